@@ -134,7 +134,7 @@ def test_promises_each_fault_is_named():
         "| a | `facet_space_create()` | `memory/nowhere: test_x` |": "there is no test memory/nowhere",
         "| a | `facet_space_create()` | `memory/space: test_x` |": "memory/space has no test_x",
         f"| a | `facet_memory_config.streams` | {proof} |": "struct facet_memory_config of include/facet has no streams",
-        "| a | `facet_space_create()` | `memory/space: take` |": "memory/space does not run take",
+        "| a | `facet_space_create()` | `memory/space: take_block` |": "memory/space does not run take_block",
     }
     for row, problem in faults.items():
         wrong, kept, still_open = checker.check("| promise | API | proof |\n|---|---|---|\n" + row)

@@ -114,7 +114,7 @@ static bool is_value(const char *word)
 }
 
 /* A user who types a value that the message names is not refused again. */
-static void what_a_refusal_names_is_taken(void **state)
+static void values_named_by_a_refusal_are_accepted(void **state)
 {
     static const char *const wrong[] = {"?", "0", "1", "50%", "-", "99999999999999999999", "1.5"};
     uint32_t named = 0;
@@ -155,7 +155,7 @@ static void a_text_is_no_number(void **state)
 }
 
 /* The text that facet_log() writes to stderr. */
-static const char *logged(enum facet_log_level level, const char *text)
+static const char *logged_text(enum facet_log_level level, const char *text)
 {
     static char line[2048];
     int ends[2], saved = dup(STDERR_FILENO);
@@ -174,27 +174,27 @@ static const char *logged(enum facet_log_level level, const char *text)
     return line;
 }
 
-static void the_level_decides_what_is_said(void **state)
+static void the_level_decides_which_messages_are_logged(void **state)
 {
     assert_true(facet_log_enabled(FACET_LOG_INFO));
     assert_false(facet_log_enabled(FACET_LOG_DEBUG));
-    assert_string_equal(logged(FACET_LOG_DEBUG, "hidden"), "");
+    assert_string_equal(logged_text(FACET_LOG_DEBUG, "hidden"), "");
     setenv("FACET_LOG", "error", 1);
-    assert_string_equal(logged(FACET_LOG_WARNING, "hidden"), "");
-    assert_string_equal(logged(FACET_LOG_ERROR, "shown"), "test_base_config: error: shown\n");
+    assert_string_equal(logged_text(FACET_LOG_WARNING, "hidden"), "");
+    assert_string_equal(logged_text(FACET_LOG_ERROR, "shown"), "test_base_config: error: shown\n");
     setenv("FACET_LOG", "nonsense", 1);
-    assert_string_equal(logged(FACET_LOG_DEBUG, "shown"), "test_base_config: debug: shown\n");
+    assert_string_equal(logged_text(FACET_LOG_DEBUG, "shown"), "test_base_config: debug: shown\n");
 }
 
 static void a_message_stays_one_line(void **state)
 {
     char text[4000];
 
-    assert_string_equal(logged(FACET_LOG_ERROR, "a\nfacetd: error: b\x1b[2J"),
+    assert_string_equal(logged_text(FACET_LOG_ERROR, "a\nfacetd: error: b\x1b[2J"),
                         "test_base_config: error: a?facetd: error: b?[2J\n");
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    const char *line = logged(FACET_LOG_ERROR, text);
+    const char *line = logged_text(FACET_LOG_ERROR, text);
     assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
@@ -205,9 +205,9 @@ int main(void)
         cmocka_unit_test_setup(the_environment_wins_and_empty_means_unset, clear_environment),
         cmocka_unit_test_setup(malformed_values_are_refused, clear_environment),
         cmocka_unit_test_setup(a_size_has_one_range, clear_environment),
-        cmocka_unit_test_setup(what_a_refusal_names_is_taken, clear_environment),
+        cmocka_unit_test_setup(values_named_by_a_refusal_are_accepted, clear_environment),
         cmocka_unit_test_setup(a_text_is_no_number, clear_environment),
-        cmocka_unit_test_setup(the_level_decides_what_is_said, clear_environment),
+        cmocka_unit_test_setup(the_level_decides_which_messages_are_logged, clear_environment),
         cmocka_unit_test_setup(a_message_stays_one_line, clear_environment),
     };
 

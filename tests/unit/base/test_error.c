@@ -150,7 +150,7 @@ static void errno_after_a_full_message_is_cut_visibly(void **state)
 }
 
 /* A message goes into JSON, which has no other texts: one byte too much, and there is no answer at all. */
-static void what_is_no_utf8_is_shown_as_question_marks(void **state)
+static void invalid_utf8_is_shown_as_question_marks(void **state)
 {
     static const struct {
         const char *given, *shown;
@@ -162,7 +162,7 @@ static void what_is_no_utf8_is_shown_as_question_marks(void **state)
         {"\xc0\xaf", "??"},           /* longer than it has to be */
         {"\xed\xa0\x80", "???"},      /* half of a pair */
         {"\xf4\x90\x80\x80", "????"}, /* beyond the last one */
-        {"\xc2\x9b[2J", "??[2J"},     /* begins what a terminal obeys */
+        {"\xc2\x9b[2J", "??[2J"},     /* begins an escape sequence */
     };
     struct facet_error error;
 
@@ -193,7 +193,7 @@ int main(void)
         cmocka_unit_test(prefix_goes_before),
         cmocka_unit_test(prefix_of_a_full_message_stays_in_bounds),
         cmocka_unit_test(errno_after_a_full_message_is_cut_visibly),
-        cmocka_unit_test(what_is_no_utf8_is_shown_as_question_marks),
+        cmocka_unit_test(invalid_utf8_is_shown_as_question_marks),
     };
 
     (void)setlocale(LC_CTYPE, "C.UTF-8");

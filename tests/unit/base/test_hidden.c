@@ -56,7 +56,7 @@ static void a_hidden_child_tells_its_end(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void one_that_runs_is_waited_for_or_not(void **state)
+static void a_running_process_is_waited_for_or_not(void **state)
 {
     int ends[2];
     char byte;
@@ -75,7 +75,7 @@ static void one_that_runs_is_waited_for_or_not(void **state)
 }
 
 /* The output of a program that was started this way, to its end. */
-static int run(const char *path, const char *script, char *text, size_t size, int *ret_pidfd)
+static int run_program(const char *path, const char *script, char *text, size_t size, int *ret_pidfd)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)script, NULL};
     posix_spawn_file_actions_t actions;
@@ -113,7 +113,7 @@ static void an_orphan_is_none_of_our_children(void **state)
         char text[64], rest[16];
 
         signal(SIGCHLD, handlers[i]);
-        assert_int_equal(run("/bin/sh", "echo $PPID there", text, sizeof text, &pidfd), 0);
+        assert_int_equal(run_program("/bin/sh", "echo $PPID there", text, sizeof text, &pidfd), 0);
         assert_int_equal(sscanf(text, "%d %15s", &parent, rest), 2);
         assert_string_equal(rest, "there");
         assert_int_not_equal(parent, getpid());
@@ -127,14 +127,14 @@ static void an_orphan_is_none_of_our_children(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void what_cannot_be_started_says_why(void **state)
+static void a_program_that_cannot_start_gives_the_reason(void **state)
 {
     int pidfd = -7;
     char text[16];
 
-    assert_int_equal(run("/no/such/program", "", text, sizeof text, &pidfd), ENOENT);
+    assert_int_equal(run_program("/no/such/program", "", text, sizeof text, &pidfd), ENOENT);
     assert_int_equal(pidfd, -7);
-    assert_int_equal(run("/etc/passwd", "", text, sizeof text, &pidfd), EACCES);
+    assert_int_equal(run_program("/etc/passwd", "", text, sizeof text, &pidfd), EACCES);
     assert_string_equal(text, "");
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
@@ -147,7 +147,7 @@ static void an_orphan_of_ours_is_reaped(void **state)
     char text[16];
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    assert_int_equal(run("/bin/sh", "exit 3", text, sizeof text, &pidfd), 0);
+    assert_int_equal(run_program("/bin/sh", "exit 3", text, sizeof text, &pidfd), 0);
     facet_hidden_reap(pidfd);
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
@@ -166,7 +166,7 @@ static void the_mask_is_left_as_it_was(void **state)
     sigemptyset(&before);
     sigaddset(&before, SIGUSR1);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    assert_int_equal(run("/bin/sh", "kill -s USR1 $$; echo alive", text, sizeof text, &pidfd), 0);
+    assert_int_equal(run_program("/bin/sh", "kill -s USR1 $$; echo alive", text, sizeof text, &pidfd), 0);
     assert_string_equal(text, ""); /* the program's mask is the one that was asked for */
     sigprocmask(SIG_SETMASK, NULL, &after);
     for (int number = 1; number < NSIG; number++)
@@ -179,9 +179,12 @@ static void the_mask_is_left_as_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hidden_child_tells_its_end),      cmocka_unit_test(one_that_runs_is_waited_for_or_not),
-        cmocka_unit_test(an_orphan_is_none_of_our_children), cmocka_unit_test(what_cannot_be_started_says_why),
-        cmocka_unit_test(an_orphan_of_ours_is_reaped),       cmocka_unit_test(the_mask_is_left_as_it_was),
+        cmocka_unit_test(a_hidden_child_tells_its_end),
+        cmocka_unit_test(a_running_process_is_waited_for_or_not),
+        cmocka_unit_test(an_orphan_is_none_of_our_children),
+        cmocka_unit_test(a_program_that_cannot_start_gives_the_reason),
+        cmocka_unit_test(an_orphan_of_ours_is_reaped),
+        cmocka_unit_test(the_mask_is_left_as_it_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ struct fixture {
     int file;
 };
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     static struct fixture fixture;
 
@@ -60,7 +60,7 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -87,7 +87,7 @@ static void give_back(struct fixture *fixture, uint64_t offset, uint64_t bytes)
 }
 
 /* The pages exist before the first access, hold the file's bytes, and can be had again after they were given back. */
-static void test_it_is_there(void **state)
+static void test_pages_exist_before_the_first_access(void **state)
 {
     struct fixture *fixture = *state;
     char word[4] = {0};
@@ -170,8 +170,8 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, begin, end)
-    const struct CMUnitTest tests[] = {EACH(test_it_is_there), EACH(test_odd_sizes), EACH(test_other_kernels),
-                                       EACH(test_no_memory)};
+#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {EACH(test_pages_exist_before_the_first_access), EACH(test_odd_sizes),
+                                       EACH(test_other_kernels), EACH(test_no_memory)};
     return cmocka_run_group_tests_name("page_view", tests, NULL, NULL);
 }

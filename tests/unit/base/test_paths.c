@@ -194,7 +194,7 @@ static void folders_below_one_that_others_may_write_are_refused(void **state)
     assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_PERMISSION);
     assert_int_equal(facet_path_make(in_folder("open/new"), 0700, NULL), FACET_PERMISSION);
     assert_int_equal(access(in_folder("open/new"), F_OK), -1);
-    /* Where all may put something and none may take away what is another's, ours stays ours. */
+    /* In a sticky folder all users may create and none may remove another's files: ours stays ours. */
     assert_int_equal(chmod(in_folder("open"), 01777), 0);
     assert_int_equal(facet_path_make(in_folder("open/ours/run"), 0700, NULL), FACET_OK);
     assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_OK);
@@ -290,7 +290,7 @@ static void folders_of_others_are_refused(void **state)
     assert_int_equal(facet_path_make(in_folder("link"), 0700, NULL), FACET_PERMISSION);
 }
 
-static void what_is_no_folder_is_refused(void **state)
+static void a_path_that_is_no_folder_is_refused(void **state)
 {
     struct facet_error error;
     int fd = open(in_folder("file"), O_CREAT | O_WRONLY, 0600);
@@ -321,7 +321,7 @@ int main(void)
         TEST(a_path_from_here_is_judged_from_the_root),
         TEST(a_file_is_trusted_like_a_folder),
         TEST(folders_of_others_are_refused),
-        TEST(what_is_no_folder_is_refused),
+        TEST(a_path_that_is_no_folder_is_refused),
     };
 #undef TEST
 

@@ -81,7 +81,7 @@ static void errors_are_no_signals(void **state)
     close(ends[1]);
 }
 
-static void what_is_the_programs_own_stays(void **state)
+static void the_programs_own_signals_stay(void **state)
 {
     int file = memfd_create("quiet", MFD_CLOEXEC);
     sigset_t mask, own, before;
@@ -106,7 +106,7 @@ static void what_is_the_programs_own_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(errors_are_no_signals),
-                                       cmocka_unit_test(what_is_the_programs_own_stays)};
+                                       cmocka_unit_test(the_programs_own_signals_stay)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ enum { TAIL = 16, MOST = 4096 };
 /* Asks one function with this struct. */
 typedef enum facet_status (*asker)(const void *given, struct facet_error *error);
 
-static void refuses(const char *name, const void *good, size_t bytes, size_t reserved, asker ask)
+static void expect_refusals(const char *name, const void *good, size_t bytes, size_t reserved, asker ask)
 {
     _Alignas(16) unsigned char given[MOST + TAIL] = {0};
     uint32_t size = (uint32_t)bytes + TAIL;
@@ -140,10 +140,11 @@ ASK(hook,
 
 /* Refused before anything is made, so that nothing has to be given back. */
 #define REFUSES(type, ask, reserved, ...)                                                                              \
-    refuses(#type, &(const struct type){.size = sizeof(struct type), __VA_ARGS__}, sizeof(struct type), reserved, ask)
+    expect_refusals(#type, &(const struct type){.size = sizeof(struct type), __VA_ARGS__}, sizeof(struct type),        \
+                    reserved, ask)
 #define RESERVED(type) offsetof(struct type, reserved)
 
-static void every_room_refuses_what_it_does_not_know(void **state)
+static void every_room_refuses_unknown_members(void **state)
 {
     static const struct facet_map_config map = {.name = NULL};
     const void *never_read = &map;
@@ -197,7 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tail_must_be_zero),
-        cmocka_unit_test(every_room_refuses_what_it_does_not_know),
+        cmocka_unit_test(every_room_refuses_unknown_members),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,7 @@ static void test_refused(void **state)
     assert_int_equal(facet_amount_parse(NULL, NULL, NULL, NULL), FACET_INVALID_ARGUMENT);
 }
 
-static void test_negative_ones_are_shown(void **state)
+static void test_negative_amounts_are_shown(void **state)
 {
     char text[FACET_AMOUNT_SIZE];
 
@@ -120,8 +120,11 @@ static void test_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),  cmocka_unit_test(test_refused), cmocka_unit_test(test_negative_ones_are_shown),
-        cmocka_unit_test(test_places), cmocka_unit_test(test_types),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_negative_amounts_are_shown),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_types),
     };
 
     return cmocka_run_group_tests_name("base/slot", tests, NULL, NULL);

@@ -4,7 +4,7 @@
  *
  * Owns: simulated kernels, completions and demands. Never: real time, threads or randomness.
  *
- * The device serves what is in flight: one kernel after the other in order of submission (serial), or all at once at
+ * The device serves launches in flight: one kernel after the other in order of submission (serial), or all at once at
  * equal speed (processor sharing), which is how an operating system serves several tenants of a CPU device.
  */
 #ifndef TEST_DEVICE_MODEL_H
@@ -21,7 +21,7 @@
 struct model_tenant {
     uint64_t kernel_ns;      /* length of its kernels, alone on the device */
     uint64_t gap_ns;         /* host time between a completion and the next launch; 0 = always has work */
-    uint64_t depth_ns;       /* bound of what is in flight while leased, beside the policy's own */
+    uint64_t depth_ns;       /* bound of the work in flight while leased, beside the policy's own */
     uint64_t reaction_ns;    /* from an opened gate to the first launch, as long as a hand-over takes */
     uint64_t from_ns, to_ns; /* active period; to_ns 0 = forever */
 
@@ -174,7 +174,7 @@ static inline void model_note_gates(struct model *model)
     }
 }
 
-/* As the scheduler does: a step at a ring or a deadline, and a second look at once when a gate was closed. */
+/* As the scheduler does: a step at a ring or a deadline, and a second step at once when a gate was closed. */
 static inline void model_step(struct model *model)
 {
     model->rung = false;

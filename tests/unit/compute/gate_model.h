@@ -24,7 +24,7 @@
 
 struct gate_tenant {
     uint64_t kernels_ns[GATE_KERNELS]; /* launched in turn; 0 ends the row */
-    uint32_t ahead;                    /* launches that the program goes ahead of what is complete */
+    uint32_t ahead;                    /* launches that the program is ahead of completion */
     int client;
 
     uint64_t end_ns[GATE_QUEUE], charged_ns[GATE_QUEUE]; /* of launches, by their number */
@@ -155,7 +155,7 @@ static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant
     }
 }
 
-/* Says what is complete; the last one out rings. */
+/* Reports complete launches; the last one rings. */
 static inline void gate_report(struct gate_model *model, struct gate_tenant *tenant)
 {
     tenant->report_ns = GATE_NEVER;
@@ -192,7 +192,7 @@ static inline struct facet_fair_demand gate_demand(const struct gate_model *mode
     return demand;
 }
 
-/* As the scheduler does: a second look at once when a gate was changed. */
+/* As the scheduler does: a second step at once when a gate was changed. */
 static inline void gate_step(struct gate_model *model)
 {
     bool changed = true;
@@ -283,7 +283,7 @@ static inline uint64_t gate_p99_ns(const struct gate_tenant *tenant)
     return 0;
 }
 
-/* Device time of what was reported since it was last forgotten. */
+/* Device time that was reported since the last gate_model_forget(). */
 static inline uint64_t gate_work_ns(const struct gate_tenant *tenant)
 {
     return tenant->work_ns - tenant->forgotten_ns;

@@ -14,7 +14,7 @@
 
 #define MEMBERS 6u
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
+static uint64_t draw_below(uint64_t *seed, uint64_t below)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -40,7 +40,7 @@ static struct facet_balance_member member_of(uint64_t queued_ns)
 
 static const struct facet_balance_work plain_work = {.expected_ns = MS};
 
-static void test_least_loaded_counts_what_works_on_a_queue(void **state)
+static void test_least_loaded_counts_the_units_behind_a_queue(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_LEAST_LOADED);
     struct facet_balance_member members[] = {member_of(3 * MS), member_of(8 * MS), member_of(2 * MS)};
@@ -106,7 +106,7 @@ static void test_weighted_is_exact_over_any_window(void **state)
 
         for (size_t i = 0; i < MEMBERS; i++) {
             members[i] = member_of(0);
-            members[i].weight = (uint32_t)draw(&seed, run % 2 ? 8 : 1000) + (i == 0);
+            members[i].weight = (uint32_t)draw_below(&seed, run % 2 ? 8 : 1000) + (i == 0);
             weights += members[i].weight;
         }
         for (int64_t turn = 1; turn <= 400; turn++) {
@@ -135,7 +135,7 @@ static void test_weighted_with_members_that_come_and_go(void **state)
         had[facet_balance_choose(&balance, members, 3, &plain_work)]++;
     }
     assert_in_range(had[0], 3 * had[1] - had[1] / 4, 3 * had[1] + had[1] / 4);
-    assert_in_range(had[2], 4000 / 3 / 5 - 2, 4000 / 3 / 5 + 2); /* a fifth of the turns at which it was there */
+    assert_in_range(had[2], 4000 / 3 / 5 - 2, 4000 / 3 / 5 + 2); /* a fifth of the turns at which it was a member */
     members[2].paused = false;
     had[2] = 0;
     for (int turn = 0; turn < 5; turn++)
@@ -213,7 +213,7 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_least_loaded_counts_what_works_on_a_queue),
+        cmocka_unit_test(test_least_loaded_counts_the_units_behind_a_queue),
         cmocka_unit_test(test_no_member_that_cannot_run_it_is_chosen),
         cmocka_unit_test(test_round_robin_goes_around),
         cmocka_unit_test(test_weighted_is_exact_over_any_window),

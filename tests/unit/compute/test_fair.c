@@ -12,7 +12,7 @@
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)
 
-static struct facet_limits limits(uint32_t request, uint32_t limit)
+static struct facet_limits limits_of(uint32_t request, uint32_t limit)
 {
     struct facet_limits result = {.compute_request_milli = request,
                                   .compute_limit_milli = limit,
@@ -21,9 +21,9 @@ static struct facet_limits limits(uint32_t request, uint32_t limit)
     return result;
 }
 
-static struct model_tenant *add(struct model *model, uint32_t request, uint64_t kernel_ns)
+static struct model_tenant *add_tenant(struct model *model, uint32_t request, uint64_t kernel_ns)
 {
-    struct facet_limits wanted = limits(request, 1000);
+    struct facet_limits wanted = limits_of(request, 1000);
     return model_add(model, &wanted, kernel_ns);
 }
 
@@ -43,9 +43,9 @@ static void test_shares_of_equal_kernels(void **state)
         struct model model;
 
         model_init(&model, &facet_fair_defaults);
-        add(&model, 500, lengths[i]);
-        add(&model, 300, lengths[i]);
-        add(&model, 200, lengths[i]);
+        add_tenant(&model, 500, lengths[i]);
+        add_tenant(&model, 300, lengths[i]);
+        add_tenant(&model, 200, lengths[i]);
         model_run(&model, 10 * S);
         assert_share(&model, 0, 500, 10);
         assert_share(&model, 1, 300, 10);
@@ -59,8 +59,8 @@ static void test_long_kernels_do_not_buy_more(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 40 * MS);
-    add(&model, 500, 100 * US);
+    add_tenant(&model, 500, 40 * MS);
+    add_tenant(&model, 500, 100 * US);
     model_run(&model, 10 * S);
     assert_share(&model, 0, 500, 15);
 }
@@ -71,8 +71,8 @@ static void test_second_long_kernel_does_not_stop_others(void **state)
 
     model_init(&model, &facet_fair_defaults);
     model.sharing = true;
-    add(&model, 500, 1 * S);
-    add(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * S);
+    add_tenant(&model, 500, 1 * MS);
     model_run(&model, 20 * S);
     assert_true(model.tenants[1].longest_wait_ns < 200 * MS);
     assert_share(&model, 0, 500, 60);
@@ -84,7 +84,7 @@ static void test_eight_equal(void **state)
 
     model_init(&model, &facet_fair_defaults);
     for (int i = 0; i < 8; i++)
-        add(&model, 125, 500 * US);
+        add_tenant(&model, 125, 500 * US);
     model_run(&model, 4 * S);
     for (uint32_t i = 0; i < 8; i++)
         assert_share(&model, i, 125, 5);
@@ -95,9 +95,9 @@ static void test_idle_share_goes_to_the_others(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 1 * MS)->to_ns = 1;
-    add(&model, 300, 1 * MS);
-    add(&model, 200, 1 * MS);
+    add_tenant(&model, 500, 1 * MS)->to_ns = 1;
+    add_tenant(&model, 300, 1 * MS);
+    add_tenant(&model, 200, 1 * MS);
     model_run(&model, 5 * S);
     assert_share(&model, 1, 600, 10);
     assert_share(&model, 2, 400, 10);
@@ -109,8 +109,8 @@ static void test_idle_time_is_not_saved_up(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 1 * MS);
-    add(&model, 500, 1 * MS)->from_ns = 5 * S;
+    add_tenant(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * MS)->from_ns = 5 * S;
     model_run(&model, 5 * S);
     uint64_t before = model.tenants[0].work_ns;
     model_run(&model, 1 * S);
@@ -121,7 +121,7 @@ static void test_idle_time_is_not_saved_up(void **state)
 static void test_cap_holds_alone(void **state)
 {
     struct model model;
-    struct facet_limits capped = limits(300, 300);
+    struct facet_limits capped = limits_of(300, 300);
 
     model_init(&model, &facet_fair_defaults);
     model_add(&model, &capped, 1 * MS);
@@ -139,7 +139,7 @@ static void test_cap_alone_makes_no_long_waits(void **state)
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 4; j++) {
             uint64_t own_ns = kernels_ns[i] * 1000 / caps_milli[j];
-            struct facet_limits capped = limits(caps_milli[j], caps_milli[j]);
+            struct facet_limits capped = limits_of(caps_milli[j], caps_milli[j]);
             struct model model;
 
             model_init(&model, &facet_fair_defaults);
@@ -153,10 +153,10 @@ static void test_cap_alone_makes_no_long_waits(void **state)
         }
 }
 
-/* Work that waits for what its program launches next would never end, were all of it held against the cap forever. */
+/* Work that waits for its program's next launch would never end if all of it were held against the cap forever. */
 static void test_cap_lets_in_beside_work_that_does_not_end(void **state)
 {
-    struct facet_limits capped = limits(300, 300);
+    struct facet_limits capped = limits_of(300, 300);
     struct facet_fair fair;
 
     facet_fair_init(&fair, &facet_fair_queue, 1 * S);
@@ -175,24 +175,24 @@ static void test_cap_lets_in_beside_work_that_does_not_end(void **state)
 static void test_cap_holds_against_an_idle_neighbour(void **state)
 {
     struct model model;
-    struct facet_limits capped = limits(200, 400);
+    struct facet_limits capped = limits_of(200, 400);
 
     model_init(&model, &facet_fair_defaults);
     model_add(&model, &capped, 1 * MS);
-    add(&model, 800, 1 * MS)->to_ns = 1;
+    add_tenant(&model, 800, 1 * MS)->to_ns = 1;
     model_run(&model, 5 * S);
     assert_true(model.tenants[0].work_ns > 5 * S * 38 / 100);
     assert_true(model.tenants[0].work_ns < 5 * S * 41 / 100);
 }
 
-static void test_best_effort_shares_what_guarantees_leave(void **state)
+static void test_best_effort_shares_the_rest_of_the_guarantees(void **state)
 {
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 600, 1 * MS);
-    add(&model, 0, 1 * MS);
-    add(&model, 0, 1 * MS);
+    add_tenant(&model, 600, 1 * MS);
+    add_tenant(&model, 0, 1 * MS);
+    add_tenant(&model, 0, 1 * MS);
     model_run(&model, 5 * S);
     assert_share(&model, 0, 600, 10);
     assert_share(&model, 1, 200, 10);
@@ -208,10 +208,10 @@ static void test_idle_best_effort_takes_no_part(void **state)
         struct model model;
 
         model_init(&model, configs[i]);
-        add(&model, 300, 1 * MS);
-        add(&model, 0, 1 * MS);
-        add(&model, 0, 1 * MS)->to_ns = 1;
-        add(&model, 0, 1 * MS)->to_ns = 200 * MS;
+        add_tenant(&model, 300, 1 * MS);
+        add_tenant(&model, 0, 1 * MS);
+        add_tenant(&model, 0, 1 * MS)->to_ns = 1;
+        add_tenant(&model, 0, 1 * MS)->to_ns = 200 * MS;
         model_run(&model, 10 * S);
         assert_share(&model, 0, 300, 15);
         assert_share(&model, 1, 695, 15);
@@ -223,8 +223,8 @@ static void test_requests_above_the_whole_are_weights(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 1000, 1 * MS);
-    add(&model, 500, 1 * MS);
+    add_tenant(&model, 1000, 1 * MS);
+    add_tenant(&model, 500, 1 * MS);
     model_run(&model, 5 * S);
     assert_share(&model, 0, 667, 10);
 }
@@ -232,14 +232,14 @@ static void test_requests_above_the_whole_are_weights(void **state)
 /* Its own kernel, and its time between two, let it want more than its guarantee. */
 static struct model_tenant *run_beside_two(struct model *model, uint32_t priority)
 {
-    struct facet_limits wanted = limits(200, 1000);
+    struct facet_limits wanted = limits_of(200, 1000);
 
     wanted.priority = priority;
     model_init(model, &facet_fair_defaults);
     struct model_tenant *first = model_add(model, &wanted, 500 * US);
     first->gap_ns = 1 * MS;
-    add(model, 400, 2 * MS);
-    add(model, 400, 2 * MS);
+    add_tenant(model, 400, 2 * MS);
+    add_tenant(model, 400, 2 * MS);
     model_run(model, 10 * S);
     return first;
 }
@@ -260,10 +260,10 @@ static void test_alone_is_left_alone(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 300, 1 * MS);
+    add_tenant(&model, 300, 1 * MS);
     model_run(&model, 100 * MS);
     assert_int_equal(model.fair.clients[0].gate, FACET_FAIR_OPEN);
-    add(&model, 300, 1 * MS);
+    add_tenant(&model, 300, 1 * MS);
     model_run(&model, 100 * MS);
     assert_int_not_equal(model.fair.clients[0].gate, FACET_FAIR_OPEN);
     assert_true(model.tenants[1].kernels > 20);
@@ -274,7 +274,7 @@ static void test_frozen_stops_and_resumes(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * MS);
     model_run(&model, 100 * MS);
     facet_fair_set_frozen(&model.fair, 0, true);
     model.rung = true;
@@ -293,10 +293,10 @@ static void test_live_change_of_limits(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 1 * MS);
-    add(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * MS);
     model_run(&model, 1 * S);
-    struct facet_limits more = limits(900, 1000), less = limits(100, 1000);
+    struct facet_limits more = limits_of(900, 1000), less = limits_of(100, 1000);
     facet_fair_set_limits(&model.fair, 0, &more);
     facet_fair_set_limits(&model.fair, 1, &less);
     uint64_t before = model.tenants[0].work_ns;
@@ -313,9 +313,9 @@ static void test_parallel_leases_keep_shares(void **state)
     config.parallel = 8;
     model_init(&model, &config);
     model.sharing = true;
-    add(&model, 500, 1 * MS);
-    add(&model, 300, 1 * MS);
-    add(&model, 200, 1 * MS);
+    add_tenant(&model, 500, 1 * MS);
+    add_tenant(&model, 300, 1 * MS);
+    add_tenant(&model, 200, 1 * MS);
     model_run(&model, 10 * S);
     assert_share(&model, 0, 500, 20);
     assert_share(&model, 1, 300, 20);
@@ -327,8 +327,8 @@ static void test_sync_tenant_with_gaps_keeps_up(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 1 * MS)->gap_ns = 30 * US;
-    add(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * MS)->gap_ns = 30 * US;
+    add_tenant(&model, 500, 1 * MS);
     model_run(&model, 5 * S);
     assert_share(&model, 0, 490, 25);
 }
@@ -338,9 +338,9 @@ static void test_stalls_are_bounded(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 500 * US);
-    add(&model, 300, 500 * US);
-    add(&model, 200, 500 * US);
+    add_tenant(&model, 500, 500 * US);
+    add_tenant(&model, 300, 500 * US);
+    add_tenant(&model, 200, 500 * US);
     model_run(&model, 5 * S);
     for (uint32_t i = 0; i < 3; i++)
         assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
@@ -350,7 +350,7 @@ static void test_stalls_are_bounded(void **state)
 /* A client that is let in early is told when the other's work is off the device, and whether its end was observed. */
 static void told_when_clear(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
 {
-    const struct facet_limits half = limits(500, 1000);
+    const struct facet_limits half = limits_of(500, 1000);
     struct facet_fair fair;
 
     facet_fair_init(&fair, config, 1 * S);
@@ -358,7 +358,7 @@ static void told_when_clear(const struct facet_fair_config *config, uint64_t end
     fair.clients[first].demand.waiting = 1;
     facet_fair_step(&fair, 1 * S);
     assert_int_not_equal(fair.clients[first].gate, FACET_FAIR_CLOSED);
-    assert_int_equal(facet_fair_clear_ns(&fair, first), 0); /* no other client was there before */
+    assert_int_equal(facet_fair_clear_ns(&fair, first), 0); /* no other client existed before */
     fair.clients[first].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 2 * MS};
     fair.clients[second].demand.waiting = 1;
     for (uint64_t now_ns = 1 * S; now_ns < 1 * S + 1900 * US; now_ns += 100 * US)
@@ -392,7 +392,7 @@ static void test_early_handover_keeps_the_device_busy(void **state)
         config.handover_ns = early ? 500 * US : 0;
         model_init(&model, &config);
         for (int i = 0; i < 3; i++)
-            add(&model, requests[i], 1 * MS)->reaction_ns = 500 * US;
+            add_tenant(&model, requests[i], 1 * MS)->reaction_ns = 500 * US;
         model_run(&model, 5 * S);
         busy[early] = model.busy_ns;
         for (uint32_t i = 0; i < 3; i++)
@@ -405,7 +405,7 @@ static void test_early_handover_keeps_the_device_busy(void **state)
 static void test_full_and_reused(void **state)
 {
     struct facet_fair fair;
-    struct facet_limits wanted = limits(1, 1000);
+    struct facet_limits wanted = limits_of(1, 1000);
 
     facet_fair_init(&fair, &facet_fair_defaults, 0);
     for (uint32_t i = 0; i < FACET_FAIR_CLIENTS; i++)
@@ -418,7 +418,7 @@ static void test_full_and_reused(void **state)
 static void test_fallback_is_the_guarantee(void **state)
 {
     struct facet_fair fair;
-    struct facet_limits guaranteed = limits(300, 1000), best_effort = limits(0, 1000), small = limits(0, 50);
+    struct facet_limits guaranteed = limits_of(300, 1000), best_effort = limits_of(0, 1000), small = limits_of(0, 50);
 
     facet_fair_init(&fair, &facet_fair_defaults, 0);
     int first = facet_fair_add(&fair, &guaranteed);
@@ -434,7 +434,7 @@ static void test_clock_going_back_is_harmless(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add(&model, 500, 1 * MS);
+    add_tenant(&model, 500, 1 * MS);
     model_run(&model, 10 * MS);
     uint64_t held = model.fair.clients[0].charged_ns;
     facet_fair_step(&model.fair, 5);
@@ -454,7 +454,7 @@ int main(void)
         cmocka_unit_test(test_cap_alone_makes_no_long_waits),
         cmocka_unit_test(test_cap_lets_in_beside_work_that_does_not_end),
         cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
-        cmocka_unit_test(test_best_effort_shares_what_guarantees_leave),
+        cmocka_unit_test(test_best_effort_shares_the_rest_of_the_guarantees),
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_requests_above_the_whole_are_weights),
         cmocka_unit_test(test_priority_waits_less_and_takes_no_more),

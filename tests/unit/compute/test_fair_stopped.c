@@ -19,7 +19,7 @@ static const uint64_t kernels_ns[GATE_KERNELS] = {1 * MS};
 
 static struct gate_model model; /* too large for a stack */
 
-static struct gate_tenant *add(uint32_t request_milli, uint32_t ahead)
+static struct gate_tenant *add_tenant(uint32_t request_milli, uint32_t ahead)
 {
     struct facet_limits limits = {.compute_request_milli = request_milli,
                                   .compute_limit_milli = 1000,
@@ -30,24 +30,25 @@ static struct gate_tenant *add(uint32_t request_milli, uint32_t ahead)
 }
 
 /* The first tenant lives on; it is guaranteed 200 milli, and the others share the rest. */
-static void begin(const struct facet_fair_config *config, uint32_t others)
+static void begin_model(const struct facet_fair_config *config, uint32_t others)
 {
     gate_model_init(&model, config);
-    add(200, 4);
+    add_tenant(200, 4);
     for (uint32_t i = 0; i < others; i++)
-        add(800 / others, 4);
+        add_tenant(800 / others, 4);
     gate_model_run(&model, 1 * S);
 }
 
-static uint32_t inflight(const struct gate_tenant *tenant)
+static uint32_t inflight_of(const struct gate_tenant *tenant)
 {
     return (uint32_t)(tenant->launched - tenant->reported);
 }
 
 /* While it waits at the gate with nothing in flight; or with work in flight, too. */
-static void stop(struct gate_tenant *tenant, bool in_flight)
+static void stop_tenant(struct gate_tenant *tenant, bool in_flight)
 {
-    for (int i = 0; i < 100000 && (in_flight ? !inflight(tenant) : inflight(tenant) || !tenant->waits_since_ns); i++)
+    for (int i = 0; i < 100000 && (in_flight ? !inflight_of(tenant) : inflight_of(tenant) || !tenant->waits_since_ns);
+         i++)
         gate_model_run(&model, 10 * US);
     gate_stop(&model, tenant);
 }
@@ -61,9 +62,9 @@ static uint64_t share_milli(const struct gate_tenant *tenant, uint64_t duration_
 
 static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t others, bool in_flight)
 {
-    begin(config, others);
+    begin_model(config, others);
     for (uint32_t i = 1; i <= others; i++)
-        stop(&model.tenants[i], in_flight);
+        stop_tenant(&model.tenants[i], in_flight);
     gate_model_run(&model, 200 * MS);
     /* Launches are not lost yet: turns are short while another client is taken to be in the round. */
     assert_true(share_milli(&model.tenants[0], 1 * S) > 800);
@@ -80,7 +81,7 @@ static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t 
                  in_flight ? "with work in flight" : "at the gate", milli);
 }
 
-static void test_what_is_stopped_takes_nothing(void **state)
+static void test_a_stopped_client_takes_nothing(void **state)
 {
     static const uint32_t others[] = {1, 2, 7};
 
@@ -97,9 +98,9 @@ static void test_parallel_leases_are_not_held_back(void **state)
 
     config.parallel = 4;
     for (int in_flight = 0; in_flight < 2; in_flight++) {
-        begin(&config, 2);
+        begin_model(&config, 2);
         for (uint32_t i = 1; i <= 2; i++)
-            stop(&model.tenants[i], in_flight);
+            stop_tenant(&model.tenants[i], in_flight);
         gate_model_run(&model, 1500 * MS);
         assert_true(share_milli(&model.tenants[0], 2 * S) > 970);
     }
@@ -109,8 +110,8 @@ static void test_parallel_leases_are_not_held_back(void **state)
 static void test_a_client_that_continues_gets_one_turn_at_once(void **state)
 {
     for (int in_flight = 0; in_flight < 2; in_flight++) {
-        begin(&facet_fair_queue, 1);
-        stop(&model.tenants[1], in_flight);
+        begin_model(&facet_fair_queue, 1);
+        stop_tenant(&model.tenants[1], in_flight);
         gate_model_run(&model, 10 * S);
         uint64_t before = model.tenants[1].launched;
         gate_continue(&model, &model.tenants[1]);
@@ -124,8 +125,8 @@ static void test_a_client_that_continues_gets_one_turn_at_once(void **state)
 /* A turn or ten that a thread misses on a busy machine cost it nothing of its place. */
 static void test_a_late_client_is_not_stopped(void **state)
 {
-    begin(&facet_fair_queue, 1);
-    stop(&model.tenants[1], false);
+    begin_model(&facet_fair_queue, 1);
+    stop_tenant(&model.tenants[1], false);
     for (int i = 0; i < 9; i++) {
         gate_model_run(&model, 10 * MS);
         assert_true(model.fair.clients[1].demand.waiting);
@@ -136,7 +137,7 @@ static void test_a_late_client_is_not_stopped(void **state)
     assert_true(milli > 150 && milli < 250);
 }
 
-static struct facet_fair_demand said(const struct facet_fair_process *process, uint64_t unseen_ns)
+static struct facet_fair_demand demand_of(const struct facet_fair_process *process, uint64_t unseen_ns)
 {
     struct facet_fair_demand demand = {0};
 
@@ -150,21 +151,21 @@ static void test_long_kernels_are_not_lost(void **state)
     struct facet_fair_process process = {
         .waiting = 1, .inflight = 2, .inflight_ns = 5 * S, .seen_ns = 7 * S, .idle_since_ns = 6 * S};
 
-    assert_int_equal(said(&process, 100 * MS).waiting, 1);
-    assert_int_equal(said(&process, 110 * MS).waiting, 0);
-    assert_int_equal(said(&process, 110 * MS).inflight, 2);
-    assert_int_equal(said(&process, 20 * S).inflight, 2);
-    assert_int_equal(said(&process, 20 * S).inflight_ns, 5 * S);
-    assert_int_equal(said(&process, 21 * S).inflight, 0);
-    assert_int_equal(said(&process, 21 * S).inflight_ns, 0);
-    assert_int_equal(said(&process, 21 * S).lost, 2);
-    assert_int_equal(said(&process, 21 * S).idle_since_ns, 6 * S);
+    assert_int_equal(demand_of(&process, 100 * MS).waiting, 1);
+    assert_int_equal(demand_of(&process, 110 * MS).waiting, 0);
+    assert_int_equal(demand_of(&process, 110 * MS).inflight, 2);
+    assert_int_equal(demand_of(&process, 20 * S).inflight, 2);
+    assert_int_equal(demand_of(&process, 20 * S).inflight_ns, 5 * S);
+    assert_int_equal(demand_of(&process, 21 * S).inflight, 0);
+    assert_int_equal(demand_of(&process, 21 * S).inflight_ns, 0);
+    assert_int_equal(demand_of(&process, 21 * S).lost, 2);
+    assert_int_equal(demand_of(&process, 21 * S).idle_since_ns, 6 * S);
     process.inflight_ns = 0;
-    assert_int_equal(said(&process, 1 * S).inflight, 2);
-    assert_int_equal(said(&process, 1 * S + MS).lost, 2);
+    assert_int_equal(demand_of(&process, 1 * S).inflight, 2);
+    assert_int_equal(demand_of(&process, 1 * S + MS).lost, 2);
     process.seen_ns = 0; /* says nothing of itself: taken at its word */
-    assert_int_equal(said(&process, 100 * S).waiting, 1);
-    assert_int_equal(said(&process, 100 * S).inflight, 2);
+    assert_int_equal(demand_of(&process, 100 * S).waiting, 1);
+    assert_int_equal(demand_of(&process, 100 * S).inflight, 2);
 }
 
 /* One process of a vGPU is stopped, the other is not. */
@@ -181,7 +182,7 @@ static void test_others_of_a_client_count(void **state)
 }
 
 /* A kernel of three seconds that nothing was known of, and whose program slept meanwhile, is paid back. */
-static void test_what_ran_unseen_is_charged(void **state)
+static void test_device_time_of_an_unknown_launch_is_charged(void **state)
 {
     static const uint64_t long_ns[GATE_KERNELS] = {3 * S, 1 * MS, 1 * MS, 1 * MS};
     struct facet_limits limits = {.compute_request_milli = 500,
@@ -190,10 +191,10 @@ static void test_what_ran_unseen_is_charged(void **state)
                                   .priority = FACET_PRIORITY_NORMAL};
 
     gate_model_init(&model, &facet_fair_queue);
-    add(500, 4);
+    add_tenant(500, 4);
     struct gate_tenant *tenant = gate_model_add(&model, &limits, long_ns, 1);
     tenant->unknown = true;
-    while (!inflight(tenant))
+    while (!inflight_of(tenant))
         gate_model_run(&model, 10 * US);
     gate_stop(&model, tenant);
     gate_model_run(&model, 4 * S);
@@ -208,10 +209,10 @@ static void test_what_ran_unseen_is_charged(void **state)
 }
 
 /* It may have been stopped right before it launched: then the launch comes without a turn, and is on the device. */
-static void test_what_comes_late_is_on_the_device(void **state)
+static void test_a_late_launch_is_on_the_device(void **state)
 {
-    begin(&facet_fair_queue, 1);
-    stop(&model.tenants[1], true);
+    begin_model(&facet_fair_queue, 1);
+    stop_tenant(&model.tenants[1], true);
     gate_model_run(&model, 3 * S);
     assert_int_equal(model.fair.clients[1].gate, FACET_FAIR_CLOSED);
     assert_false(model.fair.clients[1].draining);
@@ -226,14 +227,14 @@ static void test_what_comes_late_is_on_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_stopped_takes_nothing),
+        cmocka_unit_test(test_a_stopped_client_takes_nothing),
         cmocka_unit_test(test_parallel_leases_are_not_held_back),
         cmocka_unit_test(test_a_client_that_continues_gets_one_turn_at_once),
         cmocka_unit_test(test_a_late_client_is_not_stopped),
         cmocka_unit_test(test_long_kernels_are_not_lost),
         cmocka_unit_test(test_others_of_a_client_count),
-        cmocka_unit_test(test_what_ran_unseen_is_charged),
-        cmocka_unit_test(test_what_comes_late_is_on_the_device),
+        cmocka_unit_test(test_device_time_of_an_unknown_launch_is_charged),
+        cmocka_unit_test(test_a_late_launch_is_on_the_device),
     };
     return cmocka_run_group_tests_name("fair_stopped", tests, NULL, NULL);
 }

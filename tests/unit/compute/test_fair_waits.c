@@ -32,8 +32,8 @@ static const struct mix mixes[] = {
 
 static struct gate_model model; /* too large for a stack */
 
-/* A second to settle, and then what counts. */
-static void run(const uint32_t *requests, bool capped, const struct mix *mix)
+/* Runs a second to settle, and then the part that counts. */
+static void run_model(const uint32_t *requests, bool capped, const struct mix *mix)
 {
     gate_model_init(&model, &facet_fair_queue);
     for (uint32_t i = 0; requests[i]; i++) {
@@ -66,7 +66,7 @@ static void assert_all_hold(const uint32_t *requests)
 {
     for (size_t i = 0; i < MIXES; i++)
         for (int capped = 0; capped < 2; capped++) {
-            run(requests, capped, &mixes[i]);
+            run_model(requests, capped, &mixes[i]);
             assert_holds(requests, &mixes[i]);
         }
 }
@@ -85,28 +85,28 @@ static void test_three_tenths_and_seven(void **state)
     assert_all_hold(requests);
 }
 
-/* A launch waits for kernels as long as a turn; those that are longer are what it waits for, each of them once: how
+/* A launch waits for kernels as long as a turn; it waits for longer ones, for each of them once: how
  * late ends are told changes no order. */
 static void test_long_kernels_are_waited_for_once(void **state)
 {
     static const uint32_t requests[] = {250, 250, 250, 250, 0};
     static const struct mix mix = {"20 ms", {20 * MS}, 2};
 
-    run(requests, false, &mix);
+    run_model(requests, false, &mix);
     for (uint32_t i = 0; i < model.count; i++)
         assert_true(model.tenants[i].longest_ns < 4 * 20 * MS + 1 * MS);
 }
 
-/* Who waits with enough of his cap's credit has no deadlines: the scheduler would do nothing but look at him. */
-static void test_who_waits_behind_others_costs_no_steps(void **state)
+/* A client that waits with enough credit of its cap has no deadlines: the scheduler would only step for it. */
+static void test_a_client_that_waits_behind_others_costs_no_steps(void **state)
 {
     static const uint32_t requests[] = {300, 700, 0};
 
-    run(requests, true, &mixes[4]);
+    run_model(requests, true, &mixes[4]);
     assert_true(model.steps < 5000 * 5 * 2);
 }
 
-/* A cap waits for what a kernel's length makes of it, and never lets two go at once because the first is not charged
+/* A cap's wait follows from the length of a kernel, and never lets two go at once because the first is not charged
  * yet: the next would wait for both. */
 static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
 {
@@ -117,7 +117,7 @@ static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
         for (size_t j = 0; j < sizeof lengths / sizeof lengths[0]; j++) {
             uint64_t own_ns = lengths[j].kernels_ns[0] * (1000 - caps[i][0]) / caps[i][0];
 
-            run(caps[i], true, &lengths[j]);
+            run_model(caps[i], true, &lengths[j]);
             if (model.tenants[0].longest_ns > own_ns + 1 * MS)
                 fail_msg("%s at %u milli: a launch waits %.2f ms, its own is %.2f", lengths[j].name, caps[i][0],
                          (double)model.tenants[0].longest_ns / 1e6, (double)own_ns / 1e6);
@@ -137,7 +137,7 @@ static void add_limited(uint32_t request, uint32_t limit, const struct mix *mix)
 
 /* Whose cap pays once the other's work is through goes behind it: not behind another turn, which would begin with the
  * device idle, or be the other's. */
-static void test_cap_counts_what_it_gains_behind_others(void **state)
+static void test_cap_counts_the_credit_gained_behind_others(void **state)
 {
     gate_model_init(&model, &facet_fair_queue);
     add_limited(300, 280, &mixes[4]);
@@ -156,9 +156,9 @@ int main(void)
         cmocka_unit_test(test_four_quarters),
         cmocka_unit_test(test_three_tenths_and_seven),
         cmocka_unit_test(test_long_kernels_are_waited_for_once),
-        cmocka_unit_test(test_who_waits_behind_others_costs_no_steps),
+        cmocka_unit_test(test_a_client_that_waits_behind_others_costs_no_steps),
         cmocka_unit_test(test_each_waited_for_under_a_cap_goes_evenly),
-        cmocka_unit_test(test_cap_counts_what_it_gains_behind_others),
+        cmocka_unit_test(test_cap_counts_the_credit_gained_behind_others),
     };
     return cmocka_run_group_tests_name("fair_waits", tests, NULL, NULL);
 }

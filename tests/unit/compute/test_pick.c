@@ -24,7 +24,7 @@ struct model {
     uint64_t began_ns[UNITS_MOST], ends_ns[UNITS_MOST], idle_ns;
 };
 
-static struct facet_pick_share share(uint32_t request, uint32_t limit, uint32_t priority)
+static struct facet_pick_share share_of(uint32_t request, uint32_t limit, uint32_t priority)
 {
     return (struct facet_pick_share){request, limit, priority};
 }
@@ -43,7 +43,7 @@ static void model_init(struct model *model, enum facet_pick_policy policy, uint3
 
 static int model_add(struct model *model, uint32_t request, uint32_t limit, uint32_t priority, uint64_t turn_ns)
 {
-    const struct facet_pick_share wanted = share(request, limit, priority);
+    const struct facet_pick_share wanted = share_of(request, limit, priority);
     int entity = facet_pick_add(&model->pick, &wanted, model->now_ns);
 
     assert_int_not_equal(entity, FACET_PICK_NONE);
@@ -52,7 +52,7 @@ static int model_add(struct model *model, uint32_t request, uint32_t limit, uint
     return entity;
 }
 
-/* Ends the unit's turn if it is over, and begins one if an entity may have it. Returns when to look at it again. */
+/* Ends the unit's turn if it is over, and begins one if an entity may have it. Returns the time of its next check. */
 static uint64_t model_unit(struct model *model, uint32_t unit)
 {
     uint64_t again;
@@ -91,26 +91,26 @@ static void model_run(struct model *model, uint64_t for_ns)
     }
 }
 
-static uint64_t had(const struct model *model, int entity)
+static uint64_t entity_had_ns(const struct model *model, int entity)
 {
     return model->pick.entities[entity].had_ns;
 }
 
-/* Its part, in milli, of what `among` entities were charged since `before`. */
+/* Its part, in milli, of the charges of `among` entities since `before`. */
 static void assert_part(const struct model *model, const uint64_t *before, int entity, int among, uint64_t expected,
                         uint64_t tolerance)
 {
-    uint64_t whole = 0, part = had(model, entity) - before[entity];
+    uint64_t whole = 0, part = entity_had_ns(model, entity) - before[entity];
 
     for (int i = 0; i < among; i++)
-        whole += had(model, i) - before[i];
+        whole += entity_had_ns(model, i) - before[i];
     part = part * 1000 / whole;
     if (part + tolerance < expected || part > expected + tolerance)
         fail_msg("entity %d had %u milli, expected %u +- %u", entity, (unsigned)part, (unsigned)expected,
                  (unsigned)tolerance);
 }
 
-static void snapshot(const struct model *model, uint64_t *ret_had)
+static void snapshot_model(const struct model *model, uint64_t *ret_had)
 {
     for (size_t i = 0; i < FACET_PICK_ENTITIES; i++)
         ret_had[i] = model->pick.entities[i].had_ns;
@@ -128,7 +128,7 @@ static void test_shares_over_short_windows(void **state)
             model_add(&model, 700, 1000, FACET_PRIORITY_NORMAL, turns[i][0]);
             model_add(&model, 300, 1000, FACET_PRIORITY_NORMAL, turns[i][1]);
             for (int window = 0; window < 20; window++) {
-                snapshot(&model, before);
+                snapshot_model(&model, before);
                 model_run(&model, 100 * MS);
                 assert_part(&model, before, 0, 2, 700, 10);
             }
@@ -137,7 +137,7 @@ static void test_shares_over_short_windows(void **state)
     }
 }
 
-static void test_best_effort_shares_what_weights_leave(void **state)
+static void test_best_effort_shares_the_rest_of_the_weights(void **state)
 {
     static const uint64_t nothing[FACET_PICK_ENTITIES];
     static struct model model;
@@ -166,7 +166,7 @@ static void test_idle_best_effort_takes_no_part(void **state)
         facet_pick_set_want(&model.pick, model_add(&model, 0, 1000, FACET_PRIORITY_NORMAL, 50 * US), FACET_PICK_IDLE);
     for (int round = 0; round < 4; round++) {
         facet_pick_set_want(&model.pick, sometimes, round % 2 ? FACET_PICK_READY : FACET_PICK_IDLE);
-        snapshot(&model, before);
+        snapshot_model(&model, before);
         model_run(&model, 200 * MS);
         assert_part(&model, before, 0, 3, 300, 10);
         assert_part(&model, before, 1, 3, round % 2 ? 350 : 700, 10);
@@ -184,7 +184,7 @@ static void test_a_client_alone_gets_the_whole_device(void **state)
     facet_pick_set_want(&model.pick, idle, FACET_PICK_IDLE);
     model_run(&model, 100 * MS);
     assert_int_equal(model.idle_ns, 0);
-    assert_int_equal(had(&model, idle), 0);
+    assert_int_equal(entity_had_ns(&model, idle), 0);
 }
 
 /* It is served at once when it comes back, but idleness gives it no more than the comeback. */
@@ -201,7 +201,7 @@ static void test_idle_time_is_not_saved_up(void **state)
     model_run(&model, 5 * S);
     facet_pick_set_want(&model.pick, other, FACET_PICK_READY);
     assert_true(facet_pick_goes_before(&model.pick, other, 0));
-    snapshot(&model, before);
+    snapshot_model(&model, before);
     model_run(&model, 100 * MS);
     assert_part(&model, before, other, 2, 505, 10);
 }
@@ -217,10 +217,10 @@ static void test_served_is_not_idle(void **state)
     model_add(&model, 500, 1000, FACET_PRIORITY_NORMAL, 50 * US);
     facet_pick_set_want(&model.pick, served, FACET_PICK_SERVED);
     model_run(&model, 50 * MS);
-    assert_int_equal(had(&model, served), 0);
+    assert_int_equal(entity_had_ns(&model, served), 0);
     facet_pick_set_want(&model.pick, served, FACET_PICK_READY);
     model_run(&model, 50 * MS);
-    assert_true(had(&model, served) >= 49 * MS); /* all that it was behind */
+    assert_true(entity_had_ns(&model, served) >= 49 * MS); /* all that it was behind */
 }
 
 static void test_caps_hold(void **state)
@@ -233,9 +233,9 @@ static void test_caps_hold(void **state)
         int capped = model_add(&model, 500, 200, FACET_PRIORITY_HIGH, 50 * US);
 
         for (int window = 0; window < 20; window++) {
-            before = had(&model, capped);
+            before = entity_had_ns(&model, capped);
             model_run(&model, 100 * MS);
-            assert_in_range(had(&model, capped) - before, 19 * MS * units, 21 * MS * units);
+            assert_in_range(entity_had_ns(&model, capped) - before, 19 * MS * units, 21 * MS * units);
         }
         /* Others have the rest, and the cap gives nothing away. */
         int other = model_add(&model, 500, 1000, FACET_PRIORITY_NORMAL, 50 * US);
@@ -243,7 +243,7 @@ static void test_caps_hold(void **state)
 
         model_run(&model, 50 * MS);
         model_run(&model, 100 * MS);
-        assert_in_range(had(&model, other), 115 * MS * units, 125 * MS * units);
+        assert_in_range(entity_had_ns(&model, other), 115 * MS * units, 125 * MS * units);
         assert_true(model.idle_ns - idle < MS);
     }
 }
@@ -282,7 +282,7 @@ static void test_small_steps_fill_like_large_ones(void **state)
 
 static void test_lifting_a_cap_is_felt_at_once_and_saves_nothing(void **state)
 {
-    const struct facet_pick_share free_share = share(500, 1000, FACET_PRIORITY_NORMAL);
+    const struct facet_pick_share free_share = share_of(500, 1000, FACET_PRIORITY_NORMAL);
     uint64_t before[FACET_PICK_ENTITIES];
     static struct model model;
 
@@ -292,7 +292,7 @@ static void test_lifting_a_cap_is_felt_at_once_and_saves_nothing(void **state)
     model_add(&model, 500, 1000, FACET_PRIORITY_NORMAL, 50 * US);
     model_run(&model, S);
     facet_pick_set_share(&model.pick, capped, &free_share, model.now_ns);
-    snapshot(&model, before);
+    snapshot_model(&model, before);
     model_run(&model, 100 * MS);
     assert_part(&model, before, capped, 2, 505, 10);
 }
@@ -308,7 +308,7 @@ static void test_fair_priority_is_a_head_start(void **state)
     int high = model_add(&model, 300, 1000, FACET_PRIORITY_HIGH, 50 * US);
 
     model_run(&model, 5 * MS);
-    assert_in_range(had(&model, high), 4900 * US, 5 * MS);
+    assert_in_range(entity_had_ns(&model, high), 4900 * US, 5 * MS);
     model_run(&model, 10 * S);
     assert_part(&model, nothing, high, 2, 300, 10);
 }
@@ -324,15 +324,15 @@ static void test_priority_is_strict(void **state)
     model_add(&model, 300, 1000, FACET_PRIORITY_HIGH, 50 * US);
     model_add(&model, 100, 1000, FACET_PRIORITY_HIGH, 50 * US);
     model_run(&model, S);
-    assert_int_equal(had(&model, low), 0);
+    assert_int_equal(entity_had_ns(&model, low), 0);
     assert_part(&model, nothing, 1, 3, 750, 10);
     facet_pick_set_want(&model.pick, 1, FACET_PICK_IDLE);
     facet_pick_set_want(&model.pick, 2, FACET_PICK_IDLE);
     model_run(&model, MS);
-    assert_true(had(&model, low) > 900 * US);
+    assert_true(entity_had_ns(&model, low) > 900 * US);
 }
 
-static void test_round_robin_gives_everybody_as_many_turns(void **state)
+static void test_round_robin_gives_each_client_as_many_turns(void **state)
 {
     static struct model model;
 
@@ -355,13 +355,13 @@ static void test_fifo_serves_the_first_client_to_its_end(void **state)
     int second = model_add(&model, 900, 1000, FACET_PRIORITY_HIGH, 50 * US);
 
     model_run(&model, 100 * MS);
-    assert_int_equal(had(&model, second), 0);
+    assert_int_equal(entity_had_ns(&model, second), 0);
     facet_pick_set_want(&model.pick, first, FACET_PICK_IDLE);
     facet_pick_set_want(&model.pick, first, FACET_PICK_READY); /* it comes again, behind the other */
-    uint64_t before = had(&model, first);
+    uint64_t before = entity_had_ns(&model, first);
 
     model_run(&model, 100 * MS);
-    assert_in_range(had(&model, first) - before, 0, 200 * US); /* the turns that were under way */
+    assert_in_range(entity_had_ns(&model, first) - before, 0, 200 * US); /* the turns that were under way */
 }
 
 static void test_nobody_and_never(void **state)
@@ -383,7 +383,7 @@ static void test_nobody_and_never(void **state)
 
 static void test_full_and_reused(void **state)
 {
-    const struct facet_pick_share any = share(0, 1000, FACET_PRIORITY_NORMAL);
+    const struct facet_pick_share any = share_of(0, 1000, FACET_PRIORITY_NORMAL);
     static struct model model;
     uint64_t again;
 
@@ -436,7 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares_over_short_windows),
-        cmocka_unit_test(test_best_effort_shares_what_weights_leave),
+        cmocka_unit_test(test_best_effort_shares_the_rest_of_the_weights),
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_a_client_alone_gets_the_whole_device),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
@@ -447,7 +447,7 @@ int main(void)
         cmocka_unit_test(test_lifting_a_cap_is_felt_at_once_and_saves_nothing),
         cmocka_unit_test(test_fair_priority_is_a_head_start),
         cmocka_unit_test(test_priority_is_strict),
-        cmocka_unit_test(test_round_robin_gives_everybody_as_many_turns),
+        cmocka_unit_test(test_round_robin_gives_each_client_as_many_turns),
         cmocka_unit_test(test_fifo_serves_the_first_client_to_its_end),
         cmocka_unit_test(test_nobody_and_never),
         cmocka_unit_test(test_full_and_reused),

@@ -13,7 +13,7 @@
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
+static uint64_t draw_below(uint64_t *seed, uint64_t below)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -23,7 +23,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
 
 /* ---- the answers of a plain loop over all entities ---- */
 
-/* On a copy: looking at a cap fills it. */
+/* On a copy: reading a cap fills it. */
 static struct facet_pick copied;
 
 static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
@@ -88,9 +88,9 @@ struct life {
 static struct facet_pick_share any_share(uint64_t *seed)
 {
     return (struct facet_pick_share){
-        .request_milli = draw(seed, 3) ? (uint32_t)draw(seed, 400) : 0,
-        .limit_milli = draw(seed, 3) ? 1000 : 1 + (uint32_t)draw(seed, 999),
-        .priority = (uint32_t)draw(seed, 3),
+        .request_milli = draw_below(seed, 3) ? (uint32_t)draw_below(seed, 400) : 0,
+        .limit_milli = draw_below(seed, 3) ? 1000 : 1 + (uint32_t)draw_below(seed, 999),
+        .priority = (uint32_t)draw_below(seed, 3),
     };
 }
 
@@ -107,7 +107,7 @@ static void add_one(struct life *life, const struct facet_pick_share *share)
         facet_pick_remove(&life->pick, entity);
 }
 
-static void decide(struct life *life)
+static void decide_next(struct life *life)
 {
     bool waits = facet_pick_waits(&life->pick, life->now_ns);
     uint64_t expected_again, again;
@@ -118,7 +118,7 @@ static void decide(struct life *life)
     assert_true(again == expected_again);
     if (expected == FACET_PICK_NONE)
         return;
-    uint64_t spent = draw(&life->seed, MS / 2), floor = life->pick.floor;
+    uint64_t spent = draw_below(&life->seed, MS / 2), floor = life->pick.floor;
     uint64_t vtime = life->pick.entities[expected].vtime + spent * 1000 / plain_weight(&life->pick, expected);
 
     facet_pick_charge(&life->pick, expected, spent, life->now_ns);
@@ -127,19 +127,19 @@ static void decide(struct life *life)
     assert_true(life->pick.floor == plain_floor(&life->pick, floor));
 }
 
-static void live(struct life *life)
+static void live_one_step(struct life *life)
 {
     const struct facet_pick_share share = any_share(&life->seed);
-    int entity = (int)draw(&life->seed, (uint64_t)life->among);
+    int entity = (int)draw_below(&life->seed, (uint64_t)life->among);
     bool used = life->pick.entities[entity].used;
 
-    life->now_ns += draw(&life->seed, 300 * US);
-    switch (draw(&life->seed, 8)) {
+    life->now_ns += draw_below(&life->seed, 300 * US);
+    switch (draw_below(&life->seed, 8)) {
     case 0:
         add_one(life, &share);
         break;
     case 1:
-        if (used && draw(&life->seed, 3) == 0)
+        if (used && draw_below(&life->seed, 3) == 0)
             facet_pick_remove(&life->pick, entity);
         break;
     case 2:
@@ -149,10 +149,10 @@ static void live(struct life *life)
     case 3:
     case 4:
         if (used)
-            facet_pick_set_want(&life->pick, entity, (enum facet_pick_want)draw(&life->seed, 3));
+            facet_pick_set_want(&life->pick, entity, (enum facet_pick_want)draw_below(&life->seed, 3));
         break;
     default:
-        decide(life);
+        decide_next(life);
     }
 }
 
@@ -173,12 +173,12 @@ static void test_decisions_are_those_of_a_plain_loop(void **state)
             add_one(&life, &share);
         }
         for (int step = 0; step < 600; step++)
-            live(&life);
+            live_one_step(&life);
         assert_true(life.decided > 30);
     }
 }
 
-/* A charge costs best effort what guarantees leave, however shares came and went. */
+/* A charge costs best effort the rest of the guarantees, however shares came and went. */
 static void test_weights_follow_every_change(void **state)
 {
     static struct facet_pick pick;
@@ -209,8 +209,8 @@ static void test_weights_follow_every_change(void **state)
 
 /* ---- another policy ---- */
 
-/* Turns of one unit, 100 us each; returns what `entity` had of `for_ns`. */
-static uint64_t serve(struct facet_pick *pick, uint64_t *now_ns, uint64_t for_ns, int entity)
+/* Turns of one unit, 100 us each; returns the part of `for_ns` that `entity` had. */
+static uint64_t serve_turns(struct facet_pick *pick, uint64_t *now_ns, uint64_t for_ns, int entity)
 {
     uint64_t again, before = pick->entities[entity].had_ns;
 
@@ -236,14 +236,14 @@ static void test_policy_changes_while_entities_compete(void **state)
 
     facet_pick_set_want(&pick, first, FACET_PICK_READY);
     facet_pick_set_want(&pick, second, FACET_PICK_READY);
-    assert_int_equal(serve(&pick, &now, S, first), S);
+    assert_int_equal(serve_turns(&pick, &now, S, first), S);
     facet_pick_set_policy(&pick, FACET_PICK_FAIR); /* its time by priority is not owed: shares hold at once */
-    assert_in_range(serve(&pick, &now, 100 * MS, first), 25 * MS, 35 * MS);
-    assert_in_range(serve(&pick, &now, 100 * MS, first), 25 * MS - 200 * US, 25 * MS + 200 * US);
+    assert_in_range(serve_turns(&pick, &now, 100 * MS, first), 25 * MS, 35 * MS);
+    assert_in_range(serve_turns(&pick, &now, 100 * MS, first), 25 * MS - 200 * US, 25 * MS + 200 * US);
     facet_pick_set_policy(&pick, FACET_PICK_ROUND_ROBIN);
-    assert_in_range(serve(&pick, &now, 100 * MS, first), 50 * MS - 100 * US, 50 * MS + 100 * US);
+    assert_in_range(serve_turns(&pick, &now, 100 * MS, first), 50 * MS - 100 * US, 50 * MS + 100 * US);
     facet_pick_set_policy(&pick, FACET_PICK_FIFO); /* the order of arrival is still known */
-    assert_int_equal(serve(&pick, &now, 100 * MS, first), 100 * MS);
+    assert_int_equal(serve_turns(&pick, &now, 100 * MS, first), 100 * MS);
 }
 
 /* A policy set again forgets nothing: the entity that is behind is served first. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what rebalancing asks for, that it converges, and that it is as good as an exhaustive search on small
- * cases. Never: real time, or a randomness that differs from run to run. */
+/* Owns: proofs of the actions of rebalancing, that it converges, and that it is as good as an exhaustive search on
+ * small cases. Never: real time, or a randomness that differs from run to run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #define WORKS   60u
 #define ACTIONS 32u
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
+static uint64_t draw_below(uint64_t *seed, uint64_t below)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -70,7 +70,7 @@ static struct facet_balance_work *world_work(struct world *world, int member, ui
     return work;
 }
 
-static uint64_t longest(const struct world *world)
+static uint64_t longest_wait_ns(const struct world *world)
 {
     uint64_t most = 0;
 
@@ -82,12 +82,12 @@ static uint64_t longest(const struct world *world)
     return most;
 }
 
-static uint64_t imbalance(const struct world *world)
+static uint64_t world_imbalance(const struct world *world)
 {
     return facet_balance_imbalance_milli(world->members, world->count);
 }
 
-static uint32_t rebalance(struct world *world)
+static uint32_t rebalance_world(struct world *world)
 {
     world->now_ns += world->balance.config.interval_ns;
     world->action_count = facet_balance_rebalance(&world->balance, world->now_ns, world->members, world->count,
@@ -114,12 +114,12 @@ static void test_nothing_below_the_threshold(void **state)
         world_work(&world, 0, 10 * MS);
     for (int i = 0; i < 9; i++)
         world_work(&world, 1, 10 * MS);
-    assert_int_equal(imbalance(&world), 100);
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(world_imbalance(&world), 100);
+    assert_int_equal(rebalance_world(&world), 0);
     world_work(&world, 0, 80 * MS);
-    assert_true(imbalance(&world) > 200);
-    assert_true(rebalance(&world) > 0);
-    assert_true(imbalance(&world) <= 100);
+    assert_true(world_imbalance(&world) > 200);
+    assert_true(rebalance_world(&world) > 0);
+    assert_true(world_imbalance(&world) <= 100);
 }
 
 static void test_only_every_interval(void **state)
@@ -127,12 +127,12 @@ static void test_only_every_interval(void **state)
     struct world world;
 
     world_init(&world, 2);
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(rebalance_world(&world), 0);
     world_work(&world, 0, 50 * MS);
     world_work(&world, 0, 50 * MS);
     world.now_ns -= world.balance.config.interval_ns; /* the look is not due */
-    assert_int_equal(rebalance(&world), 0);
-    assert_int_equal(rebalance(&world), 1);
+    assert_int_equal(rebalance_world(&world), 0);
+    assert_int_equal(rebalance_world(&world), 1);
     assert_int_equal(world.actions[0].kind, FACET_BALANCE_MIGRATE);
     assert_int_equal(world.actions[0].gain_ns, 50 * MS);
 }
@@ -148,12 +148,12 @@ static void test_a_move_must_gain_more_than_it_costs(void **state)
         world.balance.config.bytes_per_s = 1000 * 1000; /* 10 ms, or 20 ms */
         for (int i = 0; i < 2; i++)
             world_work(&world, 0, 15 * MS)->bytes_on = bytes_on;
-        assert_int_equal(rebalance(&world), rate == 1 ? 1 : 0);
+        assert_int_equal(rebalance_world(&world), rate == 1 ? 1 : 0);
     }
     world_init(&world, 2);
     for (int i = 0; i < 2; i++)
         world_work(&world, 0, 15 * MS)->running = true; /* cannot be moved */
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(rebalance_world(&world), 0);
 }
 
 /* Too many members for a search, and no single move helps: a large work for a small one does. */
@@ -166,13 +166,13 @@ static void test_works_are_swapped(void **state)
         world.members[i].queued_ns = (i == 0 ? 40 : 20) * MS;
         world_work(&world, i, (i == 0 ? 60 : 30) * MS);
     }
-    assert_true(imbalance(&world) > 200);
-    assert_int_equal(rebalance(&world), 2);
+    assert_true(world_imbalance(&world) > 200);
+    assert_int_equal(rebalance_world(&world), 2);
     assert_int_equal(world.actions[0].work, 100);
     assert_int_equal(world.actions[0].to, world.actions[1].member);
     assert_int_equal(world.actions[1].to, 0);
     assert_int_equal(world.actions[1].gain_ns, 20 * MS);
-    assert_int_equal(longest(&world), 80 * MS);
+    assert_int_equal(longest_wait_ns(&world), 80 * MS);
 }
 
 static void test_works_leave_a_lost_member(void **state)
@@ -184,12 +184,12 @@ static void test_works_leave_a_lost_member(void **state)
 
     work->moves = 99;
     world.members[0].paused = world.members[1].lost = true;
-    assert_int_equal(rebalance(&world), 1);
+    assert_int_equal(rebalance_world(&world), 1);
     assert_int_equal(world.actions[0].member, 1);
     assert_int_equal(world.actions[0].to, 2);
     assert_true(world.actions[0].gain_ns == FACET_BALANCE_NEVER);
     assert_int_equal(work->member, 2);
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(rebalance_world(&world), 0);
 }
 
 static void test_idle_share_is_lent_and_given_back(void **state)
@@ -207,24 +207,24 @@ static void test_idle_share_is_lent_and_given_back(void **state)
 
     work->running = true;
     world.members[0].active_kernels = 1;
-    assert_true(rebalance(&world) >= 2);
+    assert_true(rebalance_world(&world) >= 2);
     assert_int_equal(world.members[0].share_milli, 700); /* 300, 100 that no member has, 300 of the one that is idle */
     assert_int_equal(world.members[1].share_milli, 0);
     assert_int_equal(world.members[2].share_milli, 300);
     assert_int_equal(world.actions[world.action_count - 1].member, 0); /* the donor first */
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(rebalance_world(&world), 0);
     world.members[2].idle_ns = S;
-    assert_true(rebalance(&world) > 0);
+    assert_true(rebalance_world(&world) > 0);
     assert_int_equal(world.members[0].share_milli, 800); /* its limit */
 
     world_work(&world, 1, MS)->running = true;
     world_work(&world, 2, MS)->running = true;
-    assert_true(rebalance(&world) > 0);
+    assert_true(rebalance_world(&world) > 0);
     assert_int_equal(world.members[0].share_milli, 400);
     assert_int_equal(world.members[1].share_milli, 300);
     assert_int_equal(world.members[2].share_milli, 300);
     assert_true(action_of(&world, FACET_BALANCE_ADJUST_SHARE, 1)->gain_ns == FACET_BALANCE_NEVER);
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(rebalance_world(&world), 0);
 }
 
 static void test_units_follow_demand(void **state)
@@ -237,15 +237,15 @@ static void test_units_follow_demand(void **state)
     world.members[0].units_most = 8;
     world_work(&world, 0, 160 * MS)->running = true;
     world_work(&world, 1, 30 * MS)->running = true;
-    assert_int_equal(rebalance(&world), 1); /* 80 ms against 30 */
+    assert_int_equal(rebalance_world(&world), 1); /* 80 ms against 30 */
     assert_int_equal(action_of(&world, FACET_BALANCE_SCALE_UNITS, 0)->units, world.members[0].units);
     assert_in_range(world.members[0].units, 3, 8);
     world.members[0].queued_ns = 0;
-    assert_int_equal(rebalance(&world), 0); /* not yet idle for long */
+    assert_int_equal(rebalance_world(&world), 0); /* not yet idle for long */
     world.members[0].idle_ns = S;
-    assert_int_equal(rebalance(&world), 1);
+    assert_int_equal(rebalance_world(&world), 1);
     assert_int_equal(world.members[0].units, 2);
-    assert_int_equal(rebalance(&world), 0);
+    assert_int_equal(rebalance_world(&world), 0);
 }
 
 static void test_preempt_lets_higher_priority_in(void **state)
@@ -258,25 +258,25 @@ static void test_preempt_lets_higher_priority_in(void **state)
     running->running = true;
     world.members[0].active_kernels = 1;
     waiting->priority = FACET_PRIORITY_HIGH;
-    assert_int_equal(rebalance(&world), 0); /* off */
+    assert_int_equal(rebalance_world(&world), 0); /* off */
     world.balance.config.preemption = true;
     world.members[0].units = 2;
-    assert_int_equal(rebalance(&world), 0); /* a unit is free */
+    assert_int_equal(rebalance_world(&world), 0); /* a unit is free */
     world.members[0].units = 1;
-    assert_int_equal(rebalance(&world), 1);
+    assert_int_equal(rebalance_world(&world), 1);
     assert_int_equal(world.actions[0].kind, FACET_BALANCE_PREEMPT);
     assert_int_equal(world.actions[0].work, running->id);
     assert_int_equal(world.actions[0].waiting, waiting->id);
-    assert_int_equal(rebalance(&world), 0); /* it is in */
+    assert_int_equal(rebalance_world(&world), 0); /* it is in */
     running->running = true;
     waiting->running = false;
     waiting->priority = FACET_PRIORITY_NORMAL;
-    assert_int_equal(rebalance(&world), 0); /* among equals no work is preempted */
+    assert_int_equal(rebalance_world(&world), 0); /* among equals no work is preempted */
 }
 
 /* ---- convergence ---- */
 
-/* The sum of shares of each device never grows beyond what it is or was. */
+/* The sum of shares of each device never grows beyond its present or former value. */
 static void assert_shares(const struct world *world)
 {
     for (uint32_t device = 0; device < world->count; device++) {
@@ -290,25 +290,25 @@ static void assert_shares(const struct world *world)
 
 static void random_world(struct world *world, uint64_t *seed)
 {
-    world_init(world, 2 + (uint32_t)draw(seed, MEMBERS - 1));
+    world_init(world, 2 + (uint32_t)draw_below(seed, MEMBERS - 1));
     for (uint32_t i = 0; i < world->count; i++) {
         struct facet_balance_member *member = &world->members[i];
 
         member->device = i / 2;
-        member->share_milli = member->request_milli = 100 + (uint32_t)draw(seed, 400);
-        member->limit_milli = member->request_milli + (uint32_t)draw(seed, 500);
-        member->units = 1 + (uint32_t)draw(seed, 4);
-        member->units_most = member->units + (uint32_t)draw(seed, 4);
+        member->share_milli = member->request_milli = 100 + (uint32_t)draw_below(seed, 400);
+        member->limit_milli = member->request_milli + (uint32_t)draw_below(seed, 500);
+        member->units = 1 + (uint32_t)draw_below(seed, 4);
+        member->units_most = member->units + (uint32_t)draw_below(seed, 4);
     }
-    for (uint64_t works = draw(seed, WORKS); works > 0; works--) {
-        int member = (int)draw(seed, draw(seed, 2) ? world->count : 2);
+    for (uint64_t works = draw_below(seed, WORKS); works > 0; works--) {
+        int member = (int)draw_below(seed, draw_below(seed, 2) ? world->count : 2);
 
-        world_work(world, member, draw(seed, 50 * MS))->running = draw(seed, 8) == 0;
+        world_work(world, member, draw_below(seed, 50 * MS))->running = draw_below(seed, 8) == 0;
     }
 }
 
 /* Which members a work has been on, and that it returns to none. */
-static void follow(const struct world *world, bool visited[WORKS][MEMBERS])
+static void follow_works(const struct world *world, bool visited[WORKS][MEMBERS])
 {
     for (uint32_t i = 0; i < world->action_count; i++) {
         const struct facet_balance_action *action = &world->actions[i];
@@ -334,10 +334,10 @@ static void test_random_loads_come_to_rest(void **state)
         random_world(&world, &seed);
         int rounds = 0;
 
-        for (uint64_t before = longest(&world); rebalance(&world) > 0; before = longest(&world)) {
-            follow(&world, visited);
+        for (uint64_t before = longest_wait_ns(&world); rebalance_world(&world) > 0; before = longest_wait_ns(&world)) {
+            follow_works(&world, visited);
             assert_shares(&world);
-            assert_true(longest(&world) <= before);
+            assert_true(longest_wait_ns(&world) <= before);
             assert_true(++rounds < 40);
             moved += world.action_count;
         }
@@ -358,11 +358,11 @@ static void test_changing_loads_do_not_toss_works(void **state)
         for (int round = 0; round < 50; round++) {
             static bool visited[WORKS][MEMBERS];
 
-            rebalance(&world);
+            rebalance_world(&world);
             memset(visited, 0, sizeof visited);
-            follow(&world, visited);
+            follow_works(&world, visited);
             for (uint32_t i = 0; i < world.count; i++)
-                world.members[i].queued_ns += draw(&seed, 20 * MS);
+                world.members[i].queued_ns += draw_below(&seed, 20 * MS);
         }
         for (uint32_t i = 0; i < world.work_count; i++)
             assert_true(world.works[i].moves <= world.balance.config.moves_most);
@@ -376,19 +376,19 @@ struct best {
     uint64_t longest_ns;      /* the least longest wait of those below the threshold */
 };
 
-static void exhaust(struct world *world, uint32_t index, struct best *best)
+static void try_all_places(struct world *world, uint32_t index, struct best *best)
 {
     if (index == world->work_count) {
-        uint64_t milli = imbalance(world);
+        uint64_t milli = world_imbalance(world);
 
         best->imbalance_milli = milli < best->imbalance_milli ? milli : best->imbalance_milli;
-        if (milli <= world->balance.config.threshold_milli && longest(world) < best->longest_ns)
-            best->longest_ns = longest(world);
+        if (milli <= world->balance.config.threshold_milli && longest_wait_ns(world) < best->longest_ns)
+            best->longest_ns = longest_wait_ns(world);
         return;
     }
     for (uint32_t to = 0; to < world->count; to++) {
         world->members[to].queued_ns += world->works[index].expected_ns;
-        exhaust(world, index + 1, best);
+        try_all_places(world, index + 1, best);
         world->members[to].queued_ns -= world->works[index].expected_ns;
     }
 }
@@ -401,20 +401,20 @@ static struct best best_of(const struct world *world)
     copy = *world;
     for (uint32_t i = 0; i < copy.work_count; i++)
         copy.members[copy.works[i].member].queued_ns -= copy.works[i].expected_ns;
-    exhaust(&copy, 0, &best);
+    try_all_places(&copy, 0, &best);
     return best;
 }
 
 static void small_world(struct world *world, uint64_t *seed, bool equal)
 {
-    world_init(world, 2 + (uint32_t)draw(seed, 3));
+    world_init(world, 2 + (uint32_t)draw_below(seed, 3));
     world->balance.config.move_ns = 0;
     for (uint32_t i = 0; i < world->count && !equal; i++)
-        world->members[i].share_milli = 250 * (1 + (uint32_t)draw(seed, 4));
+        world->members[i].share_milli = 250 * (1 + (uint32_t)draw_below(seed, 4));
     for (uint32_t i = 0; i < world->count; i++)
-        world->members[i].queued_ns = draw(seed, 20 * MS); /* cannot be moved */
-    for (uint64_t works = 2 + draw(seed, 5); works > 0; works--)
-        world_work(world, (int)draw(seed, world->count), 1 + draw(seed, 40 * MS));
+        world->members[i].queued_ns = draw_below(seed, 20 * MS); /* cannot be moved */
+    for (uint64_t works = 2 + draw_below(seed, 5); works > 0; works--)
+        world_work(world, (int)draw_below(seed, world->count), 1 + draw_below(seed, 40 * MS));
     for (uint32_t i = 0; i < world->count; i++)
         world->members[i].request_milli = world->members[i].limit_milli = world->members[i].share_milli;
 }
@@ -429,15 +429,15 @@ static void test_equal_members_are_balanced_whenever_possible(void **state)
     for (int run = 0; run < 500; run++) {
         small_world(&world, &seed, true);
         struct best best = best_of(&world);
-        uint64_t before = imbalance(&world);
+        uint64_t before = world_imbalance(&world);
 
-        while (rebalance(&world) > 0)
+        while (rebalance_world(&world) > 0)
             ;
-        assert_true(imbalance(&world) <= before);
+        assert_true(world_imbalance(&world) <= before);
         if (best.imbalance_milli > world.balance.config.threshold_milli)
             continue;
         possible += before > world.balance.config.threshold_milli;
-        assert_true(imbalance(&world) <= world.balance.config.threshold_milli);
+        assert_true(world_imbalance(&world) <= world.balance.config.threshold_milli);
     }
     assert_true(possible > 100);
 }
@@ -456,10 +456,12 @@ static void test_unequal_members_are_balanced_or_wait_less(void **state)
         small_world(&world, &seed, false);
         struct best best = best_of(&world);
 
-        possible += imbalance(&world) > world.balance.config.threshold_milli && best.longest_ns < longest(&world);
-        while (rebalance(&world) > 0)
+        possible +=
+            world_imbalance(&world) > world.balance.config.threshold_milli && best.longest_ns < longest_wait_ns(&world);
+        while (rebalance_world(&world) > 0)
             ;
-        assert_true(imbalance(&world) <= world.balance.config.threshold_milli || longest(&world) <= best.longest_ns);
+        assert_true(world_imbalance(&world) <= world.balance.config.threshold_milli ||
+                    longest_wait_ns(&world) <= best.longest_ns);
     }
     assert_true(possible > 100);
 }

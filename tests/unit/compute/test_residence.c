@@ -38,7 +38,7 @@ static void model_init(struct model *model, uint32_t factor)
     facet_residence_init(&model->residence, &config, model->now_ns);
 }
 
-static struct tenant *add(struct model *model, uint64_t set, uint32_t weight)
+static struct tenant *add_tenant(struct model *model, uint64_t set, uint32_t weight)
 {
     struct tenant *tenant = &model->tenants[model->count++];
 
@@ -61,25 +61,25 @@ static uint64_t left_on_device(const struct model *model)
     return DEVICE - used;
 }
 
-static uint64_t least(uint64_t left, uint64_t right)
+static uint64_t smaller_of(uint64_t left, uint64_t right)
 {
     return left < right ? left : right;
 }
 
 /* One millisecond of a tenant: it leaves as it was asked, comes in as it may, or works. */
-static void live(struct model *model, struct tenant *tenant)
+static void live_one_ms(struct model *model, struct tenant *tenant)
 {
     struct facet_residence_client *client = client_of(model, tenant);
     uint64_t missing = tenant->set - tenant->resident, room = left_on_device(model);
     struct facet_residence_demand *demand = &client->demand;
 
     if (tenant->resident > client->most_bytes) {
-        tenant->resident -= least(PER_MS, tenant->resident - client->most_bytes);
+        tenant->resident -= smaller_of(PER_MS, tenant->resident - client->most_bytes);
     } else if (!missing && !tenant->idle && !demand->frozen) {
         tenant->worked_ms++;
         demand->used_ns = model->now_ns;
     } else if (client->most_bytes >= FACET_RESIDENCE_LAST && demand->absent) {
-        tenant->resident += least(least(PER_MS, missing), room);
+        tenant->resident += smaller_of(smaller_of(PER_MS, missing), room);
     }
     missing = tenant->set - tenant->resident;
     demand->set_bytes = tenant->set;
@@ -90,12 +90,12 @@ static void live(struct model *model, struct tenant *tenant)
         demand->absent && client->most_bytes >= FACET_RESIDENCE_LAST && !left_on_device(model) ? missing : 0;
 }
 
-static void run(struct model *model, uint64_t milliseconds)
+static void run_ms(struct model *model, uint64_t milliseconds)
 {
     for (uint64_t i = 0; i < milliseconds; i++) {
         for (uint32_t j = 0; j < model->count; j++)
             if (!model->tenants[j].dead)
-                live(model, &model->tenants[j]);
+                live_one_ms(model, &model->tenants[j]);
         facet_residence_step(&model->residence, model->now_ns);
         for (uint32_t j = 0; j < model->count; j++)
             if (!model->tenants[j].dead)
@@ -109,9 +109,9 @@ static void test_no_client_gives_way_while_all_fit(void **state)
     struct model model;
 
     model_init(&model, 20);
-    add(&model, 400, 500);
-    add(&model, 600, 100);
-    run(&model, 10000);
+    add_tenant(&model, 400, 500);
+    add_tenant(&model, 600, 100);
+    run_ms(&model, 10000);
     assert_int_equal(model.asked, 0);
     assert_true(model.tenants[0].worked_ms > 9800 && model.tenants[1].worked_ms > 9800);
 }
@@ -121,8 +121,8 @@ static void test_sets_that_do_not_fit_take_turns_and_moving_takes_little(void **
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
-    run(&model, 60000);
+    struct tenant *one = add_tenant(&model, 750, 500), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 60000);
     assert_true(one->worked_ms + other->worked_ms > 55000);
     assert_true(one->worked_ms > 25000 && other->worked_ms > 25000);
 }
@@ -132,8 +132,8 @@ static void test_without_turns_moving_takes_most(void **state)
     struct model model;
 
     model_init(&model, 0);
-    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
-    run(&model, 60000);
+    struct tenant *one = add_tenant(&model, 750, 500), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 60000);
     assert_true(one->worked_ms + other->worked_ms < 20000);
     assert_true(one->worked_ms && other->worked_ms);
 }
@@ -143,19 +143,19 @@ static void test_turns_are_longer_by_weight(void **state)
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add(&model, 750, 300), *other = add(&model, 750, 100);
-    run(&model, 120000);
+    struct tenant *one = add_tenant(&model, 750, 300), *other = add_tenant(&model, 750, 100);
+    run_ms(&model, 120000);
     assert_true(one->worked_ms > 2 * other->worked_ms && one->worked_ms < 4 * other->worked_ms);
 }
 
-static void test_three_of_them_all_go_on(void **state)
+static void test_three_tenants_all_go_on(void **state)
 {
     struct model model;
 
     model_init(&model, 20);
     for (int i = 0; i < 3; i++)
-        add(&model, 600, 0);
-    run(&model, 120000);
+        add_tenant(&model, 600, 0);
+    run_ms(&model, 120000);
     for (int i = 0; i < 3; i++)
         assert_true(model.tenants[i].worked_ms > 30000);
 }
@@ -165,14 +165,14 @@ static void test_an_idle_client_gives_way_at_once(void **state)
     struct model model;
 
     model_init(&model, 10000); /* turns that never end */
-    struct tenant *one = add(&model, 750, 500);
-    run(&model, 2000);
-    struct tenant *other = add(&model, 750, 500);
+    struct tenant *one = add_tenant(&model, 750, 500);
+    run_ms(&model, 2000);
+    struct tenant *other = add_tenant(&model, 750, 500);
     client_of(&model, one)->turn_end_ns = UINT64_MAX - 1;
-    run(&model, 2000);
+    run_ms(&model, 2000);
     assert_int_equal(other->worked_ms, 0);
     one->idle = true;
-    run(&model, 2000);
+    run_ms(&model, 2000);
     assert_true(other->worked_ms > 1000);
     assert_int_equal(one->resident, 250); /* the missing amount, and no more */
 }
@@ -182,16 +182,16 @@ static void test_a_frozen_client_gives_way_and_stays_out(void **state)
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
-    run(&model, 1000);
+    struct tenant *one = add_tenant(&model, 750, 500), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 1000);
     client_of(&model, one)->demand.frozen = true;
-    run(&model, 20000);
+    run_ms(&model, 20000);
     uint64_t before = one->worked_ms;
     assert_true(other->worked_ms > 17000);
-    run(&model, 2000);
+    run_ms(&model, 2000);
     assert_int_equal(one->worked_ms, before);
     client_of(&model, one)->demand.frozen = false;
-    run(&model, 20000);
+    run_ms(&model, 20000);
     assert_true(one->worked_ms > before + 5000);
 }
 
@@ -200,30 +200,30 @@ static void test_a_client_that_dies_while_brought_in_blocks_no_other(void **stat
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
+    struct tenant *one = add_tenant(&model, 750, 500), *other = add_tenant(&model, 750, 500);
     while (model.residence.head != other->client)
-        run(&model, 1);
+        run_ms(&model, 1);
     facet_residence_remove(&model.residence, other->client);
     other->dead = true;
     other->resident = 0;
     uint64_t before = one->worked_ms;
-    run(&model, 2000);
+    run_ms(&model, 2000);
     assert_true(one->worked_ms > before + 1500);
 }
 
 /* Puts `one` on the device whole, and stops it there. */
 static struct tenant *add_one_that_stops(struct model *model, uint64_t set)
 {
-    struct tenant *one = add(model, set, 500);
+    struct tenant *one = add_tenant(model, set, 500);
 
-    run(model, 2000);
+    run_ms(model, 2000);
     assert_int_equal(one->resident, set);
     one->dead = true;
     return one;
 }
 
 /* As its program does: told that no vGPU is left to make room, it gives up. */
-static void refuse(struct model *model, struct tenant *tenant)
+static void refuse_tenant(struct model *model, struct tenant *tenant)
 {
     tenant->idle = true;
     client_of(model, tenant)->demand.absent = 0;
@@ -235,18 +235,18 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
-    run(&model, 20000);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 20000);
     assert_false(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
-    run(&model, 20000);
+    run_ms(&model, 20000);
     assert_true(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
 
     /* A tenant that is behind in the row, and fits, has its turn. */
-    struct tenant *third = add(&model, 200, 500);
-    refuse(&model, other);
-    run(&model, 2000);
+    struct tenant *third = add_tenant(&model, 200, 500);
+    refuse_tenant(&model, other);
+    run_ms(&model, 2000);
     assert_true(third->worked_ms > 1500);
 }
 
@@ -254,18 +254,18 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
  * A driver frees the memory of a program that ended with a delay: until then no tenant is told that there is nothing
  * left.
  */
-static void test_memory_of_one_that_ended_is_waited_for(void **state)
+static void test_memory_of_an_ended_process_is_waited_for(void **state)
 {
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
-    run(&model, 500);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 500);
     client_of(&model, one)->demand =
         (struct facet_residence_demand){0}; /* the books are closed, the memory is not back */
-    run(&model, 4900);
+    run_ms(&model, 4900);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
-    run(&model, 200);
+    run_ms(&model, 200);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
 }
 
@@ -274,14 +274,14 @@ static void test_a_client_that_gave_nothing_gives_as_soon_as_it_can(void **state
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
-    run(&model, 40000);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 40000);
     assert_true(client_of(&model, one)->stuck);
     one->dead = false;
-    run(&model, 10);
+    run_ms(&model, 10);
     assert_false(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
-    run(&model, 60000);
+    run_ms(&model, 60000);
     assert_true(one->worked_ms > 20000 && other->worked_ms > 20000); /* to wait was no moving: turns are no longer */
 }
 
@@ -291,8 +291,8 @@ static void test_others_are_asked_instead_of_a_client_that_gives_nothing(void **
 
     model_init(&model, 20);
     struct tenant *one = add_one_that_stops(&model, 400);
-    struct tenant *two = add(&model, 400, 500), *three = add(&model, 500, 500);
-    run(&model, 90000);
+    struct tenant *two = add_tenant(&model, 400, 500), *three = add_tenant(&model, 500, 500);
+    run_ms(&model, 90000);
     assert_true(client_of(&model, one)->stuck);
     assert_true(two->worked_ms > 20000 && three->worked_ms > 20000);
 }
@@ -303,8 +303,8 @@ static void test_without_an_end_of_patience_it_is_waited_for(void **state)
 
     model_init(&model, 20);
     model.residence.config.patience_ns = 0;
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
-    run(&model, 200000);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    run_ms(&model, 200000);
     assert_false(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
 }
@@ -315,8 +315,8 @@ static void test_the_step_asks_to_be_called_when_patience_ends(void **state)
 
     model_init(&model, 20);
     add_one_that_stops(&model, 750);
-    add(&model, 750, 500);
-    run(&model, 5000);
+    add_tenant(&model, 750, 500);
+    run_ms(&model, 5000);
     uint64_t next_ns = facet_residence_step(&model.residence, model.now_ns);
     assert_true(next_ns > model.now_ns && next_ns <= model.now_ns + model.residence.config.patience_ns);
 }
@@ -327,18 +327,18 @@ static void test_a_client_that_grows_in_its_turn_gets_memory_at_once(void **stat
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add(&model, 750, 500);
-    run(&model, 2000);
-    struct tenant *other = add(&model, 300, 500);
+    struct tenant *one = add_tenant(&model, 750, 500);
+    run_ms(&model, 2000);
+    struct tenant *other = add_tenant(&model, 300, 500);
     while (model.now_ns < 120 * S && other->worked_ms == 0)
-        run(&model, 1);
+        run_ms(&model, 1);
     uint64_t began_ns = model.now_ns;
     for (; other->set < 750; other->set += 50)
-        run(&model, 20);
-    run(&model, 20);
+        run_ms(&model, 20);
+    run_ms(&model, 20);
     assert_int_equal(other->resident, 750);
     assert_true(model.now_ns - began_ns < S);
-    run(&model, 120000);
+    run_ms(&model, 120000);
     assert_true(one->worked_ms > 40000 && other->worked_ms > 40000);
 }
 
@@ -361,12 +361,12 @@ int main(void)
         cmocka_unit_test(test_sets_that_do_not_fit_take_turns_and_moving_takes_little),
         cmocka_unit_test(test_without_turns_moving_takes_most),
         cmocka_unit_test(test_turns_are_longer_by_weight),
-        cmocka_unit_test(test_three_of_them_all_go_on),
+        cmocka_unit_test(test_three_tenants_all_go_on),
         cmocka_unit_test(test_an_idle_client_gives_way_at_once),
         cmocka_unit_test(test_a_frozen_client_gives_way_and_stays_out),
         cmocka_unit_test(test_a_client_that_dies_while_brought_in_blocks_no_other),
         cmocka_unit_test(test_the_wait_for_a_client_that_gives_nothing_is_bounded),
-        cmocka_unit_test(test_memory_of_one_that_ended_is_waited_for),
+        cmocka_unit_test(test_memory_of_an_ended_process_is_waited_for),
         cmocka_unit_test(test_a_client_that_gave_nothing_gives_as_soon_as_it_can),
         cmocka_unit_test(test_others_are_asked_instead_of_a_client_that_gives_nothing),
         cmocka_unit_test(test_without_an_end_of_patience_it_is_waited_for),

@@ -16,7 +16,7 @@
 
 #define MEMBERS 9u
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
+static uint64_t draw_below(uint64_t *seed, uint64_t below)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -34,20 +34,20 @@ static struct facet_scale_member member_of(uint32_t request, uint32_t limit)
                                        .units = 1};
 }
 
-static void press(struct facet_scale_member *member)
+static void load_member(struct facet_scale_member *member)
 {
     member->queued = 5;
     member->busy_milli = member->share_milli;
 }
 
-static void quiet(struct facet_scale_member *member, uint32_t busy_milli)
+static void unload_member(struct facet_scale_member *member, uint32_t busy_milli)
 {
     member->queued = 0;
     member->delay_ns = 0;
     member->busy_milli = busy_milli;
 }
 
-static void steps(struct facet_scale_member *members, uint32_t count, int windows)
+static void run_windows(struct facet_scale_member *members, uint32_t count, int windows)
 {
     while (windows-- > 0)
         facet_scale_step(&facet_scale_defaults, members, count);
@@ -57,23 +57,23 @@ static void test_unused_is_lent_and_comes_back_at_once(void **state)
 {
     struct facet_scale_member members[] = {member_of(400, 900), member_of(600, 1000)};
 
-    press(&members[0]);
-    quiet(&members[1], 100);
-    steps(members, 2, 2);
+    load_member(&members[0]);
+    unload_member(&members[1], 100);
+    run_windows(members, 2, 2);
     assert_int_equal(members[0].share_milli, 400); /* not calm for long enough */
     assert_int_equal(members[1].share_milli, 600);
-    steps(members, 2, 1);
+    run_windows(members, 2, 1);
     assert_int_equal(members[1].share_milli, 500); /* a step at a time */
     assert_int_equal(members[0].share_milli, 500);
-    steps(members, 2, 20);
+    run_windows(members, 2, 20);
     assert_int_equal(members[1].share_milli, 120); /* its use, and headroom */
     assert_int_equal(members[0].share_milli, 880);
-    quiet(&members[1], 0);
-    steps(members, 2, 20);
+    unload_member(&members[1], 0);
+    run_windows(members, 2, 20);
     assert_int_equal(members[1].share_milli, 0);
     assert_int_equal(members[0].share_milli, 900); /* its limit */
     members[1].queued = 1;
-    steps(members, 2, 1);
+    run_windows(members, 2, 1);
     assert_int_equal(members[1].share_milli, 600);
     assert_int_equal(members[0].share_milli, 400);
 }
@@ -84,11 +84,11 @@ static void test_loans_go_by_weight(void **state)
                                            member_of(400, 1000)};
 
     for (int window = 0; window < 30; window++) {
-        press(&members[0]);
-        press(&members[1]);
-        press(&members[2]);
-        quiet(&members[3], 0);
-        steps(members, 4, 1);
+        load_member(&members[0]);
+        load_member(&members[1]);
+        load_member(&members[2]);
+        unload_member(&members[3], 0);
+        run_windows(members, 4, 1);
     }
     assert_in_range(members[0].share_milli, 300 + 600 * 300 / 420 - 2, 300 + 600 * 300 / 420 + 2);
     assert_in_range(members[1].share_milli, 100 + 600 * 100 / 420 - 1, 100 + 600 * 100 / 420 + 1);
@@ -102,16 +102,16 @@ static void test_waiting_presses_with_hysteresis(void **state)
 
     member.busy_milli = 100;
     member.delay_ns = MS;
-    steps(&member, 1, 1);
+    run_windows(&member, 1, 1);
     assert_false(member.pressed);
     member.delay_ns = MS + 1;
-    steps(&member, 1, 1);
+    run_windows(&member, 1, 1);
     assert_true(member.pressed);
     member.delay_ns = MS / 5 + 1;
-    steps(&member, 1, 1);
+    run_windows(&member, 1, 1);
     assert_true(member.pressed);
     member.delay_ns = MS / 5;
-    steps(&member, 1, 1);
+    run_windows(&member, 1, 1);
     assert_false(member.pressed);
 }
 
@@ -121,18 +121,18 @@ static void test_units_follow(void **state)
     struct facet_scale_member members[] = {member_of(500, 1000), member_of(500, 1000)};
 
     config.device_units = 6;
-    press(&members[0]);
+    load_member(&members[0]);
     facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 3); /* as many as its half of the device can use */
     for (int i = 0; i < 10; i++)
         facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 5); /* all but the other's least */
-    press(&members[1]);
+    load_member(&members[1]);
     for (int i = 0; i < 10; i++)
         facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 3);
     assert_int_equal(members[1].units, 3);
-    quiet(&members[0], 10);
+    unload_member(&members[0], 10);
     for (int i = 0; i < 10; i++)
         facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 1);
@@ -148,14 +148,14 @@ static void test_units_not_counted(void **state)
 {
     struct facet_scale_member member = member_of(500, 1000);
 
-    press(&member);
-    steps(&member, 1, 20);
+    load_member(&member);
+    run_windows(&member, 1, 20);
     assert_int_equal(member.units, 8);
-    quiet(&member, 10);
-    steps(&member, 1, 20);
+    unload_member(&member, 10);
+    run_windows(&member, 1, 20);
     assert_int_equal(member.units, 8);
-    quiet(&member, 0);
-    steps(&member, 1, 20);
+    unload_member(&member, 0);
+    run_windows(&member, 1, 20);
     assert_int_equal(member.units, 1);
 }
 
@@ -164,25 +164,25 @@ static void test_units_not_counted(void **state)
 static void random_members(struct facet_scale_member *members, uint64_t *seed, bool fits)
 {
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        uint32_t request = draw(seed, 4) ? (uint32_t)draw(seed, fits ? 1000 / MEMBERS : 600) : 0;
+        uint32_t request = draw_below(seed, 4) ? (uint32_t)draw_below(seed, fits ? 1000 / MEMBERS : 600) : 0;
 
-        members[i] = member_of(request, request + 1 + (uint32_t)draw(seed, 1000 - request));
+        members[i] = member_of(request, request + 1 + (uint32_t)draw_below(seed, 1000 - request));
     }
 }
 
 static void random_demand(struct facet_scale_member *member, uint64_t *seed)
 {
-    quiet(member, 0);
-    switch (draw(seed, 4)) {
+    unload_member(member, 0);
+    switch (draw_below(seed, 4)) {
     case 0:
-        press(member);
+        load_member(member);
         break;
     case 1:
-        member->busy_milli = (uint32_t)draw(seed, member->share_milli + 1);
+        member->busy_milli = (uint32_t)draw_below(seed, member->share_milli + 1);
         break;
     case 2:
-        member->busy_milli = (uint32_t)draw(seed, member->share_milli + 1);
-        member->delay_ns = draw(seed, 3 * MS);
+        member->busy_milli = (uint32_t)draw_below(seed, member->share_milli + 1);
+        member->delay_ns = draw_below(seed, 3 * MS);
         break;
     default:
         break;
@@ -230,7 +230,7 @@ static void test_promises_under_random_demand(void **state)
         random_members(members, &seed, fits);
         for (int window = 0; window < 100; window++) {
             for (uint32_t i = 0; i < MEMBERS; i++)
-                if (draw(&seed, 3) == 0)
+                if (draw_below(&seed, 3) == 0)
                     random_demand(&members[i], &seed);
             memcpy(before, members, sizeof before);
             facet_scale_step(&config, members, MEMBERS);
@@ -252,9 +252,9 @@ static void test_the_same_demand_comes_to_rest(void **state)
         random_members(members, &seed, run % 2 == 0);
         for (uint32_t i = 0; i < MEMBERS; i++)
             random_demand(&members[i], &seed);
-        steps(members, MEMBERS, 60);
+        run_windows(members, MEMBERS, 60);
         memcpy(before, members, sizeof before);
-        steps(members, MEMBERS, 1);
+        run_windows(members, MEMBERS, 1);
         for (uint32_t i = 0; i < MEMBERS; i++) {
             assert_int_equal(members[i].share_milli, before[i].share_milli);
             assert_int_equal(members[i].units, before[i].units);

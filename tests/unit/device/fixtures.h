@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: where the tests of this room find the fixture providers. Never: builds them; meson.build does. */
+/* Owns: the paths of the fixture providers. Never: builds them; meson.build does. */
 #ifndef TEST_DEVICE_FIXTURES_H
 #define TEST_DEVICE_FIXTURES_H
 

@@ -25,7 +25,7 @@
 
 static int *countdown; /* the call that brings it to 0 fails; also of a process that starts another for us */
 
-static bool fails(int errnum)
+static bool call_fails(int errnum)
 {
     if (!countdown || *countdown == 0 || --*countdown > 0)
         return false;
@@ -37,35 +37,35 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_calloc(count, size);
+    return call_fails(ENOMEM) ? NULL : __real_calloc(count, size);
 }
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_malloc(size);
+    return call_fails(ENOMEM) ? NULL : __real_malloc(size);
 }
 
 void *__real_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_realloc(memory, size);
+    return call_fails(ENOMEM) ? NULL : __real_realloc(memory, size);
 }
 
 int __real_clone(int (*begin)(void *), void *stack, int flags, void *data);
 int __wrap_clone(int (*begin)(void *), void *stack, int flags, void *data);
 int __wrap_clone(int (*begin)(void *), void *stack, int flags, void *data)
 {
-    return fails(EAGAIN) ? -1 : __real_clone(begin, stack, flags, data);
+    return call_fails(EAGAIN) ? -1 : __real_clone(begin, stack, flags, data);
 }
 
 void *__real_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-    return fails(ENOMEM) ? MAP_FAILED : __real_mmap64(at, bytes, protection, flags, fd, offset);
+    return call_fails(ENOMEM) ? MAP_FAILED : __real_mmap64(at, bytes, protection, flags, fd, offset);
 }
 
 int __real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
@@ -75,14 +75,14 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                        const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
 {
-    return fails(EAGAIN) ? EAGAIN : __real_posix_spawn(pid, path, actions, attributes, arguments, environment);
+    return call_fails(EAGAIN) ? EAGAIN : __real_posix_spawn(pid, path, actions, attributes, arguments, environment);
 }
 
 int __real_socketpair(int domain, int type, int protocol, int ends[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int ends[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int ends[2])
 {
-    return fails(EMFILE) ? -1 : __real_socketpair(domain, type, protocol, ends);
+    return call_fails(EMFILE) ? -1 : __real_socketpair(domain, type, protocol, ends);
 }
 
 typedef int (*filter)(const struct dirent *);
@@ -92,14 +92,14 @@ int __real_scandir64(const char *folder, struct dirent ***entries, filter wanted
 int __wrap_scandir64(const char *folder, struct dirent ***entries, filter wanted, order before);
 int __wrap_scandir64(const char *folder, struct dirent ***entries, filter wanted, order before)
 {
-    return fails(EACCES) ? -1 : __real_scandir64(folder, entries, wanted, before);
+    return call_fails(EACCES) ? -1 : __real_scandir64(folder, entries, wanted, before);
 }
 
 char *__real_strdup(const char *text);
 char *__wrap_strdup(const char *text);
 char *__wrap_strdup(const char *text)
 {
-    return fails(ENOMEM) ? NULL : __real_strdup(text);
+    return call_fails(ENOMEM) ? NULL : __real_strdup(text);
 }
 
 static int open_descriptors(void)
@@ -119,7 +119,7 @@ struct expectation {
     uint32_t known; /* devices whose health is known */
 };
 
-/* False when the table is all that it can be; else the reason must be there. */
+/* False when the table is complete; else it must hold the reason. */
 static bool shows_a_failure(const struct facet_device_table *table, const struct expectation *whole)
 {
     uint32_t loaded = 0, known = 0;

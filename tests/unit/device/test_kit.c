@@ -103,7 +103,7 @@ static void made_up_uuids_are_stable(void **state)
     assert_string_not_equal(text, other);
 }
 
-static void lists_of_any_struct_follow_it_too(void **state)
+static void lists_of_any_struct_follow_the_two_call_rule(void **state)
 {
     static const struct facet_container_item items[2] = {{.kind = 1}, {.kind = 2}};
     struct facet_container_item got[2] = {{0}};
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(texts_are_cleaned_cut_and_trimmed),
         cmocka_unit_test(errors_are_filled_and_cut),
         cmocka_unit_test(only_the_right_major_version_enters),
-        cmocka_unit_test(lists_of_any_struct_follow_it_too),
+        cmocka_unit_test(lists_of_any_struct_follow_the_two_call_rule),
         cmocka_unit_test(structs_keep_to_the_host_s_size),
         cmocka_unit_test(launches_of_any_version_are_taken),
         cmocka_unit_test(texts_of_any_length_say_their_size),

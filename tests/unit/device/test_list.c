@@ -58,7 +58,7 @@ static void devices_are_found(void **state)
     assert_int_equal(index, 0);
 }
 
-static void refusals_are_told(void **state)
+static void refusals_are_reported(void **state)
 {
     const char *path = NULL;
 
@@ -93,7 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_described), cmocka_unit_test(past_the_end_is_nothing),
-        cmocka_unit_test(devices_are_found),     cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(devices_are_found),     cmocka_unit_test(refusals_are_reported),
         cmocka_unit_test(names_are_never_null),  cmocka_unit_test(failure_leaves_the_output_alone),
     };
 

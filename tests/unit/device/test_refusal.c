@@ -100,7 +100,7 @@ static void assert_refused(const char *path, const char *part_of_reason)
     facet_device_table_close(table);
 }
 
-static void what_is_no_library_is_refused(void **state)
+static void a_file_that_is_no_library_is_refused(void **state)
 {
     char text[512];
 
@@ -133,7 +133,7 @@ static void one_bad_provider_does_not_spoil_the_others(void **state)
     facet_device_table_close(table);
 }
 
-static void the_later_of_two_with_one_name_is_refused(void **state)
+static void the_later_of_two_providers_with_one_name_is_refused(void **state)
 {
     char paths[2048];
 
@@ -164,7 +164,7 @@ static void a_host_that_ignores_its_children_sees_a_crash_too(void **state)
 
 static volatile sig_atomic_t handled;
 
-static void handler(int number)
+static void handle_signal(int number)
 {
     handled = 1;
 }
@@ -172,7 +172,7 @@ static void handler(int number)
 /* The host's handlers act on the host's files: they must not run in the child. */
 static void the_hosts_signal_handlers_do_not_hide_a_crash(void **state)
 {
-    void (*old)(int) = signal(SIGABRT, handler);
+    void (*old)(int) = signal(SIGABRT, handle_signal);
     struct facet_device_table *table = open_table(fixture("list_crashes"));
 
     signal(SIGABRT, old);
@@ -185,10 +185,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_broken_provider_is_refused_with_its_reason),
-        cmocka_unit_test(what_is_no_library_is_refused),
+        cmocka_unit_test(a_file_that_is_no_library_is_refused),
         cmocka_unit_test(a_refused_provider_is_named_after_its_file),
         cmocka_unit_test(one_bad_provider_does_not_spoil_the_others),
-        cmocka_unit_test(the_later_of_two_with_one_name_is_refused),
+        cmocka_unit_test(the_later_of_two_providers_with_one_name_is_refused),
         cmocka_unit_test(a_host_that_ignores_its_children_sees_a_crash_too),
         cmocka_unit_test(the_hosts_signal_handlers_do_not_hide_a_crash),
     };

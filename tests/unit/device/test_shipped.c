@@ -14,7 +14,7 @@
 #include "device/table.h"
 #include "fixtures.h"
 
-static const char *shipped(const char *name)
+static const char *path_of_shipped(const char *name)
 {
     static char path[512];
 
@@ -26,9 +26,9 @@ static struct facet_device_table *open_shipped(const char *name)
 {
     struct facet_device_table *table = NULL;
 
-    if (access(shipped(name), F_OK) != 0)
+    if (access(path_of_shipped(name), F_OK) != 0)
         skip();
-    assert_int_equal(facet_device_table_open(shipped(name), &table, NULL), FACET_OK);
+    assert_int_equal(facet_device_table_open(path_of_shipped(name), &table, NULL), FACET_OK);
     assert_string_equal(facet_provider_at(table, 0)->reason.message, "");
     assert_int_equal(facet_provider_at(table, 0)->state, FACET_PROVIDER_LOADED);
     return table;

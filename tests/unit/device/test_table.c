@@ -76,7 +76,7 @@ static void a_missing_optional_operation_is_no_refusal(void **state)
     facet_device_table_close(table);
 }
 
-static void what_a_provider_prints_goes_nowhere(void **state)
+static void output_of_a_provider_is_discarded(void **state)
 {
     int ends[2], out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
     char byte;
@@ -150,7 +150,7 @@ static void no_shipped_providers_is_an_error(void **state)
     assert_non_null(strstr(error.message, "/nonexistent"));
 }
 
-static const struct facet_device_record *found(const struct facet_device_table *table, const char *text)
+static const struct facet_device_record *find_device(const struct facet_device_table *table, const char *text)
 {
     const struct facet_device_record *device = NULL;
 
@@ -163,15 +163,15 @@ static void a_device_is_found_by_id_uuid_and_place(void **state)
     struct facet_device_table *table = open_table(fixture("good"), 0);
     const struct facet_device_record *second = facet_device_table_at(table, 1);
 
-    assert_ptr_equal(found(table, NULL), facet_device_table_at(table, 0));
-    assert_ptr_equal(found(table, "fixture:1"), second);
-    assert_ptr_equal(found(table, "fixture-1"), second);
-    assert_ptr_equal(found(table, "1"), second);
+    assert_ptr_equal(find_device(table, NULL), facet_device_table_at(table, 0));
+    assert_ptr_equal(find_device(table, "fixture:1"), second);
+    assert_ptr_equal(find_device(table, "fixture-1"), second);
+    assert_ptr_equal(find_device(table, "1"), second);
     facet_device_table_close(table);
 }
 
 /* Wherever its provider stands: the places of the others, and the default device, stay as they were. */
-static void what_takes_no_programs_stands_last(void **state)
+static void devices_that_take_no_programs_come_last(void **state)
 {
     static const char *const ids[] = {"fixture:0", "fixture:1", "kernels:0", "kernels:1"};
     char paths[2][1024];
@@ -189,9 +189,9 @@ static void what_takes_no_programs_stands_last(void **state)
             assert_int_equal(device->info.index, j % 2);
             assert_int_equal(facet_device_takes_programs(device), j < 2);
         }
-        assert_string_equal(found(table, NULL)->id, "fixture:0");
-        assert_string_equal(found(table, "2")->id, "kernels:0");
-        assert_string_equal(found(table, "kernels:1")->info.uuid, "kernels-1");
+        assert_string_equal(find_device(table, NULL)->id, "fixture:0");
+        assert_string_equal(find_device(table, "2")->id, "kernels:0");
+        assert_string_equal(find_device(table, "kernels:1")->info.uuid, "kernels-1");
         facet_device_table_close(table);
     }
 }
@@ -225,7 +225,7 @@ static void a_table_without_devices_names_the_refused_provider(void **state)
     facet_device_table_close(table);
 }
 
-/* "cuda:0" on a machine without the driver: that there is such a provider, and why it has nothing. */
+/* "cuda:0" on a machine without the driver: the message names the provider, and why it has no devices. */
 static void a_provider_without_devices_is_named(void **state)
 {
     char paths[1600], wanted[128];
@@ -251,7 +251,7 @@ static void a_provider_without_devices_is_named(void **state)
     facet_device_table_close(table);
 }
 
-static void json_has_what_was_measured_and_nothing_else(void **state)
+static void json_has_measured_values_and_nothing_else(void **state)
 {
     struct facet_device_table *table = open_table(fixture("good"), 0);
     json_t *root = facet_device_table_json(table);
@@ -332,16 +332,16 @@ int main(void)
         cmocka_unit_test(a_good_provider_is_kept_with_its_devices),
         cmocka_unit_test(the_smaller_minor_version_is_negotiated),
         cmocka_unit_test(a_missing_optional_operation_is_no_refusal),
-        cmocka_unit_test(what_a_provider_prints_goes_nowhere),
+        cmocka_unit_test(output_of_a_provider_is_discarded),
         cmocka_unit_test(a_folder_is_searched_in_order),
         cmocka_unit_test(the_environment_gives_the_default_path),
         cmocka_unit_test(no_shipped_providers_is_an_error),
         cmocka_unit_test(a_device_is_found_by_id_uuid_and_place),
-        cmocka_unit_test(what_takes_no_programs_stands_last),
+        cmocka_unit_test(devices_that_take_no_programs_come_last),
         cmocka_unit_test(an_unknown_device_lists_those_there_are),
         cmocka_unit_test(a_table_without_devices_names_the_refused_provider),
         cmocka_unit_test(a_provider_without_devices_is_named),
-        cmocka_unit_test(json_has_what_was_measured_and_nothing_else),
+        cmocka_unit_test(json_has_measured_values_and_nothing_else),
         cmocka_unit_test(json_of_providers_has_the_reason_of_a_refusal),
         cmocka_unit_test(json_has_no_negative_amounts),
         cmocka_unit_test(too_many_files_are_refused),

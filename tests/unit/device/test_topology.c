@@ -18,7 +18,7 @@ static int set_up(void **state)
     return setenv("HWLOC_SYNTHETIC", "package:2 [numa] core:2 pu:2", 1);
 }
 
-static struct facet_device_record filled(struct facet_device_info info)
+static struct facet_device_record fill_record(struct facet_device_info info)
 {
     struct facet_device_record device = {.info = info};
 
@@ -28,8 +28,8 @@ static struct facet_device_record filled(struct facet_device_info info)
 
 static void a_memory_node_gives_its_processors(void **state)
 {
-    struct facet_device_record device =
-        filled((struct facet_device_info){.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_NUMA, .numa_node = 1});
+    struct facet_device_record device = fill_record(
+        (struct facet_device_info){.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_NUMA, .numa_node = 1});
 
     assert_string_equal(device.cpuset, "4-7");
     assert_int_equal(device.info.numa_node, 1);
@@ -37,28 +37,28 @@ static void a_memory_node_gives_its_processors(void **state)
 
 static void a_cpu_is_the_whole_machine(void **state)
 {
-    struct facet_device_record device = filled((struct facet_device_info){.kind = FACET_DEVICE_CPU});
+    struct facet_device_record device = fill_record((struct facet_device_info){.kind = FACET_DEVICE_CPU});
 
     assert_string_equal(device.cpuset, "0-7");
     assert_int_equal(device.info.valid & FACET_DEVICE_HAS_NUMA, 0);
 }
 
-static void what_the_machine_does_not_say_stays_empty(void **state)
+static void a_place_that_the_machine_does_not_report_stays_empty(void **state)
 {
-    struct facet_device_record device = filled((struct facet_device_info){.kind = FACET_DEVICE_GPU});
+    struct facet_device_record device = fill_record((struct facet_device_info){.kind = FACET_DEVICE_GPU});
 
     assert_string_equal(device.cpuset, "");
     assert_int_equal(device.info.valid, 0);
-    device =
-        filled((struct facet_device_info){.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_NUMA, .numa_node = 9});
+    device = fill_record(
+        (struct facet_device_info){.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_NUMA, .numa_node = 9});
     assert_string_equal(device.cpuset, "");
-    device = filled((struct facet_device_info){
+    device = fill_record((struct facet_device_info){
         .kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_PCI, .pci_address = "0000:99:00.0"});
     assert_string_equal(device.cpuset, "");
 }
 
 /* On the real machine, its first PCI device: hwloc and the kernel must agree on which processors are near. */
-static void a_pci_device_is_near_what_the_kernel_says(void **state)
+static void a_pci_device_is_near_the_processors_that_the_kernel_names(void **state)
 {
     struct facet_device_info info = {.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_PCI};
     char path[64], processors[256] = "";
@@ -76,14 +76,14 @@ static void a_pci_device_is_near_what_the_kernel_says(void **state)
     assert_non_null(fgets(processors, sizeof processors, file));
     fclose(file);
     processors[strcspn(processors, "\n")] = '\0';
-    assert_string_equal(filled(info).cpuset, processors);
+    assert_string_equal(fill_record(info).cpuset, processors);
 }
 
 static void an_unreadable_machine_is_no_error(void **state)
 {
     setenv("HWLOC_SYNTHETIC", "nonsense", 1);
     setenv("HWLOC_COMPONENTS", "synthetic,stop", 1);
-    struct facet_device_record device = filled((struct facet_device_info){.kind = FACET_DEVICE_GPU});
+    struct facet_device_record device = fill_record((struct facet_device_info){.kind = FACET_DEVICE_GPU});
     unsetenv("HWLOC_COMPONENTS");
 
     assert_string_equal(device.cpuset, "");
@@ -95,8 +95,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_memory_node_gives_its_processors, set_up),
         cmocka_unit_test_setup(a_cpu_is_the_whole_machine, set_up),
-        cmocka_unit_test_setup(what_the_machine_does_not_say_stays_empty, set_up),
-        cmocka_unit_test_setup(a_pci_device_is_near_what_the_kernel_says, set_up),
+        cmocka_unit_test_setup(a_place_that_the_machine_does_not_report_stays_empty, set_up),
+        cmocka_unit_test_setup(a_pci_device_is_near_the_processors_that_the_kernel_names, set_up),
         cmocka_unit_test_setup(an_unreadable_machine_is_no_error, set_up),
     };
 

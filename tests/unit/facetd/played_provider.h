@@ -67,8 +67,8 @@ static enum facet_status played_step(struct facet_error *error)
 }
 
 /* The two-call rule. */
-static enum facet_status give(const void *source, uint32_t source_size, uint32_t count, void *items, uint32_t capacity,
-                              uint32_t *ret_count)
+static enum facet_status give_items(const void *source, uint32_t source_size, uint32_t count, void *items,
+                                    uint32_t capacity, uint32_t *ret_count)
 {
     *ret_count = count;
     if (capacity < count)
@@ -100,7 +100,7 @@ static enum facet_status list_templates(struct facet_provider_instance *instance
                                                     .length = played_templates[i].length};
         snprintf(list[i].id, sizeof list[i].id, "%s", played_templates[i].id);
     }
-    return give(list, sizeof list[0], 2, items, capacity, ret_count);
+    return give_items(list, sizeof list[0], 2, items, capacity, ret_count);
 }
 
 static enum facet_status list_placements(struct facet_provider_instance *instance, uint32_t device, const char *id,
@@ -112,7 +112,7 @@ static enum facet_status list_placements(struct facet_provider_instance *instanc
 
     for (uint32_t start = 0; start < SLICES; start += length)
         list[count++] = (struct facet_partition_placement){sizeof list[0], start, length, is_free(start, length)};
-    return give(list, sizeof list[0], count, items, capacity, ret_count);
+    return give_items(list, sizeof list[0], count, items, capacity, ret_count);
 }
 
 static enum facet_status make_part(struct facet_provider_instance *instance, uint32_t device, const char *id,
@@ -152,7 +152,7 @@ static enum facet_status list_parts(struct facet_provider_instance *instance, ui
     for (uint32_t i = 0; i < SLICES; i++)
         if (played->parts[i].length)
             list[count++] = played->parts[i];
-    return give(list, sizeof list[0], count, items, capacity, ret_count);
+    return give_items(list, sizeof list[0], count, items, capacity, ret_count);
 }
 
 static enum facet_status remove_part(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
@@ -261,7 +261,8 @@ static enum facet_status list_items(struct facet_provider_instance *instance, ui
     list[1] = (struct facet_container_item){.size = sizeof list[1], .kind = FACET_CONTAINER_ENVIRONMENT};
     snprintf(list[1].guest, sizeof list[1].guest, "TEST_VISIBLE");
     snprintf(list[1].host, sizeof list[1].host, "%s", partition && partition[0] ? partition : "all");
-    return capacity < 2 && step_fails(error) ? FACET_IO : give(list, sizeof list[0], 2, items, capacity, ret_count);
+    return capacity < 2 && step_fails(error) ? FACET_IO
+                                             : give_items(list, sizeof list[0], 2, items, capacity, ret_count);
 }
 
 static const struct facet_partition_ops played_partition = {.size = sizeof played_partition,

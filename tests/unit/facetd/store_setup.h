@@ -78,7 +78,7 @@ static struct store *open_store(void)
     return store;
 }
 
-static void insert(struct store *store, const char *id, const char *name)
+static void insert_vgpu(struct store *store, const char *id, const char *name)
 {
     struct vgpu_row row = row_of(id, name);
 
@@ -121,7 +121,7 @@ static size_t describe_reservations(struct store *store, char *text, size_t size
     return used;
 }
 
-/* "base:256 other:256+job:9000": all that a test needs to know of what is stored. */
+/* "base:256 other:256+job:9000": all that a test needs to know of the rows. */
 static void describe(struct store *store, char *text, size_t size)
 {
     struct vgpu_row *rows = NULL;

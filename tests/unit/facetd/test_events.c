@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which events are kept and under which numbers. Never: starts threads. */
+/* Owns: proofs of the events that are kept, and of their numbers. Never: starts threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 static struct daemon_event list[EVENTS_KEPT];
 
-static void add(struct events *events, uint64_t count)
+static void add_events(struct events *events, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         events_add(events, "sim:0", &(struct facet_event){.kind = FACET_EVENT_ECC, .value = i});
@@ -28,12 +28,12 @@ static void nothing_is_kept_at_first(void **state)
     events_close(events);
 }
 
-static void what_is_newer_is_told_in_order(void **state)
+static void newer_events_are_returned_in_order(void **state)
 {
     struct events *events = events_open();
     uint64_t last = 0;
 
-    add(events, 5);
+    add_events(events, 5);
     assert_int_equal(events_read(events, 3, list, &last), 2);
     assert_int_equal(last, 5);
     assert_int_equal(list[0].sequence, 4);
@@ -50,7 +50,7 @@ static void the_oldest_make_room(void **state)
     struct events *events = events_open();
     uint64_t last = 0;
 
-    add(events, EVENTS_KEPT + 10);
+    add_events(events, EVENTS_KEPT + 10);
     assert_int_equal(events_read(events, 0, list, &last), EVENTS_KEPT);
     assert_int_equal(last, EVENTS_KEPT + 10);
     for (uint64_t i = 0; i < EVENTS_KEPT; i++)
@@ -72,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_kept_at_first),
-        cmocka_unit_test(what_is_newer_is_told_in_order),
+        cmocka_unit_test(newer_events_are_returned_in_order),
         cmocka_unit_test(the_oldest_make_room),
         cmocka_unit_test(every_kind_has_a_name),
     };

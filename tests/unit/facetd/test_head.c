@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what the head of a request may be. Never: opens a socket (daemon/test_refusals.py does). */
+/* Owns: proofs of the accepted forms of a request's head. Never: opens a socket (daemon/test_refusals.py does). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ static const char *const good[] = {
 };
 
 /* On the heap and no longer than it is, so that a read past its end is seen. */
-static enum head_verdict judge(const char *data, size_t size, struct head_refusal *ret_refusal)
+static enum head_verdict judge_copy(const char *data, size_t size, struct head_refusal *ret_refusal)
 {
     char *copy = malloc(size ? size : 1);
 
@@ -39,17 +39,17 @@ static void test_no_part_of_a_good_head_is_refused(void **state)
         size_t length = strlen(good[i]);
 
         for (size_t size = 0; size < length; size++)
-            assert_int_equal(judge(good[i], size, &refusal), HEAD_INCOMPLETE);
-        assert_int_equal(judge(good[i], length, &refusal), HEAD_GOOD);
+            assert_int_equal(judge_copy(good[i], size, &refusal), HEAD_INCOMPLETE);
+        assert_int_equal(judge_copy(good[i], length, &refusal), HEAD_GOOD);
     }
 }
 
-static void test_what_comes_behind_is_not_judged(void **state)
+static void test_bytes_behind_the_head_are_not_checked(void **state)
 {
     static const char both[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n\0\1\2";
     struct head_refusal refusal;
 
-    assert_int_equal(judge(both, sizeof both, &refusal), HEAD_GOOD);
+    assert_int_equal(judge_copy(both, sizeof both, &refusal), HEAD_GOOD);
 }
 
 static void test_refusals_say_what_is_wrong(void **state)
@@ -83,12 +83,12 @@ static void test_refusals_say_what_is_wrong(void **state)
     struct head_refusal refusal;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(judge(cases[i].text, strlen(cases[i].text), &refusal), HEAD_BAD);
+        assert_int_equal(judge_copy(cases[i].text, strlen(cases[i].text), &refusal), HEAD_BAD);
         assert_int_equal(refusal.http, cases[i].http);
         assert_string_equal(refusal.error.argument, cases[i].argument);
         assert_true(refusal.error.message[0]);
     }
-    assert_int_equal(judge("HEAD x HTTP/1.1\r\n", 17, &refusal), HEAD_BAD);
+    assert_int_equal(judge_copy("HEAD x HTTP/1.1\r\n", 17, &refusal), HEAD_BAD);
     assert_true(refusal.no_body);
 }
 
@@ -99,12 +99,12 @@ static void test_length_is_bounded(void **state)
 
     assert_non_null(endless);
     memset(endless, 'a', HEAD_MAX + 1);
-    assert_int_equal(judge(endless, HEAD_LINE_MAX, &refusal), HEAD_INCOMPLETE);
-    assert_int_equal(judge(endless, HEAD_LINE_MAX + 1, &refusal), HEAD_BAD);
+    assert_int_equal(judge_copy(endless, HEAD_LINE_MAX, &refusal), HEAD_INCOMPLETE);
+    assert_int_equal(judge_copy(endless, HEAD_LINE_MAX + 1, &refusal), HEAD_BAD);
     assert_int_equal(refusal.http, 414);
     memcpy(endless, "GET / HTTP/1.1\r\nA: ", 19);
-    assert_int_equal(judge(endless, HEAD_MAX, &refusal), HEAD_INCOMPLETE);
-    assert_int_equal(judge(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);
+    assert_int_equal(judge_copy(endless, HEAD_MAX, &refusal), HEAD_INCOMPLETE);
+    assert_int_equal(judge_copy(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);
     assert_int_equal(refusal.http, 431);
     free(endless);
 }
@@ -126,7 +126,7 @@ static void test_mutations(void **state)
             random = random * 1664525u + 1013904223u;
             text[(random >> 8) % size] = odd[(random >> 24) % (sizeof odd - 1)];
         }
-        if (judge(text, size, &refusal) != HEAD_GOOD)
+        if (judge_copy(text, size, &refusal) != HEAD_GOOD)
             continue;
         const char *end = memmem(text, size, "\r\n\r\n", 4), *other = memmem(text, size, "\n\n", 2);
         assert_true(end || other || memmem(text, size, "\n\r\n", 3));
@@ -140,7 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_part_of_a_good_head_is_refused),
-        cmocka_unit_test(test_what_comes_behind_is_not_judged),
+        cmocka_unit_test(test_bytes_behind_the_head_are_not_checked),
         cmocka_unit_test(test_refusals_say_what_is_wrong),
         cmocka_unit_test(test_length_is_bounded),
         cmocka_unit_test(test_mutations),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: that the modes hard and partitioned are transactions over provider, segment and database, whichever step fails
- * and wherever the daemon is killed; and the rules of the modes.
+ * Owns: proofs that the modes hard and partitioned are transactions over provider, segment and database, whichever step
+ * fails and wherever the daemon is killed; and the rules of the modes.
  * Never: starts threads. The provider is played; database and segments are the real ones.
  */
 #include <sqlite3.h>
@@ -62,7 +62,7 @@ static void destroying_hard_limits_is_all_or_nothing(void **state)
 }
 
 /* From one step on everything fails, rolling back included: the rest is visible, and goes when it can. */
-static void what_cannot_be_rolled_back_is_seen_and_goes_later(void **state)
+static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void **state)
 {
     char before[2048], after[2048];
     enum facet_status status = FACET_IO;
@@ -146,7 +146,7 @@ static void a_kill_while_a_partition_is_removed_leaves_all_or_nothing(void **sta
 
 /* --- grants ----------------------------------------------------------------------------------------------------- */
 
-static void a_partition_is_what_the_vgpu_stands_for(void **state)
+static void a_partitioned_vgpu_has_the_amounts_of_its_partition(void **state)
 {
     struct vgpu_info info = create(PARTITIONED);
     const struct vgpu_slice *slice = &info.row.slice;
@@ -203,7 +203,7 @@ static void assert_refusal(const char *body, enum facet_status status, const cha
         fail_msg("'%s' does not say '%s'", error.message, part);
 }
 
-static void a_mode_refuses_what_it_does_not_take(void **state)
+static void a_mode_refuses_members_it_does_not_take(void **state)
 {
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"hard\"}", FACET_INVALID_ARGUMENT, "memory_limit_bytes",
                    "memory, compute, or both");
@@ -252,7 +252,7 @@ static void modes_that_do_not_mix_are_refused_by_name(void **state)
     memset(devices[SPATIAL].info.mode_group, 0, sizeof devices[SPATIAL].info.mode_group);
 }
 
-static void what_is_set_once_is_not_changed(void **state)
+static void limits_of_a_hard_vgpu_cannot_be_changed(void **state)
 {
     struct request memory = request_of("{\"memory_limit_bytes\":4096}");
     struct request idle = request_of("{\"idle_freeze_s\":60}");
@@ -270,7 +270,7 @@ static void what_is_set_once_is_not_changed(void **state)
     assert_int_equal(info.row.idle_freeze_s, 60);
 }
 
-static void only_what_can_swap_is_oversubscribed(void **state)
+static void only_devices_that_can_swap_are_oversubscribed(void **state)
 {
     struct facet_device_info *info = &devices[SPATIAL].info;
     struct vgpu_info made;
@@ -433,7 +433,7 @@ static void a_missing_device_keeps_no_daemon(void **state)
     assert_true(registry_idle(registry));
 }
 
-static void what_never_comes_back_can_be_forgotten_by_force(void **state)
+static void a_vgpu_of_a_missing_device_can_be_removed_by_force(void **state)
 {
     struct facet_error error = {0};
 
@@ -480,7 +480,7 @@ static void a_place_that_was_taken_is_reported(void **state)
     assert_string_equal(info.warning, "");
 }
 
-static void a_lost_provider_is_said_and_blocks_only_what_needs_it(void **state)
+static void a_lost_provider_is_reported_and_blocks_only_calls_that_need_it(void **state)
 {
     struct facet_error error = {0};
     struct vgpu_info info;
@@ -541,30 +541,30 @@ int main(void)
         MODES_TEST(creating_hard_limits_is_all_or_nothing),
         MODES_TEST(destroying_a_partition_is_all_or_nothing),
         MODES_TEST(destroying_hard_limits_is_all_or_nothing),
-        MODES_TEST(what_cannot_be_rolled_back_is_seen_and_goes_later),
+        MODES_TEST(a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later),
         MODES_TEST(a_kill_while_a_partition_is_made_leaves_all_or_nothing),
         MODES_TEST(a_kill_while_limits_are_set_leaves_all_or_nothing),
         MODES_TEST(a_kill_while_a_partition_is_removed_leaves_all_or_nothing),
-        MODES_TEST(a_partition_is_what_the_vgpu_stands_for),
+        MODES_TEST(a_partitioned_vgpu_has_the_amounts_of_its_partition),
         MODES_TEST(the_smallest_template_that_holds_is_chosen),
         MODES_TEST(a_hard_vgpu_gets_the_same_share_of_both),
-        MODES_TEST(a_mode_refuses_what_it_does_not_take),
+        MODES_TEST(a_mode_refuses_members_it_does_not_take),
         MODES_TEST(a_full_device_refuses),
         MODES_TEST(modes_that_do_not_mix_are_refused_by_name),
-        MODES_TEST(what_is_set_once_is_not_changed),
+        MODES_TEST(limits_of_a_hard_vgpu_cannot_be_changed),
         MODES_TEST(a_partition_that_vanished_is_made_again),
         MODES_TEST(a_uuid_that_comes_again_is_not_taken_for_ours),
         MODES_TEST(a_partition_that_vanished_is_noticed_by_the_next_create),
         MODES_TEST(a_vgpu_that_lost_a_partition_in_use_has_a_warning),
         MODES_TEST(two_vgpus_never_have_the_same_partition),
         MODES_TEST(a_partition_of_a_missing_device_is_not_forgotten),
-        MODES_TEST(only_what_can_swap_is_oversubscribed),
+        MODES_TEST(only_devices_that_can_swap_are_oversubscribed),
         MODES_TEST(limits_of_a_missing_device_are_not_forgotten),
         MODES_TEST(a_missing_device_keeps_no_daemon),
-        MODES_TEST(what_never_comes_back_can_be_forgotten_by_force),
+        MODES_TEST(a_vgpu_of_a_missing_device_can_be_removed_by_force),
         MODES_TEST(a_provider_that_comes_back_is_reconciled),
         MODES_TEST(a_place_that_was_taken_is_reported),
-        MODES_TEST(a_lost_provider_is_said_and_blocks_only_what_needs_it),
+        MODES_TEST(a_lost_provider_is_reported_and_blocks_only_calls_that_need_it),
         MODES_TEST(a_partition_in_use_stays_with_its_vgpu),
         MODES_TEST(partitions_without_an_owner_are_left_alone),
     };

@@ -41,7 +41,7 @@ static struct facet_spec *one_device(const char *slot, uint32_t type)
     return spec;
 }
 
-static void hold(struct occupancy *occupancy, const char *slot, int64_t amount, const char *trouble)
+static void hold_slot(struct occupancy *occupancy, const char *slot, int64_t amount, const char *trouble)
 {
     CLEANUP_RESERVATION struct reservation reservation = {0};
 
@@ -50,7 +50,7 @@ static void hold(struct occupancy *occupancy, const char *slot, int64_t amount, 
     assert_string_equal(reservation.parts[0].trouble, trouble);
 }
 
-static enum facet_status grant(struct occupancy *occupancy, const char *slot, int64_t amount)
+static enum facet_status grant_slot(struct occupancy *occupancy, const char *slot, int64_t amount)
 {
     CLEANUP_RESERVATION struct reservation reservation = {0};
 
@@ -65,13 +65,13 @@ static void more_than_a_device_is_held_by_the_oldest(void **state)
     struct occupancy *occupancy = NULL;
 
     assert_int_equal(occupancy_open(spec, FACET_MAP_EVENLY, &occupancy, NULL), FACET_OK);
-    hold(occupancy, "x.device", 600000, "");
-    hold(occupancy, "x.device", 300000, "");
-    hold(occupancy, "x.device", 600000, "only 0.1 of 0.6 is left of device x:0");
-    hold(occupancy, "x.device", 10000, "only 0 of 0.01 is left of device x:0");
-    hold(occupancy, "x.other", 10000, "device x:0 is no longer offered as x.other");
+    hold_slot(occupancy, "x.device", 600000, "");
+    hold_slot(occupancy, "x.device", 300000, "");
+    hold_slot(occupancy, "x.device", 600000, "only 0.1 of 0.6 is left of device x:0");
+    hold_slot(occupancy, "x.device", 10000, "only 0 of 0.01 is left of device x:0");
+    hold_slot(occupancy, "x.other", 10000, "device x:0 is no longer offered as x.other");
     assert_int_equal(occupancy_withhold(occupancy, "x", "d", 500000, NULL), FACET_OK);
-    assert_int_equal(grant(occupancy, "x.device", 10000), FACET_NO_SPACE);
+    assert_int_equal(grant_slot(occupancy, "x.device", 10000), FACET_NO_SPACE);
     occupancy_close(occupancy);
     facet_spec_destroy(spec);
 }
@@ -110,21 +110,21 @@ static void a_trouble_is_text_wherever_it_is_cut(void **state)
     }
 }
 
-static void a_partition_is_had_by_one(void **state)
+static void a_partition_is_granted_once(void **state)
 {
     struct facet_spec *spec = one_device("x.device:half", FACET_SLOT_UNIQUE);
     struct occupancy *occupancy = NULL;
 
     assert_int_equal(occupancy_open(spec, FACET_MAP_EVENLY, &occupancy, NULL), FACET_OK);
-    assert_int_equal(grant(occupancy, "x.device:half", 500000), FACET_OUT_OF_RANGE);
-    hold(occupancy, "x.device:half", FACET_AMOUNT_ONE, "");
-    hold(occupancy, "x.device:half", FACET_AMOUNT_ONE, "only 0 of 1 is left of device x:0");
-    assert_int_equal(grant(occupancy, "x.device:half", FACET_AMOUNT_ONE), FACET_NO_SPACE);
+    assert_int_equal(grant_slot(occupancy, "x.device:half", 500000), FACET_OUT_OF_RANGE);
+    hold_slot(occupancy, "x.device:half", FACET_AMOUNT_ONE, "");
+    hold_slot(occupancy, "x.device:half", FACET_AMOUNT_ONE, "only 0 of 1 is left of device x:0");
+    assert_int_equal(grant_slot(occupancy, "x.device:half", FACET_AMOUNT_ONE), FACET_NO_SPACE);
     occupancy_close(occupancy);
     facet_spec_destroy(spec);
 }
 
-static void what_a_vgpu_has_is_withheld_up_to_what_is_left(void **state)
+static void slots_of_a_vgpu_are_withheld_up_to_the_free_amount(void **state)
 {
     struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);
     struct occupancy *occupancy = NULL;
@@ -133,10 +133,10 @@ static void what_a_vgpu_has_is_withheld_up_to_what_is_left(void **state)
     assert_int_equal(occupancy_withhold(occupancy, "x", "d", 300000, NULL), FACET_OK);
     assert_int_equal(occupancy_withhold(occupancy, "y", "d", 300000, NULL), FACET_OK);
     assert_int_equal(occupancy_withhold(occupancy, "x", "e", 300000, NULL), FACET_OK);
-    assert_int_equal(grant(occupancy, "x.device", 710000), FACET_NO_SPACE);
-    assert_int_equal(grant(occupancy, "x.device", 600000), FACET_OK);
+    assert_int_equal(grant_slot(occupancy, "x.device", 710000), FACET_NO_SPACE);
+    assert_int_equal(grant_slot(occupancy, "x.device", 600000), FACET_OK);
     assert_int_equal(occupancy_withhold(occupancy, "x", "d", 300000, NULL), FACET_OK);
-    assert_int_equal(grant(occupancy, "x.device", 10000), FACET_NO_SPACE);
+    assert_int_equal(grant_slot(occupancy, "x.device", 10000), FACET_NO_SPACE);
     occupancy_close(occupancy);
     facet_spec_destroy(spec);
 }
@@ -146,8 +146,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_than_a_device_is_held_by_the_oldest),
         cmocka_unit_test(a_trouble_is_text_wherever_it_is_cut),
-        cmocka_unit_test(a_partition_is_had_by_one),
-        cmocka_unit_test(what_a_vgpu_has_is_withheld_up_to_what_is_left),
+        cmocka_unit_test(a_partition_is_granted_once),
+        cmocka_unit_test(slots_of_a_vgpu_are_withheld_up_to_the_free_amount),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: that a change to a vGPU happens in database, segment and scheduler, or nowhere, whichever step fails.
+ * Owns: proofs that a change to a vGPU happens in database, segment and scheduler, or nowhere, whichever step fails.
  * Never: starts threads. The scheduler and the devices are played here; database and segments are the real ones.
  */
 #include <setjmp.h>
@@ -105,7 +105,7 @@ static void assert_refusal(const char *body, enum facet_status expected, const c
     assert_string_equal(error.argument, argument);
 }
 
-static void what_does_not_fit_creates_nothing(void **state)
+static void a_refused_request_creates_nothing(void **state)
 {
     char before[2048], after[2048], body[64];
     struct vgpu_info first = create("{\"name\":\"first\"}");
@@ -181,7 +181,7 @@ static void limits_above_the_whole_are_said_once(void **state)
     assert_string_equal(info.warning, "");
 }
 
-static void what_is_held_is_not_destroyed_without_force(void **state)
+static void a_held_vgpu_is_not_destroyed_without_force(void **state)
 {
     struct vgpu_info info = create("{\"name\":\"first\"}");
     struct facet_error error = {0};
@@ -216,7 +216,7 @@ static void an_ephemeral_vgpu_ends_without_a_holder(void **state)
     assert_true(registry_idle(registry));
 }
 
-static void an_ephemeral_one_survives_a_restart_while_it_is_held(void **state)
+static void an_ephemeral_vgpu_survives_a_restart_while_it_is_held(void **state)
 {
     struct vgpu_info held = create("{\"name\":\"held\",\"ephemeral\":true}");
     struct vgpu_info info;
@@ -338,7 +338,7 @@ static void forget_row(const char *id)
     store_close(store);
 }
 
-static void strays_are_swept_unless_a_process_holds_them(void **state)
+static void stray_segments_are_removed_unless_a_process_holds_them(void **state)
 {
     char path[FACET_PATH_SIZE + 16], half[128];
     struct vgpu_info held = create("{}"), left = create("{}");
@@ -373,20 +373,20 @@ int main(void)
         REGISTRY_TEST(freezing_is_all_or_nothing_and_lasts),
         REGISTRY_TEST(destroying_is_all_or_nothing),
         REGISTRY_TEST(defaults_are_the_whole_first_device),
-        REGISTRY_TEST(what_does_not_fit_creates_nothing),
+        REGISTRY_TEST(a_refused_request_creates_nothing),
         REGISTRY_TEST(an_unsupported_mode_hears_of_those_there_are),
         REGISTRY_TEST(a_change_that_does_not_fit_changes_nothing),
         REGISTRY_TEST(guarantees_above_the_whole_are_said),
         REGISTRY_TEST(limits_above_the_whole_are_said_once),
-        REGISTRY_TEST(what_is_held_is_not_destroyed_without_force),
+        REGISTRY_TEST(a_held_vgpu_is_not_destroyed_without_force),
         REGISTRY_TEST(an_ephemeral_vgpu_ends_without_a_holder),
-        REGISTRY_TEST(an_ephemeral_one_survives_a_restart_while_it_is_held),
+        REGISTRY_TEST(an_ephemeral_vgpu_survives_a_restart_while_it_is_held),
         REGISTRY_TEST(a_removal_that_fails_is_tried_again),
         REGISTRY_TEST(a_missing_segment_is_made_anew),
         REGISTRY_TEST(a_corrupt_segment_is_moved_aside),
         REGISTRY_TEST(a_device_that_has_gone_leaves_its_vgpu_waiting),
         REGISTRY_TEST(a_segment_that_cannot_be_made_keeps_its_vgpu),
-        REGISTRY_TEST(strays_are_swept_unless_a_process_holds_them),
+        REGISTRY_TEST(stray_segments_are_removed_unless_a_process_holds_them),
     };
 
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which request bodies are read, which are refused, and that a refusal names the member. Never: I/O. */
+/* Owns: proofs of the request bodies that are read and refused; a refusal names the member. Never: I/O. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 #include "request.h"
 
-static struct request parse(const char *body, uint32_t allowed)
+static struct request parse_request(const char *body, uint32_t allowed)
 {
     struct request request;
     struct facet_error error = {0};
@@ -23,7 +23,7 @@ static struct request parse(const char *body, uint32_t allowed)
 
 static void an_empty_object_asks_for_nothing(void **state)
 {
-    struct request request = parse("{}", REQUEST_ALL);
+    struct request request = parse_request("{}", REQUEST_ALL);
     struct facet_limits defaults;
 
     facet_limits_init(&defaults);
@@ -34,12 +34,12 @@ static void an_empty_object_asks_for_nothing(void **state)
 
 static void every_member_is_read(void **state)
 {
-    struct request request =
-        parse("{\"name\":\"render\",\"device\":\"opencl:1\",\"memory_limit_bytes\":9007199254740993,"
-              "\"compute_request_milli\":305,\"compute_limit_milli\":600,\"mode\":\"shared\",\"priority\":\"high\","
-              "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90,\"reservation\":\"job-7\","
-              "\"oversubscribe\":true}",
-              REQUEST_ALL);
+    struct request request = parse_request(
+        "{\"name\":\"render\",\"device\":\"opencl:1\",\"memory_limit_bytes\":9007199254740993,"
+        "\"compute_request_milli\":305,\"compute_limit_milli\":600,\"mode\":\"shared\",\"priority\":\"high\","
+        "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90,\"reservation\":\"job-7\","
+        "\"oversubscribe\":true}",
+        REQUEST_ALL);
 
     assert_int_equal(request.present, REQUEST_ALL);
     assert_string_equal(request.name, "render");
@@ -56,9 +56,9 @@ static void every_member_is_read(void **state)
     assert_true(request.oversubscribe);
 }
 
-static void a_change_leaves_alone_what_it_does_not_name(void **state)
+static void a_change_keeps_members_it_does_not_name(void **state)
 {
-    struct request request = parse("{\"compute_limit_milli\":500,\"priority\":\"low\"}", REQUEST_CHANGE);
+    struct request request = parse_request("{\"compute_limit_milli\":500,\"priority\":\"low\"}", REQUEST_CHANGE);
     const struct facet_limits before = {77, 300, 1000, FACET_MODE_SOFT, FACET_PRIORITY_HIGH};
     const struct facet_limits expected = {77, 300, 500, FACET_MODE_SOFT, FACET_PRIORITY_LOW};
 
@@ -115,7 +115,7 @@ static const struct refusal {
     {"{\"memory_limit_bytes\":1}", 0, FACET_INVALID_ARGUMENT, "memory_limit_bytes"},
 };
 
-static void what_cannot_be_is_refused_by_name(void **state)
+static void wrong_members_are_refused_by_name(void **state)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const struct refusal *refusal = &refusals[i];
@@ -134,7 +134,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
     }
 }
 
-static void an_unknown_member_hears_of_the_known_ones(void **state)
+static void a_refusal_of_an_unknown_member_lists_the_known_ones(void **state)
 {
     static const char body[] = "{\"memory\":1}";
     struct request request;
@@ -174,9 +174,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_object_asks_for_nothing),
         cmocka_unit_test(every_member_is_read),
-        cmocka_unit_test(a_change_leaves_alone_what_it_does_not_name),
-        cmocka_unit_test(what_cannot_be_is_refused_by_name),
-        cmocka_unit_test(an_unknown_member_hears_of_the_known_ones),
+        cmocka_unit_test(a_change_keeps_members_it_does_not_name),
+        cmocka_unit_test(wrong_members_are_refused_by_name),
+        cmocka_unit_test(a_refusal_of_an_unknown_member_lists_the_known_ones),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(a_body_need_not_end_in_a_terminator),
     };

@@ -14,7 +14,7 @@
 
 #include "request_reservation.h"
 
-static struct reservation parse(const char *body)
+static struct reservation parse_reservation(const char *body)
 {
     struct reservation wanted = {0};
     struct facet_error error = {0};
@@ -27,9 +27,9 @@ static struct reservation parse(const char *body)
 
 static void a_request_is_read_in_its_order(void **state)
 {
-    CLEANUP_RESERVATION struct reservation wanted =
-        parse("{\"slots\": {\"b.device\": \"0.25\", \"a.device:1g\": 1}, \"name\": \"n\", \"strategy\": \"fill\","
-              " \"affinity\": \"prefer-single-node\"}");
+    CLEANUP_RESERVATION struct reservation wanted = parse_reservation(
+        "{\"slots\": {\"b.device\": \"0.25\", \"a.device:1g\": 1}, \"name\": \"n\", \"strategy\": \"fill\","
+        " \"affinity\": \"prefer-single-node\"}");
 
     assert_int_equal(wanted.item_count, 2);
     assert_string_equal(wanted.items[0].slot, "b.device");
@@ -72,7 +72,7 @@ static const struct refusal {
     {"{\"slots\": {\"a.device\": 1}, \"near\": 1}", FACET_INVALID_ARGUMENT, "near", "unknown member"},
 };
 
-static void what_is_wrong_is_named(void **state)
+static void wrong_members_are_named(void **state)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const struct refusal *refusal = &refusals[i];
@@ -89,7 +89,7 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-static struct reservation example(void)
+static struct reservation example_reservation(void)
 {
     struct reservation reservation = {
         .id = "00000000000000aa", .name = "a", .strategy = 1, .affinity = 2, .created_ns = 17};
@@ -101,9 +101,9 @@ static struct reservation example(void)
     return reservation;
 }
 
-static void what_is_written_comes_back(void **state)
+static void a_written_reservation_reads_back_equal(void **state)
 {
-    CLEANUP_RESERVATION struct reservation reservation = example(), again = {0};
+    CLEANUP_RESERVATION struct reservation reservation = example_reservation(), again = {0};
     struct reservation_row row = {0};
     struct facet_error error = {0};
 
@@ -125,7 +125,7 @@ static void what_is_written_comes_back(void **state)
 /* Any byte that is wrong, anywhere, and any end. */
 static void a_damaged_text_is_never_taken(void **state)
 {
-    CLEANUP_RESERVATION struct reservation reservation = example();
+    CLEANUP_RESERVATION struct reservation reservation = example_reservation();
     struct reservation_row row = {0};
 
     assert_int_equal(reservation_to_row(&reservation, &row, NULL), FACET_OK);
@@ -147,7 +147,7 @@ static void a_damaged_text_is_never_taken(void **state)
 
 static void a_text_of_another_row_is_corrupt(void **state)
 {
-    CLEANUP_RESERVATION struct reservation reservation = example();
+    CLEANUP_RESERVATION struct reservation reservation = example_reservation();
     struct reservation again;
     struct reservation_row row = {0};
 
@@ -174,7 +174,7 @@ static void assert_not_taken(const struct reservation *reservation, const char *
 /* Its checksum is right, and still it is no reservation that was ever made. */
 static void a_whole_text_that_is_not_all_of_a_reservation_is_corrupt(void **state)
 {
-    CLEANUP_RESERVATION struct reservation reservation = example();
+    CLEANUP_RESERVATION struct reservation reservation = example_reservation();
     struct reservation cut = reservation;
 
     cut.part_count = 0;
@@ -225,8 +225,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_in_its_order),
-        cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(what_is_written_comes_back),
+        cmocka_unit_test(wrong_members_are_named),
+        cmocka_unit_test(a_written_reservation_reads_back_equal),
         cmocka_unit_test(a_damaged_text_is_never_taken),
         cmocka_unit_test(a_text_of_another_row_is_corrupt),
         cmocka_unit_test(a_whole_text_that_is_not_all_of_a_reservation_is_corrupt),

@@ -12,8 +12,8 @@
 
 /* --- help --------------------------------------------------------------------------------------------------------- */
 
-static enum facet_status reserve(const char *slot, int64_t amount, const char *name,
-                                 struct reservation *ret_reservation, struct facet_error *error)
+static enum facet_status reserve_slot(const char *slot, int64_t amount, const char *name,
+                                      struct reservation *ret_reservation, struct facet_error *error)
 {
     CLEANUP_RESERVATION struct reservation wanted = {0};
 
@@ -27,12 +27,12 @@ static void must_reserve(int64_t amount, const char *name)
     CLEANUP_RESERVATION struct reservation got = {0};
     struct facet_error error = {0};
 
-    if (reserve("test.device", amount, name, &got, &error) != FACET_OK)
+    if (reserve_slot("test.device", amount, name, &got, &error) != FACET_OK)
         fail_msg("%s", error.message);
 }
 
 /* "a=1.5[test:0 1, test:1 0.5 !trouble]": the visible state of the reservations. */
-static void describe(char *text, size_t size)
+static void describe_all(char *text, size_t size)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
     size_t used = 0;
@@ -54,11 +54,11 @@ static void assert_reserved(const char *expected)
 {
     char text[1024];
 
-    describe(text, sizeof text);
+    describe_all(text, sizeof text);
     assert_string_equal(text, expected);
 }
 
-static void restart(void)
+static void restart_registry(void)
 {
     stop();
     start();
@@ -78,9 +78,9 @@ static int64_t free_now(void)
     return most;
 }
 
-/* --- the plain road ----------------------------------------------------------------------------------------------- */
+/* --- the usual case ----------------------------------------------------------------------------------------------- */
 
-static void what_was_granted_comes_back_after_a_restart(void **state)
+static void reservations_come_back_after_a_restart(void **state)
 {
     struct facet_error error = {0};
     struct reservation got = {0};
@@ -88,10 +88,10 @@ static void what_was_granted_comes_back_after_a_restart(void **state)
     must_reserve(1500000, "a");
     must_reserve(1000000, "b");
     assert_reserved("a[test:1 750000, test:2 750000]b[test:0 1000000]");
-    restart();
+    restart_registry();
     assert_reserved("a[test:1 750000, test:2 750000]b[test:0 1000000]");
     assert_int_equal(free_now(), 500000);
-    assert_int_equal(reserve("test.device", 510000, "", &got, &error), FACET_NO_SPACE);
+    assert_int_equal(reserve_slot("test.device", 510000, "", &got, &error), FACET_NO_SPACE);
     assert_string_equal(error.argument, "slots");
     must_reserve(500000, "c");
     assert_int_equal(free_now(), 0);
@@ -107,7 +107,7 @@ static void release_is_once(void **state)
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_NOT_FOUND);
     assert_string_equal(error.argument, "reservation");
     assert_int_equal(free_now(), 2500000);
-    restart();
+    restart_registry();
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_NOT_FOUND);
     assert_int_equal(free_now(), 2500000);
 }
@@ -120,7 +120,7 @@ static void names_are_made_up_and_taken_once(void **state)
     must_reserve(10000, "reservation-2");
     must_reserve(10000, "");
     assert_reserved("reservation-1[test:2 10000]reservation-2[test:2 10000]reservation-3[test:2 10000]");
-    assert_int_equal(reserve("test.device", 10000, "reservation-2", &got, NULL), FACET_ALREADY_EXISTS);
+    assert_int_equal(reserve_slot("test.device", 10000, "reservation-2", &got, NULL), FACET_ALREADY_EXISTS);
 }
 
 static void a_dry_run_leaves_nothing(void **state)
@@ -132,7 +132,7 @@ static void a_dry_run_leaves_nothing(void **state)
     assert_string_equal(got.id, "");
     assert_int_equal(got.part_count, 3);
     assert_reserved("");
-    restart();
+    restart_registry();
     assert_reserved("");
 }
 
@@ -142,7 +142,7 @@ static enum facet_status act_reserve(struct facet_error *error)
 {
     CLEANUP_RESERVATION struct reservation got = {0};
 
-    return reserve("test.device", 1200000, "new", &got, error);
+    return reserve_slot("test.device", 1200000, "new", &got, error);
 }
 
 static enum facet_status act_release(struct facet_error *error)
@@ -157,7 +157,7 @@ static void fail_at_every_step(enum facet_status (*act)(struct facet_error *erro
     unsigned step = 0;
     enum facet_status status;
 
-    describe(before, sizeof before);
+    describe_all(before, sizeof before);
     do {
         struct facet_error error = {0};
 
@@ -170,13 +170,13 @@ static void fail_at_every_step(enum facet_status (*act)(struct facet_error *erro
             break;
         assert_string_not_equal(error.message, "");
         assert_reserved(before);
-        restart();
+        restart_registry();
         assert_reserved(before);
     } while (true);
     assert_true(step > least_steps);
-    describe(after, sizeof after);
+    describe_all(after, sizeof after);
     assert_string_not_equal(after, before);
-    restart();
+    restart_registry();
     assert_reserved(after);
 }
 
@@ -221,7 +221,7 @@ static void kill_at_every_step(enum facet_status (*act)(struct facet_error *erro
     char before[1024];
     unsigned step = 0;
 
-    describe(before, sizeof before);
+    describe_all(before, sizeof before);
     while (!die_in(act, ++step)) {
         assert_true(step < 100);
         assert_reserved(before);
@@ -251,13 +251,13 @@ static void a_device_that_has_gone_is_told_and_kept(void **state)
 {
     must_reserve(2500000, "a");
     device_count = 2;
-    restart();
+    restart_registry();
     assert_reserved("a[test:0 840000, test:1 830000, test:2 830000!]");
     assert_int_equal(free_now(), 330000);
     must_reserve(300000, "b");
-    restart();
+    restart_registry();
     device_count = DEVICES;
-    restart();
+    restart_registry();
     assert_reserved("a[test:0 840000, test:1 830000, test:2 830000]b[test:1 150000, test:0 150000]");
     assert_int_equal(free_now(), 200000);
 }
@@ -268,25 +268,25 @@ static void a_lost_provider_grants_nothing_and_takes_nothing(void **state)
 
     must_reserve(500000, "a");
     played->lost = true;
-    assert_int_equal(reserve("test.device", 100000, "b", &got, NULL), FACET_NOT_FOUND);
+    assert_int_equal(reserve_slot("test.device", 100000, "b", &got, NULL), FACET_NOT_FOUND);
     assert_reserved("a[test:2 500000!]");
     assert_int_equal(registry_reservation_release(registry, "a", NULL), FACET_OK);
     played->lost = false;
     assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
 }
 
-static void a_device_cut_by_others_is_no_longer_offered_as_one(void **state)
+static void a_device_partitioned_by_others_is_not_offered_as_a_whole(void **state)
 {
     must_reserve(3000000, "all");
     played->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
-    restart();
+    restart_registry();
     assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000!]");
     CLEANUP_RESERVATION struct reservation got = {0};
-    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
+    assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
     assert_string_equal(got.parts[0].device, "foreign");
     assert_string_equal(got.parts[0].facet_id, "test:2");
     memset(&played->parts[0], 0, sizeof played->parts[0]);
-    restart();
+    restart_registry();
     assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000]part[test:2 1000000!]");
 }
 
@@ -311,8 +311,8 @@ static void partitions_without_identity_block_no_others(void **state)
         snprintf(played->parts[at].uuid, sizeof played->parts[at].uuid, "same");
     snprintf(played->parts[0].template_id, sizeof played->parts[0].template_id, "quarter");
     snprintf(played->parts[1].template_id, sizeof played->parts[1].template_id, "quarter");
-    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
-    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "more", &got, NULL), FACET_NO_SPACE);
+    assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
+    assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "more", &got, NULL), FACET_NO_SPACE);
 }
 
 static void a_device_whose_partitions_are_unknown_is_not_offered(void **state)
@@ -387,7 +387,7 @@ static void no_order_of_things_grants_too_much_or_loses_anything(void **state)
             sum -= release_any(dice / 16);
         fail_at = 0;
         if (dice % 16 == 15)
-            restart();
+            restart_registry();
         assert_int_equal(granted_now(), sum);
     }
     assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE - sum);
@@ -397,18 +397,18 @@ static void no_order_of_things_grants_too_much_or_loses_anything(void **state)
 
 #define HARD "{\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":500"
 
-static void what_a_hard_vgpu_has_is_not_granted(void **state)
+static void slots_of_a_hard_vgpu_are_not_granted(void **state)
 {
     create(HARD "}");
     assert_int_equal(free_now(), 2500000);
-    restart();
+    restart_registry();
     assert_int_equal(free_now(), 2500000);
     registry_destroy(registry, "vgpu-1", false, &removal, NULL);
     assert_int_equal(free_now(), 3000000);
 }
 
 /* The device has forgotten the partition and looks whole; it is cut again as soon as the provider can. */
-static void what_a_partitioned_vgpu_has_is_not_granted_while_its_partition_is_gone(void **state)
+static void slots_of_a_partitioned_vgpu_are_not_granted_while_its_partition_is_gone(void **state)
 {
     struct facet_error error = {0};
 
@@ -420,7 +420,7 @@ static void what_a_partitioned_vgpu_has_is_not_granted_while_its_partition_is_go
     assert_int_equal(free_now(), 3000000);
 }
 
-static void what_is_reserved_is_left_by_hard_vgpus(void **state)
+static void reserved_slots_are_refused_to_hard_vgpus(void **state)
 {
     struct facet_error error = {0};
 
@@ -449,7 +449,7 @@ static void a_vgpu_in_a_reservation_stays_within_it(void **state)
     assert_int_equal(free_now(), 2400000);
     assert_int_equal(try_create(HARD ",\"reservation\":\"a\"}", &error), FACET_NO_SPACE);
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_BUSY);
-    restart();
+    restart_registry();
     assert_int_equal(free_now(), 2400000);
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_BUSY);
     registry_destroy(registry, "vgpu-1", false, &removal, NULL);
@@ -457,7 +457,7 @@ static void a_vgpu_in_a_reservation_stays_within_it(void **state)
 }
 
 /* A request for a vGPU in a reservation without limits does not get the whole device. */
-static void a_soft_vgpu_in_a_reservation_has_what_that_has(void **state)
+static void a_soft_vgpu_in_a_reservation_has_its_amounts(void **state)
 {
     struct vgpu_info *infos = NULL;
     size_t count = 0;
@@ -498,7 +498,7 @@ static void no_vgpu_goes_in_a_reservation_of_a_partition(void **state)
     struct facet_error error = {0};
 
     played->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
-    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
+    assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
     assert_int_equal(try_create("{\"reservation\":\"part\"}", &error), FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "a partition of device test:2"));
 }
@@ -508,7 +508,7 @@ static void no_vgpu_goes_in_a_reservation_of_a_partition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_was_granted_comes_back_after_a_restart),
+        TEST(reservations_come_back_after_a_restart),
         TEST(release_is_once),
         TEST(names_are_made_up_and_taken_once),
         TEST(a_dry_run_leaves_nothing),
@@ -518,15 +518,15 @@ int main(void)
         TEST(a_kill_while_releasing_leaves_all_or_nothing),
         TEST(a_device_that_has_gone_is_told_and_kept),
         TEST(a_lost_provider_grants_nothing_and_takes_nothing),
-        TEST(a_device_cut_by_others_is_no_longer_offered_as_one),
+        TEST(a_device_partitioned_by_others_is_not_offered_as_a_whole),
         TEST(partitions_without_identity_block_no_others),
         TEST(a_device_whose_partitions_are_unknown_is_not_offered),
         TEST(no_order_of_things_grants_too_much_or_loses_anything),
-        TEST(what_a_hard_vgpu_has_is_not_granted),
-        TEST(what_a_partitioned_vgpu_has_is_not_granted_while_its_partition_is_gone),
-        TEST(what_is_reserved_is_left_by_hard_vgpus),
+        TEST(slots_of_a_hard_vgpu_are_not_granted),
+        TEST(slots_of_a_partitioned_vgpu_are_not_granted_while_its_partition_is_gone),
+        TEST(reserved_slots_are_refused_to_hard_vgpus),
         TEST(a_vgpu_in_a_reservation_stays_within_it),
-        TEST(a_soft_vgpu_in_a_reservation_has_what_that_has),
+        TEST(a_soft_vgpu_in_a_reservation_has_its_amounts),
         TEST(a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so),
         TEST(no_vgpu_goes_in_a_reservation_of_a_partition),
     };

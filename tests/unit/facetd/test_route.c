@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which paths lead where. Never: calls an endpoint; each is a name here and nothing more. */
+/* Owns: proofs of the endpoint of each path. Never: calls an endpoint; each is only a name here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@
 static struct shares shares;
 
 /* Two vGPUs that measure all of the time together, one of them three quarters. */
-static void measure(uint64_t now_ns)
+static void measure_shares(uint64_t now_ns)
 {
     shares.settle.clients[0].total.settled_ns = now_ns / 4 * 3;
     shares.settle.clients[1].total.settled_ns = now_ns / 4;
@@ -29,7 +29,7 @@ static uint32_t sum_milli(void)
     return first + second;
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     shares_init(&shares, 0);
     shares.settle.top = 2;
@@ -40,7 +40,7 @@ static int begin(void **state)
 static void shares_add_up_to_the_whole(void **state)
 {
     for (uint64_t now_ns = 0; now_ns <= 1000 * MS; now_ns += 100 * MS) {
-        measure(now_ns);
+        measure_shares(now_ns);
         shares_pass(&shares, now_ns);
         shares_sample(&shares, now_ns);
     }
@@ -51,7 +51,7 @@ static void shares_add_up_to_the_whole(void **state)
 static void a_request_between_clock_and_sample_adds_nothing(void **state)
 {
     shares_sample(&shares, 0);
-    measure(1007 * MS);
+    measure_shares(1007 * MS);
     shares_pass(&shares, 1007 * MS);
     shares_sample(&shares, 1000 * MS);
     assert_in_range(sum_milli(), 998, 1000);
@@ -60,8 +60,8 @@ static void a_request_between_clock_and_sample_adds_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(shares_add_up_to_the_whole, begin),
-        cmocka_unit_test_setup(a_request_between_clock_and_sample_adds_nothing, begin),
+        cmocka_unit_test_setup(shares_add_up_to_the_whole, set_up),
+        cmocka_unit_test_setup(a_request_between_clock_and_sample_adds_nothing, set_up),
     };
 
     return cmocka_run_group_tests_name("facetd/shares", tests, NULL, NULL);

@@ -5,7 +5,7 @@
  */
 #include "store_setup.h"
 
-/* --- the plain road ------------------------------------------------------------------------------------------- */
+/* --- the usual case ------------------------------------------------------------------------------------------- */
 
 static void rows_come_back_as_they_were(void **state)
 {
@@ -54,8 +54,8 @@ static void rows_keep_the_order_of_creation(void **state)
 {
     struct store *store = open_store();
 
-    insert(store, OTHER_ID, "zebra");
-    insert(store, BASE_ID, "ant");
+    insert_vgpu(store, OTHER_ID, "zebra");
+    insert_vgpu(store, BASE_ID, "ant");
     assert_stored(store, "zebra:256 ant:256");
     store_close(store);
 }
@@ -65,7 +65,7 @@ static void a_rollback_leaves_nothing(void **state)
     struct vgpu_row row = row_of(OTHER_ID, "other");
     struct store *store = open_store();
 
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     assert_int_equal(store_begin(store, NULL), FACET_OK);
     assert_int_equal(store_insert(store, &row, NULL), FACET_OK);
     assert_int_equal(store_delete(store, BASE_ID, NULL), FACET_OK);
@@ -81,7 +81,7 @@ static void a_taken_name_and_an_unknown_id_are_said(void **state)
     struct store *store = open_store();
     struct facet_error error = {0};
 
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     assert_int_equal(store_begin(store, NULL), FACET_OK);
     assert_int_equal(store_insert(store, &row, &error), FACET_ALREADY_EXISTS);
     assert_string_equal(error.argument, "name");
@@ -123,7 +123,7 @@ static void a_file_that_is_no_database_is_corrupt(void **state)
 
     write_at(0, garbage, sizeof garbage);
     assert_refused(FACET_CORRUPT);
-    assert_refused(FACET_CORRUPT); /* and it was not replaced by looking at it */
+    assert_refused(FACET_CORRUPT); /* and reading it did not replace it */
 }
 
 static void a_damaged_page_is_corrupt(void **state)
@@ -135,7 +135,7 @@ static void a_damaged_page_is_corrupt(void **state)
         char id[VGPU_ID_SIZE], name[16];
         snprintf(id, sizeof id, "%016x", i);
         snprintf(name, sizeof name, "v%u", i);
-        insert(store, id, name);
+        insert_vgpu(store, id, name);
     }
     store_close(store);
     memset(noise, 0xa5, sizeof noise);
@@ -210,7 +210,7 @@ static void an_id_that_would_leave_its_folder_is_corrupt(void **state)
     size_t count = 0;
     struct store *store = open_store();
 
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     store_close(store);
     run_sql("UPDATE vgpu SET id = '../../../../home';");
     store = open_store();
@@ -229,7 +229,7 @@ static void numbers_that_cannot_be_are_corrupt(void **state)
     char sql[128];
 
     struct store *made = open_store();
-    insert(made, BASE_ID, "base");
+    insert_vgpu(made, BASE_ID, "base");
     store_close(made);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         struct facet_error error = {0};
@@ -254,7 +254,7 @@ static void a_second_daemon_is_refused(void **state)
     struct store *store = open_store();
 
     assert_refused(FACET_BUSY);
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     store_close(store);
     store = open_store();
     assert_stored(store, "base:256");
@@ -305,7 +305,7 @@ static enum facet_status change_release(struct store *store, struct facet_error 
     return store_delete_reservation(store, BASE_ID, error);
 }
 
-static enum facet_status transact(struct store *store, change_func change, struct facet_error *error)
+static enum facet_status transact_change(struct store *store, change_func change, struct facet_error *error)
 {
     enum facet_status status = store_begin(store, error);
 
@@ -342,11 +342,11 @@ static bool fail_change(change_func change, const char *before, const char *afte
 
     remove_database();
     store = open_store();
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     if (strchr(before, '+'))
         insert_reservation(store, BASE_ID, "old");
     disk_arm(step, fault->stays, fault->code);
-    enum facet_status status = transact(store, change, &error);
+    enum facet_status status = transact_change(store, change, &error);
     bool failed = disk_failed();
     disk_arm(0, false, 0);
 
@@ -356,7 +356,7 @@ static bool fail_change(change_func change, const char *before, const char *afte
         assert_non_null(strstr(error.message, folder));
         assert_stored(store, before);
         /* The same change works once the disk does. */
-        assert_int_equal(transact(store, change, NULL), FACET_OK);
+        assert_int_equal(transact_change(store, change, NULL), FACET_OK);
     }
     assert_stored(store, after);
     store_close(store);
@@ -376,11 +376,11 @@ static bool fail_change_and_die(change_func change, const char *before, const ch
 
     remove_database();
     store = open_store();
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     if (strchr(before, '+'))
         insert_reservation(store, BASE_ID, "old");
     disk_arm(step, fault->stays, fault->code);
-    enum facet_status status = transact(store, change, NULL);
+    enum facet_status status = transact_change(store, change, NULL);
     bool failed = disk_failed();
     disk_arm(0, false, 0);
 
@@ -514,7 +514,7 @@ static void opening_the_database_survives_a_failing_disk(void **state)
 {
     struct store *store = open_store();
 
-    insert(store, BASE_ID, "base");
+    insert_vgpu(store, BASE_ID, "base");
     store_close(store);
     for (size_t i = 0; i < FAULT_COUNT; i++) {
         unsigned step = 1;

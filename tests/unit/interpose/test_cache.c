@@ -26,13 +26,13 @@ static char file[64] = "/tmp/facet-cache-XXXXXX", seen[256];
 static unsigned char image[512];
 static size_t image_size;
 
-static void put(size_t at, uint32_t value)
+static void put_word(size_t at, uint32_t value)
 {
     memcpy(image + at, &value, sizeof value);
 }
 
 /* Three entries: another processor's, another library, and ours; behind `before` bytes of an older format. */
-static void build(size_t before)
+static void build_cache(size_t before)
 {
     static const char strings[] = "libone.so\0/lib/one\0libtwo.so\0/lib/two\0/lib32/one";
     const uint32_t base = HEADER + 3 * ENTRY;
@@ -43,27 +43,27 @@ static void build(size_t before)
     memset(image, 0, sizeof image);
     if (before) {
         memcpy(image, "ld.so-1.7.0", 11);
-        put(12, (uint32_t)(before - 16) / 12);
+        put_word(12, (uint32_t)(before - 16) / 12);
     }
     memcpy(image + before, "glibc-ld.so.cache1.1", 20);
-    put(before + 20, 3);
-    put(before + 24, sizeof strings);
+    put_word(before + 20, 3);
+    put_word(before + 24, sizeof strings);
     for (size_t i = 0; i < 3; i++) {
-        put(before + HEADER + i * ENTRY, entries[i].flags);
-        put(before + HEADER + i * ENTRY + 4, base + entries[i].key);
-        put(before + HEADER + i * ENTRY + 8, base + entries[i].value);
+        put_word(before + HEADER + i * ENTRY, entries[i].flags);
+        put_word(before + HEADER + i * ENTRY + 4, base + entries[i].key);
+        put_word(before + HEADER + i * ENTRY + 8, base + entries[i].value);
     }
     memcpy(image + before + base, strings, sizeof strings);
     image_size = before + base + sizeof strings;
 }
 
-static bool note(const char *path, void *context)
+static bool note_path(const char *path, void *context)
 {
     snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s;", path);
     return context && strcmp(path, context) == 0;
 }
 
-static const char *each(const char *soname, size_t size)
+static const char *paths_of_cache(const char *soname, size_t size)
 {
     FILE *out = fopen(file, "w");
 
@@ -71,53 +71,53 @@ static const char *each(const char *soname, size_t size)
     assert_int_equal(fwrite(image, 1, size, out), size);
     fclose(out);
     seen[0] = 0;
-    facet_cache_each(file, soname, note, NULL);
+    facet_cache_each(file, soname, note_path, NULL);
     return seen;
 }
 
 static void test_entries_of_this_processor(void **state)
 {
-    build(0);
-    assert_string_equal(each("libone.so", image_size), "/lib/one;");
-    assert_string_equal(each("libtwo.so", image_size), "/lib/two;");
-    assert_string_equal(each("libthree.so", image_size), "");
+    build_cache(0);
+    assert_string_equal(paths_of_cache("libone.so", image_size), "/lib/one;");
+    assert_string_equal(paths_of_cache("libtwo.so", image_size), "/lib/two;");
+    assert_string_equal(paths_of_cache("libthree.so", image_size), "");
 }
 
 static void test_behind_the_older_format(void **state)
 {
-    build(16 + 2 * 12);
-    assert_string_equal(each("libone.so", image_size), "/lib/one;");
+    build_cache(16 + 2 * 12);
+    assert_string_equal(paths_of_cache("libone.so", image_size), "/lib/one;");
 }
 
 static void test_taken_ends_the_search(void **state)
 {
-    build(0);
-    put(HEADER + 4, HEADER + 3 * ENTRY); /* both of ours are "libone.so" */
-    put(HEADER, OURS);
-    each("libone.so", image_size);
+    build_cache(0);
+    put_word(HEADER + 4, HEADER + 3 * ENTRY); /* both of ours are "libone.so" */
+    put_word(HEADER, OURS);
+    paths_of_cache("libone.so", image_size);
     assert_string_equal(seen, "/lib32/one;/lib/one;");
     seen[0] = 0;
-    assert_true(facet_cache_each(file, "libone.so", note, "/lib32/one"));
+    assert_true(facet_cache_each(file, "libone.so", note_path, "/lib32/one"));
     assert_string_equal(seen, "/lib32/one;");
 }
 
 /* No size of the file, and no number in it, leads outside. */
 static void test_damaged(void **state)
 {
-    build(0);
+    build_cache(0);
     for (size_t size = 1; size < image_size; size++)
-        each("libone.so", size);
+        paths_of_cache("libone.so", size);
     for (size_t at = 0; at + 4 <= image_size; at += 4) {
-        build(0);
-        put(at, UINT32_MAX);
-        each("libone.so", image_size);
-        build(16 + 2 * 12);
-        put(at, 0x7ffffff0);
-        each("libone.so", image_size);
+        build_cache(0);
+        put_word(at, UINT32_MAX);
+        paths_of_cache("libone.so", image_size);
+        build_cache(16 + 2 * 12);
+        put_word(at, 0x7ffffff0);
+        paths_of_cache("libone.so", image_size);
     }
     memset(image, 0xff, sizeof image);
-    assert_string_equal(each("libone.so", sizeof image), "");
-    assert_false(facet_cache_each("/nonexistent/cache", "libone.so", note, NULL));
+    assert_string_equal(paths_of_cache("libone.so", sizeof image), "");
+    assert_false(facet_cache_each("/nonexistent/cache", "libone.so", note_path, NULL));
 }
 
 static void test_this_machines(void **state)
@@ -125,7 +125,7 @@ static void test_this_machines(void **state)
     if (access("/etc/ld.so.cache", R_OK) != 0)
         skip();
     seen[0] = 0;
-    facet_cache_each("/etc/ld.so.cache", "libc.so.6", note, NULL);
+    facet_cache_each("/etc/ld.so.cache", "libc.so.6", note_path, NULL);
     assert_non_null(strstr(seen, "libc.so.6;"));
 }
 

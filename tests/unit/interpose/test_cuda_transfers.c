@@ -7,7 +7,7 @@ static const CUDA_MEMCPY2D rows_2d = {.WidthInBytes = 21, .Height = 5};
 static const CUDA_MEMCPY3D box = {.WidthInBytes = 21, .Height = 5, .Depth = 3};
 static const CUDA_MEMCPY3D_PEER box_of_peer = {.WidthInBytes = 21, .Height = 5, .Depth = 3};
 
-/* As many as the word says that counts them; of what lies beside the sizes nothing is to be looked at. */
+/* As many as the word says that counts them; memory beside the sizes must not be read. */
 static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static CUDA_MEMCPY3D_BATCH_OP boxes[WORDS];
 static CUmemDecompressParams parts[WORDS];
@@ -79,7 +79,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_each_hands_on_what_it_was_given_and_counts_its_bytes(void **state)
+static void test_each_transfer_passes_its_arguments_on_and_counts_its_bytes(void **state)
 {
 #define CHECK(symbol, name, version, stream)                                                                           \
     check_transfer(#symbol, rows, sizeof rows / sizeof rows[0], (void *)facet_##symbol,                                \
@@ -92,7 +92,7 @@ static void test_each_hands_on_what_it_was_given_and_counts_its_bytes(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_hands_on_what_it_was_given_and_counts_its_bytes),
+        cmocka_unit_test(test_each_transfer_passes_its_arguments_on_and_counts_its_bytes),
     };
 
     return cmocka_run_group_tests_name("CUDA transfers", tests, setup, NULL);

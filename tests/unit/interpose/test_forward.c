@@ -24,20 +24,20 @@ int test_same(int value);
 
 static _Atomic int asked;
 
-static struct large sum(int a, uint64_t b, double c, float d, int e, int f, int g, int h, double i, double j, double k,
-                        double l, double m, double n, double o, struct large p)
+static struct large sum_all(int a, uint64_t b, double c, float d, int e, int f, int g, int h, double i, double j,
+                            double k, double l, double m, double n, double o, struct large p)
 {
     double all = c + (double)d + i + j + k + l + m + n + o;
 
     return (struct large){{(uint64_t)a + b, (uint64_t)(e + f + g + h), (uint64_t)all, p.words[0], p.words[4]}};
 }
 
-static int absent(void)
+static int absent_function(void)
 {
     return -7;
 }
 
-static int same(int value)
+static int same_value(int value)
 {
     return value;
 }
@@ -50,8 +50,8 @@ void *facet_forward_target(const char *name)
     errno = EIO;
     scratch = scratch * 2;
     if (strcmp(name, "test_sum") == 0)
-        return (void *)sum;
-    return strcmp(name, "test_same") == 0 ? (void *)same : (void *)absent;
+        return (void *)sum_all;
+    return strcmp(name, "test_same") == 0 ? (void *)same_value : (void *)absent_function;
 }
 
 static void test_arguments_and_results(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what a graph may need, of graphs that are made up here. Never: needs a vendor; asks how long
- * something took but beside the same for less. */
+/* Owns: proofs of the memory that a graph may need, of graphs that are made up here. Never: needs a vendor; asks how
+ * long something took but beside the same for less. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static bool edges_of(void *of, void **from, void **to, size_t *count)
     return true;
 }
 
-static void look(struct facet_graph_node *node)
+static void read_node(struct facet_graph_node *node)
 {
     void *handle = node->handle;
 
@@ -57,7 +57,7 @@ static void look(struct facet_graph_node *node)
     node->handle = handle;
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = read_node};
 
 #define TAKES(at, size)                                                                                                \
     {                                                                                                                  \
@@ -72,7 +72,7 @@ static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edg
         .nodes = (of), .count = sizeof(of) / sizeof *(of), .edge_count = sizeof(of) / sizeof *(of)-1                   \
     }
 
-static uint64_t needed(struct graph *graph)
+static uint64_t needed_bytes(struct graph *graph)
 {
     struct facet_graph_needs needs;
 
@@ -88,9 +88,9 @@ static void test_of_a_row_the_most_that_is_alive_at_a_time(void **state)
                                        TAKES(3, 3 * MIB), GIVES(2),          TAKES(4, MIB)};
     struct graph graph = ROW(nodes);
 
-    assert_int_equal(needed(&graph), 10 * MIB);
+    assert_int_equal(needed_bytes(&graph), 10 * MIB);
     graph.edge_count = 0; /* in no order */
-    assert_int_equal(needed(&graph), 14 * MIB);
+    assert_int_equal(needed_bytes(&graph), 14 * MIB);
 }
 
 /* Nodes are listed in any order; how they follow each other is said by their edges. */
@@ -100,9 +100,9 @@ static void test_a_row_is_found_by_its_edges(void **state)
     const size_t edges[][2] = {{2, 1}, {3, 2}, {1, 0}}, two_starts[][2] = {{3, 2}, {1, 2}, {2, 0}};
     struct graph graph = {.nodes = nodes, .count = 4, .edge_count = 3, .edges = edges};
 
-    assert_int_equal(needed(&graph), 7 * MIB);
+    assert_int_equal(needed_bytes(&graph), 7 * MIB);
     graph.edges = two_starts;
-    assert_int_equal(needed(&graph), 12 * MIB);
+    assert_int_equal(needed_bytes(&graph), 12 * MIB);
 }
 
 /* Freed memory makes room for another at its address: each release is of the latest one there. */
@@ -111,15 +111,15 @@ static void test_addresses_are_used_again(void **state)
     struct facet_graph_node nodes[] = {TAKES(1, 2 * MIB), GIVES(1), TAKES(1, 8 * MIB), GIVES(1), TAKES(1, 9 * MIB)};
     struct graph graph = ROW(nodes);
 
-    assert_int_equal(needed(&graph), 9 * MIB);
+    assert_int_equal(needed_bytes(&graph), 9 * MIB);
 }
 
-static void test_what_another_graph_allocated_makes_no_room(void **state)
+static void test_freeing_memory_of_another_graph_makes_no_room(void **state)
 {
     struct facet_graph_node nodes[] = {TAKES(5, 2 * MIB), GIVES(7), GIVES(3), TAKES(6, 2 * MIB), GIVES(9)};
     struct graph graph = ROW(nodes);
 
-    assert_int_equal(needed(&graph), 4 * MIB);
+    assert_int_equal(needed_bytes(&graph), 4 * MIB);
 }
 
 static void test_children_are_counted_beside_their_parent(void **state)
@@ -132,7 +132,7 @@ static void test_children_are_counted_beside_their_parent(void **state)
     struct graph empty = ROW(none);
     struct facet_graph_needs needs;
 
-    assert_int_equal(needed(&graph), 4 * MIB);
+    assert_int_equal(needed_bytes(&graph), 4 * MIB);
     assert_false(facet_graph_needs(&reader, &empty, &needs));
 }
 
@@ -142,11 +142,11 @@ static void test_sizes_are_whole_and_do_not_run_over(void **state)
     struct facet_graph_node huge[] = {TAKES(1, UINT64_MAX), TAKES(2, UINT64_MAX)};
     struct graph graph = ROW(nodes), too_large = ROW(huge);
 
-    assert_int_equal(needed(&graph), 1536);
-    assert_int_equal(needed(&too_large), UINT64_MAX);
+    assert_int_equal(needed_bytes(&graph), 1536);
+    assert_int_equal(needed_bytes(&too_large), UINT64_MAX);
 }
 
-/* All are there at once, and then go: no release is near what it releases. */
+/* All allocations are alive at once, and then freed: no free node is near its allocation. */
 static uint64_t time_of(uint32_t count)
 {
     struct facet_graph_node *nodes = calloc(2 * (size_t)count, sizeof *nodes);
@@ -160,7 +160,7 @@ static uint64_t time_of(uint32_t count)
     }
     looks = 0;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    assert_int_equal(needed(&graph), count * KIB);
+    assert_int_equal(needed_bytes(&graph), count * KIB);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     assert_int_equal(looks, graph.count);
     free(nodes);
@@ -187,7 +187,7 @@ int main(void)
         cmocka_unit_test(test_of_a_row_the_most_that_is_alive_at_a_time),
         cmocka_unit_test(test_a_row_is_found_by_its_edges),
         cmocka_unit_test(test_addresses_are_used_again),
-        cmocka_unit_test(test_what_another_graph_allocated_makes_no_room),
+        cmocka_unit_test(test_freeing_memory_of_another_graph_makes_no_room),
         cmocka_unit_test(test_children_are_counted_beside_their_parent),
         cmocka_unit_test(test_sizes_are_whole_and_do_not_run_over),
         cmocka_unit_test(test_many_nodes_cost_hardly_more_each_than_few),

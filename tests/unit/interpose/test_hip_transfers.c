@@ -8,7 +8,7 @@ static const hip_Memcpy2D rows_2d = {.WidthInBytes = 21, .Height = 5};
 static const hipMemcpy3DParms box = {.extent = {21, 5, 3}};
 static const hipMemcpy3DPeerParms box_of_peer = {.extent = {21, 5, 3}};
 
-/* As many as the word says that counts them; of what lies beside the sizes nothing is to be looked at. */
+/* As many as the word says that counts them; memory beside the sizes must not be read. */
 static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static hipMemcpy3DBatchOp boxes[WORDS];
 #define SUM(count) ((UINT64_C(1) << (count)) - 1)
@@ -103,7 +103,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_each_hands_on_what_it_was_given_and_counts_its_bytes(void **state)
+static void test_each_transfer_passes_its_arguments_on_and_counts_its_bytes(void **state)
 {
 #define CHECK(symbol)                                                                                                  \
     check_transfer(#symbol, rows, sizeof rows / sizeof rows[0], (void *)facet_##symbol,                                \
@@ -115,7 +115,7 @@ static void test_each_hands_on_what_it_was_given_and_counts_its_bytes(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_hands_on_what_it_was_given_and_counts_its_bytes),
+        cmocka_unit_test(test_each_transfer_passes_its_arguments_on_and_counts_its_bytes),
     };
 
     return cmocka_run_group_tests_name("HIP transfers", tests, setup, NULL);

@@ -16,7 +16,7 @@ static const char *const addresses[] = {"amd-aa00000000000001", "amd-aa000000000
 #define THREE "GPU-bb00000000000003"
 
 /* The list that the runtime is given where both variables are set, over three vGPUs. */
-static const char *shown(const char *rocr, const char *hip)
+static const char *shown_list(const char *rocr, const char *hip)
 {
     static char text[128];
     uint32_t chosen[] = {0, 1, 2};
@@ -29,41 +29,41 @@ static const char *shown(const char *rocr, const char *hip)
 
 static void test_no_wish_shows_all(void **state)
 {
-    assert_string_equal(shown(NULL, NULL), ONE "," TWO "," THREE);
+    assert_string_equal(shown_list(NULL, NULL), ONE "," TWO "," THREE);
 }
 
 static void test_numbers_count_the_vgpus_and_uuids_name_them(void **state)
 {
-    assert_string_equal(shown("2", NULL), THREE);
-    assert_string_equal(shown("1,0", NULL), TWO "," ONE);
-    assert_string_equal(shown("GPU-bb,GPU-aa00000000000002", NULL), THREE "," TWO);
-    assert_string_equal(shown("GPU-aa", NULL), "-1"); /* two begin so */
-    assert_string_equal(shown("GPU-", NULL), "-1");
-    assert_string_equal(shown("GPU-bb000000000000031", NULL), "-1");
+    assert_string_equal(shown_list("2", NULL), THREE);
+    assert_string_equal(shown_list("1,0", NULL), TWO "," ONE);
+    assert_string_equal(shown_list("GPU-bb,GPU-aa00000000000002", NULL), THREE "," TWO);
+    assert_string_equal(shown_list("GPU-aa", NULL), "-1"); /* two begin so */
+    assert_string_equal(shown_list("GPU-", NULL), "-1");
+    assert_string_equal(shown_list("GPU-bb000000000000031", NULL), "-1");
 }
 
-static void test_second_list_counts_what_the_first_left(void **state)
+static void test_second_list_counts_devices_of_the_first(void **state)
 {
-    assert_string_equal(shown("2,0", "0"), THREE);
-    assert_string_equal(shown("2,0", "1,0"), ONE "," THREE);
-    assert_string_equal(shown("2,0", "2"), "-1");
-    assert_string_equal(shown(NULL, "1,GPU-bb"), TWO "," THREE);
-    assert_string_equal(shown("0", "GPU-bb"), "-1"); /* not the first one's rest */
+    assert_string_equal(shown_list("2,0", "0"), THREE);
+    assert_string_equal(shown_list("2,0", "1,0"), ONE "," THREE);
+    assert_string_equal(shown_list("2,0", "2"), "-1");
+    assert_string_equal(shown_list(NULL, "1,GPU-bb"), TWO "," THREE);
+    assert_string_equal(shown_list("0", "GPU-bb"), "-1"); /* not the first one's rest */
 }
 
 static void test_first_that_names_nothing_ends_the_list(void **state)
 {
-    assert_string_equal(shown("1,3,0", NULL), TWO);
-    assert_string_equal(shown("1,-1,0", NULL), TWO);
-    assert_string_equal(shown("0,,1", NULL), ONE);
-    assert_string_equal(shown("-1", NULL), "-1");
-    assert_string_equal(shown("", NULL), "-1");
+    assert_string_equal(shown_list("1,3,0", NULL), TWO);
+    assert_string_equal(shown_list("1,-1,0", NULL), TWO);
+    assert_string_equal(shown_list("0,,1", NULL), ONE);
+    assert_string_equal(shown_list("-1", NULL), "-1");
+    assert_string_equal(shown_list("", NULL), "-1");
 }
 
 static void test_twice_shows_nothing(void **state)
 {
-    assert_string_equal(shown("0,1,0", NULL), "-1");
-    assert_string_equal(shown("0,GPU-aa00000000000001", NULL), "-1");
+    assert_string_equal(shown_list("0,1,0", NULL), "-1");
+    assert_string_equal(shown_list("0,GPU-aa00000000000001", NULL), "-1");
 }
 
 static void test_lists_that_do_not_fit(void **state)
@@ -85,7 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_wish_shows_all),
         cmocka_unit_test(test_numbers_count_the_vgpus_and_uuids_name_them),
-        cmocka_unit_test(test_second_list_counts_what_the_first_left),
+        cmocka_unit_test(test_second_list_counts_devices_of_the_first),
         cmocka_unit_test(test_first_that_names_nothing_ends_the_list),
         cmocka_unit_test(test_twice_shows_nothing),
         cmocka_unit_test(test_lists_that_do_not_fit),

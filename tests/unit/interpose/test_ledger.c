@@ -16,7 +16,7 @@
 #define MANY    1000000u
 #define THREADS 4u
 
-static uint64_t draw(uint64_t *seed)
+static uint64_t draw_random(uint64_t *seed)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -29,7 +29,7 @@ static struct facet_ledger_entry entry_of(uint64_t bytes, uint64_t owner)
     return (struct facet_ledger_entry){.bytes = bytes, .owner = owner, .device = 3, .kind = 7};
 }
 
-static void test_what_was_added_is_found_and_taken_once(void **state)
+static void test_an_added_entry_is_found_and_taken_once(void **state)
 {
     struct facet_ledger *ledger = facet_ledger_create();
     struct facet_ledger_entry entry = {0};
@@ -56,14 +56,14 @@ static uint64_t key_of(uint64_t index)
     return UINT64_C(0x7f0000000000) + (index % 2 ? index << 21 : index << 9);
 }
 
-static void test_it_agrees_with_a_model_over_random_calls(void **state)
+static void test_a_ledger_agrees_with_a_model_over_random_calls(void **state)
 {
     struct facet_ledger *ledger = facet_ledger_create();
     uint64_t model[KEYS] = {0}, seed = 88172645463325252;
     struct facet_ledger_entry entry;
 
     for (uint32_t i = 0; i < 400000; i++) {
-        uint64_t index = draw(&seed) % KEYS, bytes = draw(&seed) % 1000 + 1;
+        uint64_t index = draw_random(&seed) % KEYS, bytes = draw_random(&seed) % 1000 + 1;
 
         if (model[index]) {
             assert_true(facet_ledger_take(ledger, key_of(index), &entry));
@@ -80,7 +80,7 @@ static void test_it_agrees_with_a_model_over_random_calls(void **state)
     facet_ledger_destroy(ledger);
 }
 
-static void test_it_holds_a_million(void **state)
+static void test_a_ledger_holds_a_million_entries(void **state)
 {
     struct facet_ledger *ledger = facet_ledger_create();
     struct facet_ledger_entry entry;
@@ -98,12 +98,12 @@ struct sum {
     uint64_t owner, bytes, count;
 };
 
-static bool belongs(const struct facet_ledger_entry *entry, void *context)
+static bool belongs_to_owner(const struct facet_ledger_entry *entry, void *context)
 {
     return entry->owner == ((struct sum *)context)->owner;
 }
 
-static void gone(uint64_t key, const struct facet_ledger_entry *entry, void *context)
+static void sum_removed(uint64_t key, const struct facet_ledger_entry *entry, void *context)
 {
     struct sum *sum = context;
 
@@ -125,7 +125,7 @@ static void test_a_drain_takes_all_that_belongs_and_nothing_else(void **state)
             assert_true(facet_ledger_add(ledger, i << 9, entry_of(i, i % 3)));
             expected += i % 3 == 1 ? i : 0;
         }
-        facet_ledger_drain(ledger, belongs, gone, &sum);
+        facet_ledger_drain(ledger, belongs_to_owner, sum_removed, &sum);
         assert_int_equal(sum.bytes, expected);
         assert_int_equal(sum.count, (total + 2) / 3);
         for (uint64_t i = 1; i <= total; i++)
@@ -140,8 +140,8 @@ struct worker {
     uint32_t wrong;
 };
 
-/* Every thread adds, takes and adds again keys of its own; all are there in the end. */
-static void *work(void *argument)
+/* Every thread adds, takes and adds again keys of its own; all are present in the end. */
+static void *use_own_keys(void *argument)
 {
     struct worker *worker = argument;
     struct facet_ledger_entry entry;
@@ -165,7 +165,7 @@ static void test_threads_do_not_disturb_one_another(void **state)
 
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.ledger = ledger, .first = (uint64_t)i << 32};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_own_keys, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -202,9 +202,9 @@ static void test_a_child_begins_with_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_added_is_found_and_taken_once),
-        cmocka_unit_test(test_it_agrees_with_a_model_over_random_calls),
-        cmocka_unit_test(test_it_holds_a_million),
+        cmocka_unit_test(test_an_added_entry_is_found_and_taken_once),
+        cmocka_unit_test(test_a_ledger_agrees_with_a_model_over_random_calls),
+        cmocka_unit_test(test_a_ledger_holds_a_million_entries),
         cmocka_unit_test(test_a_drain_takes_all_that_belongs_and_nothing_else),
         cmocka_unit_test(test_threads_do_not_disturb_one_another),
         cmocka_unit_test(test_a_child_begins_with_nothing),

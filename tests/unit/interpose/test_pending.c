@@ -39,7 +39,7 @@ static void *go_through(void *argument)
     return NULL;
 }
 
-static void start(struct other *other, uint32_t device, uint64_t bytes)
+static void start_other(struct other *other, uint32_t device, uint64_t bytes)
 {
     *other = (struct other){.device = device, .bytes = bytes};
     assert_int_equal(pthread_create(&other->thread, NULL, go_through, other), 0);
@@ -51,7 +51,7 @@ static void wait_for(_Atomic bool *what)
         sched_yield();
 }
 
-static void end(struct other *other)
+static void end_other(struct other *other)
 {
     atomic_store(&other->may_leave, true);
     assert_int_equal(pthread_join(other->thread, NULL), 0);
@@ -71,12 +71,12 @@ static void test_nothing_is_pending_where_no_thread_is(void **state)
     facet_pending_open();
 }
 
-static void test_pending_bytes_are_told_and_waited_for_once(void **state)
+static void test_pending_bytes_are_counted_and_waited_for_once(void **state)
 {
     struct facet_pending left;
     struct other other;
 
-    start(&other, 3, 5 * MIB);
+    start_other(&other, 3, 5 * MIB);
     wait_for(&other.is_in);
     assert_true(facet_pending_quiesce(2, FOR_LONG, &left)); /* another device's */
     facet_pending_open();
@@ -86,7 +86,7 @@ static void test_pending_bytes_are_told_and_waited_for_once(void **state)
     facet_pending_open();
     assert_int_equal(left.count, 1);
     assert_int_equal(left.parts[0].bytes, 5 * MIB);
-    end(&other);
+    end_other(&other);
     assert_true(facet_pending_quiesce(3, FOR_LONG, &left));
     facet_pending_open();
 }
@@ -112,7 +112,7 @@ static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
     struct other other;
 
     assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
-    start(&other, 0, MIB);
+    start_other(&other, 0, MIB);
     wait_for(&other.begins);
     for (int i = 0; i < 1000; i++) {
         assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
@@ -121,26 +121,27 @@ static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
     }
     facet_pending_open();
     wait_for(&other.is_in);
-    end(&other);
+    end_other(&other);
 }
 
-/* A block that is still there has not passed; one that has may have made way for others that are pending now. */
-static void test_growth_is_explained_by_what_has_gone_through(void **state)
+/* An allocation that is still alive has not passed; one that has passed may have made way for others that are pending
+ * now. */
+static void test_growth_is_explained_by_completed_allocations(void **state)
 {
     struct facet_pending left;
     struct other small, large;
 
-    start(&small, 0, 64 * MIB);
-    start(&large, 0, 512 * MIB);
+    start_other(&small, 0, 64 * MIB);
+    start_other(&large, 0, 512 * MIB);
     wait_for(&small.is_in);
     wait_for(&large.is_in);
     assert_false(facet_pending_quiesce(0, NO_WAIT, &left));
     facet_pending_open();
     assert_int_equal(left.count, 2);
     assert_int_equal(facet_pending_subtract(8 * MIB, &left), 8 * MIB);
-    end(&small);
+    end_other(&small);
     assert_int_equal(facet_pending_subtract(72 * MIB, &left), 8 * MIB);
-    end(&large);
+    end_other(&large);
     assert_int_equal(facet_pending_subtract(584 * MIB, &left), 8 * MIB);
     assert_int_equal(facet_pending_subtract(200 * MIB, &left), 0); /* 384 MiB and more are on the way again */
     left.count = 0;
@@ -168,7 +169,7 @@ static void test_a_thread_that_is_pending_again_has_gone_through(void **state)
 static _Atomic uint64_t here, there;
 static _Atomic uint32_t at_it;
 
-static void *move(void *argument)
+static void *move_repeatedly(void *argument)
 {
     for (uint32_t i = 0; i < ROUNDS; i++) {
         facet_pending_enter(0, MIB);
@@ -189,7 +190,7 @@ static void test_a_reader_sees_both_sides_agree(void **state)
 
     atomic_store(&at_it, THREADS);
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, move, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, move_repeatedly, NULL), 0);
     while (atomic_load(&at_it)) {
         assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
         uint64_t first = atomic_load(&here);
@@ -206,10 +207,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_pending_where_no_thread_is),
-        cmocka_unit_test(test_pending_bytes_are_told_and_waited_for_once),
+        cmocka_unit_test(test_pending_bytes_are_counted_and_waited_for_once),
         cmocka_unit_test(test_of_which_device_it_is_may_turn_out_later),
         cmocka_unit_test(test_a_thread_that_comes_while_the_gate_is_shut_waits),
-        cmocka_unit_test(test_growth_is_explained_by_what_has_gone_through),
+        cmocka_unit_test(test_growth_is_explained_by_completed_allocations),
         cmocka_unit_test(test_a_thread_that_is_pending_again_has_gone_through),
         cmocka_unit_test(test_a_reader_sees_both_sides_agree),
     };

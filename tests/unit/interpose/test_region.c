@@ -26,7 +26,7 @@
 #define ROUNDS  effort(50000, 1000)
 #define PASSES  400u
 
-static uint64_t add(uint32_t device, uint64_t address, uint64_t bytes)
+static uint64_t add_block(uint32_t device, uint64_t address, uint64_t bytes)
 {
     uint64_t left = 77;
 
@@ -34,13 +34,13 @@ static uint64_t add(uint32_t device, uint64_t address, uint64_t bytes)
     return left;
 }
 
-static void test_the_first_block_pays_and_the_last_one_gives_back(void **state)
+static void test_the_first_block_of_a_region_charges_and_the_last_one_releases(void **state)
 {
     assert_false(facet_regions_join(0, BASE, 512));
     assert_int_equal(facet_regions_touched(BASE, 512), REGION);
-    assert_int_equal(add(0, BASE, 512), 0);
+    assert_int_equal(add_block(0, BASE, 512), 0);
     assert_true(facet_regions_join(0, BASE + REGION - 512, 512));
-    assert_int_equal(add(0, BASE + 512, 512), REGION); /* another was faster: nothing is charged twice */
+    assert_int_equal(add_block(0, BASE + 512, 512), REGION); /* another was faster: nothing is charged twice */
     assert_false(facet_regions_join(0, BASE + REGION, 512));
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, BASE + 512, 512), 0);
@@ -54,9 +54,9 @@ static void test_a_block_over_a_border_pays_for_both(void **state)
 
     assert_int_equal(facet_regions_touched(across, 512), 2 * REGION);
     assert_int_equal(facet_regions_touched(across, 256), REGION);
-    assert_int_equal(add(0, BASE, 512), 0);
+    assert_int_equal(add_block(0, BASE, 512), 0);
     assert_false(facet_regions_join(0, across, 512));
-    assert_int_equal(add(0, across, 512), REGION);
+    assert_int_equal(add_block(0, across, 512), REGION);
     assert_false(facet_regions_join(0, across, 512)); /* also where both are paid for: as a new one */
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, across, 512), 2 * REGION);
@@ -68,9 +68,9 @@ static void test_devices_have_their_own_and_addresses_an_end(void **state)
 {
     uint64_t left = 0;
 
-    assert_int_equal(add(0, BASE, 1), 0);
+    assert_int_equal(add_block(0, BASE, 1), 0);
     assert_false(facet_regions_join(1, BASE, 1));
-    assert_int_equal(add(1, BASE, 1), 0);
+    assert_int_equal(add_block(1, BASE, 1), 0);
     assert_int_equal(facet_regions_leave(0, BASE, 1), REGION);
     assert_int_equal(facet_regions_leave(1, BASE, 1), REGION);
     assert_false(facet_regions_add(0, UINT64_C(1) << 57, 1, &left));
@@ -96,7 +96,7 @@ static void test_a_note_is_taken_once_from_the_device_it_is_of(void **state)
     uint64_t owner = 77;
 
     assert_false(facet_regions_note(3, BASE + 512, 512, 0x7fff1230)); /* nothing is counted there */
-    assert_int_equal(add(3, BASE + 512, 512), 0);
+    assert_int_equal(add_block(3, BASE + 512, 512), 0);
     assert_true(facet_regions_note(3, BASE + 512, 512, 0x7fff1230));
     assert_false(facet_regions_take_note(BASE, &device, &owner));
     assert_false(facet_regions_take_note(BASE + 768, &device, &owner)); /* within it */
@@ -111,13 +111,13 @@ static void test_a_note_is_taken_once_from_the_device_it_is_of(void **state)
     assert_int_equal(facet_regions_leave(3, BASE + 512, 512), REGION);
 }
 
-static void test_what_no_note_can_say_is_refused(void **state)
+static void test_a_block_that_no_note_can_describe_is_refused(void **state)
 {
     uint32_t device;
     uint64_t owner;
 
-    assert_int_equal(add(0, BASE, REGION), 0);
-    assert_int_equal(add(0, BASE + REGION, 512), 0);
+    assert_int_equal(add_block(0, BASE, REGION), 0);
+    assert_int_equal(add_block(0, BASE + REGION, 512), 0);
     assert_false(facet_regions_note(0, BASE + 256, 512, 1));                  /* between two steps */
     assert_false(facet_regions_note(0, BASE + REGION - 512, 513, 1));         /* over a border */
     assert_false(facet_regions_note(0, BASE, 512, UINT64_C(1) << 63));        /* no pointer */
@@ -133,7 +133,7 @@ static void test_an_owner_takes_its_notes_along(void **state)
     uint32_t device;
 
     for (uint64_t address = BASE; address <= last; address += last - BASE) {
-        assert_true(facet_regions_join(5, address, 512) || add(5, address, 512) == 0);
+        assert_true(facet_regions_join(5, address, 512) || add_block(5, address, 512) == 0);
         assert_true(facet_regions_note(5, address, 512, 40));
     }
     assert_true(facet_regions_join(5, BASE + 512, 512));
@@ -176,11 +176,11 @@ static void *take_all(void *argument)
     return NULL;
 }
 
-static void test_of_two_that_take_a_note_one_has_it(void **state)
+static void test_a_note_is_taken_once(void **state)
 {
     pthread_t threads[THREADS];
 
-    assert_int_equal(add(0, BASE, 512), 0);
+    assert_int_equal(add_block(0, BASE, 512), 0);
     assert_int_equal(pthread_barrier_init(&together, NULL, THREADS + 1), 0);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_all, NULL), 0);
@@ -253,13 +253,13 @@ static void test_a_child_begins_with_nothing(void **state)
     uint32_t device;
     uint64_t owner;
 
-    assert_int_equal(add(2, BASE, 1), 0);
+    assert_int_equal(add_block(2, BASE, 1), 0);
     assert_true(facet_regions_note(2, BASE, 1, 8));
     pid_t pid = fork();
     if (pid == 0) {
         facet_regions_forked();
         bool empty = !facet_regions_join(2, BASE, 1) && !facet_regions_take_note(BASE, &device, &owner);
-        _exit(empty && add(2, BASE, 1) == 0 ? 0 : 1);
+        _exit(empty && add_block(2, BASE, 1) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
@@ -269,13 +269,13 @@ static void test_a_child_begins_with_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_first_block_pays_and_the_last_one_gives_back),
+        cmocka_unit_test(test_the_first_block_of_a_region_charges_and_the_last_one_releases),
         cmocka_unit_test(test_a_block_over_a_border_pays_for_both),
         cmocka_unit_test(test_devices_have_their_own_and_addresses_an_end),
         cmocka_unit_test(test_a_note_is_taken_once_from_the_device_it_is_of),
-        cmocka_unit_test(test_what_no_note_can_say_is_refused),
+        cmocka_unit_test(test_a_block_that_no_note_can_describe_is_refused),
         cmocka_unit_test(test_an_owner_takes_its_notes_along),
-        cmocka_unit_test(test_of_two_that_take_a_note_one_has_it),
+        cmocka_unit_test(test_a_note_is_taken_once),
         cmocka_unit_test(test_threads_pay_for_each_region_once),
         cmocka_unit_test(test_a_child_begins_with_nothing),
     };

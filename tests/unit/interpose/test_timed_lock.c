@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: that one thread at a time has the lock, and that no thread waits for it without end. */
+/* Owns: proofs that one thread at a time has the lock, and that no thread waits for it without end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void *take_often(void *unused)
     return NULL;
 }
 
-static void test_one_at_a_time(void **state)
+static void test_one_thread_at_a_time_has_the_lock(void **state)
 {
     pthread_t threads[THREADS];
 
@@ -81,7 +81,7 @@ static void test_no_thread_waits_without_end(void **state)
     assert_int_equal(from_another(0), 1);
 }
 
-static void test_a_child_finds_it_free(void **state)
+static void test_a_child_finds_the_lock_free(void **state)
 {
     int status = -1;
 
@@ -99,10 +99,10 @@ static void test_a_child_finds_it_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_at_a_time),
+        cmocka_unit_test(test_one_thread_at_a_time_has_the_lock),
         cmocka_unit_test(test_a_second_taker_does_not_get_the_turn),
         cmocka_unit_test(test_no_thread_waits_without_end),
-        cmocka_unit_test(test_a_child_finds_it_free),
+        cmocka_unit_test(test_a_child_finds_the_lock_free),
     };
 
     return cmocka_run_group_tests_name("timed lock", tests, NULL, NULL);

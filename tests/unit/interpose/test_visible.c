@@ -12,7 +12,7 @@
 static const char *const addresses[] = {"GPU-aa01", "GPU-aa02", "MIG-bb01"};
 
 /* The list that the driver is given for a wish, over three vGPUs. */
-static const char *shown(const char *list)
+static const char *shown_list(const char *list)
 {
     static char text[64];
     const char *chosen_addresses[3];
@@ -26,41 +26,41 @@ static const char *shown(const char *list)
 
 static void test_no_wish_shows_all(void **state)
 {
-    assert_string_equal(shown(NULL), "GPU-aa01,GPU-aa02,MIG-bb01");
+    assert_string_equal(shown_list(NULL), "GPU-aa01,GPU-aa02,MIG-bb01");
 }
 
 static void test_numbers_count_the_vgpus(void **state)
 {
-    assert_string_equal(shown("2"), "MIG-bb01");
-    assert_string_equal(shown("1,0"), "GPU-aa02,GPU-aa01");
-    assert_string_equal(shown("0,1,2"), "GPU-aa01,GPU-aa02,MIG-bb01");
+    assert_string_equal(shown_list("2"), "MIG-bb01");
+    assert_string_equal(shown_list("1,0"), "GPU-aa02,GPU-aa01");
+    assert_string_equal(shown_list("0,1,2"), "GPU-aa01,GPU-aa02,MIG-bb01");
 }
 
 static void test_addresses_and_their_beginnings(void **state)
 {
-    assert_string_equal(shown("MIG-bb01,GPU-aa02"), "MIG-bb01,GPU-aa02");
-    assert_string_equal(shown("MIG-"), "MIG-bb01");
-    assert_string_equal(shown("GPU-aa01,1"), "GPU-aa01,GPU-aa02");
-    assert_string_equal(shown("GPU-aa"), "-1"); /* two begin so */
-    assert_string_equal(shown("GPU-aa011"), "-1");
+    assert_string_equal(shown_list("MIG-bb01,GPU-aa02"), "MIG-bb01,GPU-aa02");
+    assert_string_equal(shown_list("MIG-"), "MIG-bb01");
+    assert_string_equal(shown_list("GPU-aa01,1"), "GPU-aa01,GPU-aa02");
+    assert_string_equal(shown_list("GPU-aa"), "-1"); /* two begin so */
+    assert_string_equal(shown_list("GPU-aa011"), "-1");
 }
 
 static void test_first_that_names_nothing_ends_the_list(void **state)
 {
-    assert_string_equal(shown("1,3,0"), "GPU-aa02");
-    assert_string_equal(shown("1,-1,0"), "GPU-aa02");
-    assert_string_equal(shown("0,,1"), "GPU-aa01");
-    assert_string_equal(shown("0,1x"), "GPU-aa01");
-    assert_string_equal(shown("3"), "-1");
-    assert_string_equal(shown("-1"), "-1");
-    assert_string_equal(shown("NoDevFiles"), "-1");
-    assert_string_equal(shown(""), "-1");
+    assert_string_equal(shown_list("1,3,0"), "GPU-aa02");
+    assert_string_equal(shown_list("1,-1,0"), "GPU-aa02");
+    assert_string_equal(shown_list("0,,1"), "GPU-aa01");
+    assert_string_equal(shown_list("0,1x"), "GPU-aa01");
+    assert_string_equal(shown_list("3"), "-1");
+    assert_string_equal(shown_list("-1"), "-1");
+    assert_string_equal(shown_list("NoDevFiles"), "-1");
+    assert_string_equal(shown_list(""), "-1");
 }
 
 static void test_twice_shows_nothing(void **state)
 {
-    assert_string_equal(shown("0,1,0"), "-1");
-    assert_string_equal(shown("0,GPU-aa01"), "-1");
+    assert_string_equal(shown_list("0,1,0"), "-1");
+    assert_string_equal(shown_list("0,GPU-aa01"), "-1");
 }
 
 static void test_list_that_does_not_fit(void **state)

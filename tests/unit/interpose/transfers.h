@@ -62,7 +62,7 @@ static bool is_same(uint64_t one, uint64_t other)
 }
 
 /* Makes the call, with the vendor's function at `own` replaced; returns how many bytes it counts as. */
-static uint64_t call(const char *name, const struct row *row, const uint64_t w[WORDS], void *hook, void **own)
+static uint64_t call_hook(const char *name, const struct row *row, const uint64_t w[WORDS], void *hook, void **own)
 {
     void *before = *own;
 
@@ -95,7 +95,7 @@ static void check_overflow(const char *name, const struct row *row, void *hook, 
         return;
     fill_words(row, words);
     words[row->factors[0] - 1] = UINT64_MAX / row->unit / (row->factors[1] ? 2 : 1) + 2;
-    assert_int_equal(call(name, row, words, hook, own), 0);
+    assert_int_equal(call_hook(name, row, words, hook, own), 0);
 }
 
 static const struct row *row_of(const char *name, const struct row *rows, size_t count)
@@ -123,7 +123,7 @@ static void check_transfer(const char *name, const struct row *rows, size_t coun
         expected = row->unit;
     for (unsigned i = 0; i < FACTORS && row->factors[i]; i++)
         expected *= words[row->factors[i] - 1];
-    uint64_t counted = call(name, row, words, hook, own);
+    uint64_t counted = call_hook(name, row, words, hook, own);
     if (counted != expected)
         fail_msg("%s: counts as %llu bytes, not %llu", name, (unsigned long long)counted, (unsigned long long)expected);
     check_overflow(name, row, hook, own);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a place for a cache, and compiles through it with a compiler that counts how often it is called.
- * Never: asserts what a cache keeps.
+ * Never: asserts the contents of a cache.
  */
 #ifndef FACET_TESTS_CACHING_H
 #define FACET_TESTS_CACHING_H

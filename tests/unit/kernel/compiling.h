@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the built kernel compiler for its tests, and compiling with it. Never: asserts what a compile makes. */
+/* Owns: the built kernel compiler for its tests, and compiling with it. Never: asserts the result of a compile. */
 #ifndef KERNEL_COMPILING_H
 #define KERNEL_COMPILING_H
 

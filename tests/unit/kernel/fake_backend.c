@@ -33,7 +33,7 @@
     "{\"name\": \"x\", \"type\": \"float*\", \"kind\": \"global\", \"offset\": 8, \"bytes\": 8, \"access\": "          \
     "[\"read\"]}, {\"name\": \"y\", \"type\": \"float*\", \"kind\": \"global\", \"offset\": 16, \"bytes\": 8}]}]}"
 
-static bool has(const struct facet_backend_request *request, const char *word)
+static bool has_word(const struct facet_backend_request *request, const char *word)
 {
     return memmem(request->source, request->bytes, word, strlen(word)) != NULL;
 }
@@ -49,8 +49,8 @@ static void count_compile(void)
     close(fd);
 }
 
-static void remark(struct facet_backend_result *result, const char *name, uint32_t severity, uint32_t line,
-                   uint32_t column, const char *text)
+static void add_diagnostic(struct facet_backend_result *result, const char *name, uint32_t severity, uint32_t line,
+                           uint32_t column, const char *text)
 {
     struct facet_backend_diagnostic *list = realloc(result->diagnostics, (result->diagnostic_count + 1) * sizeof *list);
 
@@ -61,7 +61,7 @@ static void remark(struct facet_backend_result *result, const char *name, uint32
         (struct facet_backend_diagnostic){severity, line, column, strdup(name), strdup(text)};
 }
 
-static struct facet_backend_read ask(const char *path)
+static struct facet_backend_read read_of(const char *path)
 {
     struct facet_backend_read answer = {.path = strdup(path), .kind = FACET_READ_MISSING};
     char bytes[4096];
@@ -94,7 +94,7 @@ static void ask_all(const struct facet_backend_request *request, struct facet_ba
             return;
         snprintf(path, sizeof path, "%.*s", (int)(stop - at - 1), at + 1);
         result->reads = list;
-        list[result->read_count++] = ask(path);
+        list[result->read_count++] = read_of(path);
         at = stop;
     }
 }
@@ -106,20 +106,20 @@ static enum facet_status fake_compile(const struct facet_backend_request *reques
     char *text;
 
     count_compile();
-    if (has(request, "die"))
+    if (has_word(request, "die"))
         _exit(9);
-    if (has(request, "slow"))
+    if (has_word(request, "slow"))
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-    if (has(request, "warn") || has(request, "error"))
-        remark(&result, request->name, FACET_SEVERITY_WARNING, 2, 5, "unused variable 'n'");
-    if (has(request, "error"))
-        remark(&result, request->name, FACET_SEVERITY_ERROR, 3, 1, "expected ';'");
+    if (has_word(request, "warn") || has_word(request, "error"))
+        add_diagnostic(&result, request->name, FACET_SEVERITY_WARNING, 2, 5, "unused variable 'n'");
+    if (has_word(request, "error"))
+        add_diagnostic(&result, request->name, FACET_SEVERITY_ERROR, 3, 1, "expected ';'");
     ask_all(request, &result);
-    result.unrepeatable = has(request, "time");
+    result.unrepeatable = has_word(request, "time");
     *ret_result = result;
-    if (has(request, "error"))
+    if (has_word(request, "error"))
         return facet_error_set(error, FACET_CORRUPT, "the source has errors");
-    if (asprintf(&ret_result->description, DESCRIPTION, request->target, has(request, "lie") ? 22 : 0) < 0 ||
+    if (asprintf(&ret_result->description, DESCRIPTION, request->target, has_word(request, "lie") ? 22 : 0) < 0 ||
         asprintf(&text, ".version 8.0\n// facet: %s\n", ret_result->description) < 0)
         return FACET_NO_MEMORY;
     ret_result->image = text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: sources that grow beyond what is usual, and compiles of them that must end as expected.
- * Never: measures; asserts what a compile makes.
+ * Owns: sources that grow beyond usual sizes, and compiles of them that must end as expected.
+ * Never: measures; asserts the result of a compile.
  */
 #ifndef FACET_TESTS_GROWING_H
 #define FACET_TESTS_GROWING_H

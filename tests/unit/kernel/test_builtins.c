@@ -57,7 +57,7 @@ static LLVMTargetMachineRef make_machine(char *triple, char *cpu, char *features
 }
 
 /* Optimized for this processor, as a kernel would be. */
-static void optimize(LLVMModuleRef module)
+static void optimize_module(LLVMModuleRef module)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
     LLVMTargetMachineRef machine = make_machine(triple, cpu, features);
@@ -82,7 +82,7 @@ static void optimize(LLVMModuleRef module)
 }
 
 /* The function `run` of a module. Nothing outside of the module can be called: no C library. */
-static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
+static void *compile_module(const char *text, LLVMOrcLLJITRef *ret_jit)
 {
     LLVMContextRef context;
     LLVMOrcThreadSafeContextRef safe = orc_context(&context);
@@ -92,7 +92,7 @@ static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
 
     if (facet_builtins_link(library, module, &error) != FACET_OK)
         fail_msg("%s", error.message);
-    optimize(module);
+    optimize_module(module);
     LLVMOrcThreadSafeModuleRef moved = LLVMOrcCreateNewThreadSafeModule(module, safe);
     LLVMOrcDisposeThreadSafeContext(safe);
     assert_null(LLVMOrcCreateLLJIT(ret_jit, NULL));
@@ -103,7 +103,7 @@ static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
     return (void *)(uintptr_t)address;
 }
 
-static void links_what_is_called(void **state)
+static void links_the_functions_that_are_called(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = orc_parse(context, "declare float @_Z3sinf(float)\n"
@@ -191,7 +191,7 @@ static void every_shard_is_complete(void **state)
 static void *link_often(void *unused)
 {
     for (int i = 0; i < 20; i++)
-        links_what_is_called(NULL);
+        links_the_functions_that_are_called(NULL);
     return NULL;
 }
 
@@ -267,7 +267,7 @@ enum { NUMBERS = 1 << 16 };
 static float first[NUMBERS], second[NUMBERS], result[NUMBERS];
 
 /* How far `got` is from `want`, in units of the last place of a float near `want`. */
-static double distance(float got, long double want)
+static double distance_ulps(float got, long double want)
 {
     int exponent;
 
@@ -282,7 +282,7 @@ static double distance(float got, long double want)
 }
 
 /* All signs and exponents, infinities and NaN; and one quarter between -32 and 32. */
-static void fill(void)
+static void fill_inputs(void)
 {
     uint32_t random = 1;
 
@@ -324,29 +324,29 @@ static void run_loop(const char *name, bool two)
     snprintf(text, sizeof text, format, strlen(name), name, two ? "ff" : "f", two ? ", float" : "", strlen(name), name,
              two ? "ff" : "f", two ? ", float %y" : "", NUMBERS);
     void (*run)(const float *, const float *, float *) =
-        (void (*)(const float *, const float *, float *))compile(text, &jit);
+        (void (*)(const float *, const float *, float *))compile_module(text, &jit);
     run(first, second, result);
     LLVMOrcDisposeLLJIT(jit);
 }
 
 static void is_as_exact_as_promised(void **state)
 {
-    fill();
+    fill_inputs();
     for (size_t f = 0; f < COUNT(unaries); f++) {
         run_loop(unaries[f].name, false);
         for (size_t i = 0; i < NUMBERS; i++)
-            if (!(distance(result[i], unaries[f].reference(first[i])) <= unaries[f].bound))
+            if (!(distance_ulps(result[i], unaries[f].reference(first[i])) <= unaries[f].bound))
                 fail_msg("%s(%a) = %a", unaries[f].name, (double)first[i], (double)result[i]);
     }
 }
 
 static void is_as_exact_with_two_arguments(void **state)
 {
-    fill();
+    fill_inputs();
     for (size_t f = 0; f < COUNT(binaries); f++) {
         run_loop(binaries[f].name, true);
         for (size_t i = 0; i < NUMBERS; i++)
-            if (!(distance(result[i], binaries[f].reference(first[i], second[i])) <= binaries[f].bound))
+            if (!(distance_ulps(result[i], binaries[f].reference(first[i], second[i])) <= binaries[f].bound))
                 fail_msg("%s(%a, %a) = %a", binaries[f].name, (double)first[i], (double)second[i], (double)result[i]);
     }
 }
@@ -356,11 +356,11 @@ static void is_as_exact_with_two_arguments(void **state)
 static void converts_saturating(void **state)
 {
     LLVMOrcLLJITRef jit;
-    int32_t (*run)(float) = (int32_t(*)(float))compile("declare i32 @_Z19convert_int_sat_rtnf(float)\n"
-                                                       "define i32 @run(float %x) {\n"
-                                                       "  %r = call i32 @_Z19convert_int_sat_rtnf(float %x)\n"
-                                                       "  ret i32 %r\n}\n",
-                                                       &jit);
+    int32_t (*run)(float) = (int32_t(*)(float))compile_module("declare i32 @_Z19convert_int_sat_rtnf(float)\n"
+                                                              "define i32 @run(float %x) {\n"
+                                                              "  %r = call i32 @_Z19convert_int_sat_rtnf(float %x)\n"
+                                                              "  ret i32 %r\n}\n",
+                                                              &jit);
 
     assert_int_equal(run(-1.5f), -2);
     assert_int_equal(run(1.5f), 1);
@@ -381,7 +381,7 @@ static uint16_t store_half(const char *mode, double value)
              "define void @run(double %%x, ptr %%p) {\n"
              "  call void @_Z%zuvstore_half%sdmPU3AS1Dh(double %%x, i64 0, ptr %%p)\n  ret void\n}\n",
              strlen(mode) + 11, mode, strlen(mode) + 11, mode);
-    void (*run)(double, uint16_t *) = (void (*)(double, uint16_t *))compile(text, &jit);
+    void (*run)(double, uint16_t *) = (void (*)(double, uint16_t *))compile_module(text, &jit);
     run(value, &bits);
     LLVMOrcDisposeLLJIT(jit);
     return bits;
@@ -406,21 +406,22 @@ static void stores_half_in_every_mode(void **state)
 static void computes_ids_of_the_launch(void **state)
 {
     LLVMOrcLLJITRef jit;
-    uint64_t (*run)(void) = (uint64_t(*)(void))compile("define i32 @__facet_global_id(i32 %d) { ret i32 1197 }\n"
-                                                       "define i32 @__facet_global_size(i32 %d) { ret i32 448 }\n"
-                                                       "define i32 @__facet_local_id(i32 %d) { ret i32 5 }\n"
-                                                       "declare i64 @_Z13get_global_idj(i32)\n"
-                                                       "declare i64 @_Z15get_global_sizej(i32)\n"
-                                                       "declare i64 @_Z12get_local_idj(i32)\n"
-                                                       "define i64 @run() {\n"
-                                                       "  %id = call i64 @_Z13get_global_idj(i32 0)\n"
-                                                       "  %size = call i64 @_Z15get_global_sizej(i32 0)\n"
-                                                       "  %item = call i64 @_Z12get_local_idj(i32 0)\n"
-                                                       "  %low = mul i64 %id, 10\n"
-                                                       "  %high = mul i64 %size, 100000\n"
-                                                       "  %some = add i64 %high, %low\n"
-                                                       "  %all = add i64 %some, %item\n  ret i64 %all\n}\n",
-                                                       &jit);
+    uint64_t (*run)(void) =
+        (uint64_t(*)(void))compile_module("define i32 @__facet_global_id(i32 %d) { ret i32 1197 }\n"
+                                          "define i32 @__facet_global_size(i32 %d) { ret i32 448 }\n"
+                                          "define i32 @__facet_local_id(i32 %d) { ret i32 5 }\n"
+                                          "declare i64 @_Z13get_global_idj(i32)\n"
+                                          "declare i64 @_Z15get_global_sizej(i32)\n"
+                                          "declare i64 @_Z12get_local_idj(i32)\n"
+                                          "define i64 @run() {\n"
+                                          "  %id = call i64 @_Z13get_global_idj(i32 0)\n"
+                                          "  %size = call i64 @_Z15get_global_sizej(i32 0)\n"
+                                          "  %item = call i64 @_Z12get_local_idj(i32 0)\n"
+                                          "  %low = mul i64 %id, 10\n"
+                                          "  %high = mul i64 %size, 100000\n"
+                                          "  %some = add i64 %high, %low\n"
+                                          "  %all = add i64 %some, %item\n  ret i64 %all\n}\n",
+                                          &jit);
 
     assert_int_equal(run(), 448 * 100000 + 1197 * 10 + 5);
     LLVMOrcDisposeLLJIT(jit);
@@ -471,7 +472,7 @@ static void samples_in_every_mode(void **state)
         {NORMALIZED | MIRRORED | NEAREST, -0.3f, 1.9f, 1, 1},
     };
     LLVMOrcLLJITRef jit;
-    sample_func run = (sample_func)compile(sample_text, &jit);
+    sample_func run = (sample_func)compile_module(sample_text, &jit);
     float color[4];
 
     for (size_t i = 0; i < COUNT(samples); i++) {
@@ -492,7 +493,7 @@ static void knows_orders_and_types(void **state)
                                             .channel_order = RGBA,
                                             .channel_type = UNORM8};
     LLVMOrcLLJITRef jit;
-    sample_func run = (sample_func)compile(sample_text, &jit);
+    sample_func run = (sample_func)compile_module(sample_text, &jit);
     float color[4];
 
     run(&image, EDGE | NEAREST, 0, 0, color);
@@ -516,7 +517,7 @@ static void writes_inside_only(void **state)
                                                   .channel_type = UNORM8};
     LLVMOrcLLJITRef jit;
     void (*run)(const struct facet_host_image_object *, int32_t) =
-        (void (*)(const struct facet_host_image_object *, int32_t))compile(
+        (void (*)(const struct facet_host_image_object *, int32_t))compile_module(
             "declare void @_Z12write_imagef14ocl_image2d_woDv2_iDv4_f(ptr, <2 x i32>, <4 x float>)\n"
             "define void @run(ptr %image, i32 %x) {\n"
             "  %at = insertelement <2 x i32> zeroinitializer, i32 %x, i32 0\n"
@@ -555,7 +556,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_a_file_that_is_not_there),
-        cmocka_unit_test(links_what_is_called),
+        cmocka_unit_test(links_the_functions_that_are_called),
         cmocka_unit_test(refuses_another_type),
         cmocka_unit_test(every_shard_is_complete),
         cmocka_unit_test(links_in_many_threads),

@@ -54,7 +54,7 @@ static void expect_corrupt(const struct tiny *broken, size_t size, const char *w
         expect_corrupt(&broken, sizeof broken, why);                                                                   \
     } while (0)
 
-static void refuses_what_is_no_archive(void **state)
+static void refuses_bytes_that_are_no_archive(void **state)
 {
     expect_corrupt(&tiny, sizeof tiny.header - 1, "cut off");
     expect_corrupt(&tiny, sizeof tiny - 1, "its header says");
@@ -75,7 +75,7 @@ static void refuses_what_is_no_archive(void **state)
     BREAK(shards[0] = ((struct facet_archive_shard){offsetof(struct tiny, body) + 4, 4}), "not aligned");
 }
 
-static void refuses_what_is_not_aligned(void **state)
+static void refuses_an_archive_that_is_not_aligned(void **state)
 {
     char bytes[sizeof tiny + FACET_ARCHIVE_ALIGN] __attribute__((aligned(8)));
     struct facet_archive archive;
@@ -88,8 +88,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_an_archive),
-        cmocka_unit_test(refuses_what_is_no_archive),
-        cmocka_unit_test(refuses_what_is_not_aligned),
+        cmocka_unit_test(refuses_bytes_that_are_no_archive),
+        cmocka_unit_test(refuses_an_archive_that_is_not_aligned),
     };
 
     return cmocka_run_group_tests_name("kernel/builtins_archive", tests, NULL, NULL);

@@ -77,7 +77,7 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
     facet_compiler_destroy(compiler);
 }
 
-static void what_the_compiler_says_is_checked(void **state)
+static void the_compilers_answer_is_checked(void **state)
 {
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
     struct facet_compile_options options = {.size = sizeof options, .target = "sm_121"};
@@ -174,7 +174,7 @@ static void a_folder_and_a_file_are_two_things(void **state)
     assert_false(hits(FACET_CACHE_USE, source));
 }
 
-static void what_depends_on_the_time_is_not_kept(void **state)
+static void images_that_depend_on_the_time_are_not_kept(void **state)
 {
     assert_false(hits(FACET_CACHE_USE, "time"));
     assert_false(hits(FACET_CACHE_USE, "time"));
@@ -280,7 +280,7 @@ static void *compile_slowly(void *argument)
     return (void *)(uintptr_t)hits(FACET_CACHE_USE, "slow");
 }
 
-static void threads_that_want_the_same_compile_it_once(void **state)
+static void threads_that_want_the_same_image_compile_it_once(void **state)
 {
     pthread_t threads[4];
     unsigned misses = 0;
@@ -297,7 +297,7 @@ static void threads_that_want_the_same_compile_it_once(void **state)
     assert_int_equal(files(".lock", NULL), 0);
 }
 
-static void processes_that_want_the_same_compile_it_once(void **state)
+static void processes_that_want_the_same_image_compile_it_once(void **state)
 {
     pid_t children[3];
 
@@ -409,15 +409,15 @@ int main(void)
         PLACED(a_header_is_known_by_its_contents),
         PLACED(a_header_that_appears_is_a_miss),
         PLACED(a_folder_and_a_file_are_two_things),
-        PLACED(what_depends_on_the_time_is_not_kept),
+        PLACED(images_that_depend_on_the_time_are_not_kept),
         PLACED(errors_come_with_all_remarks_and_are_not_kept),
-        PLACED(what_the_compiler_says_is_checked),
+        PLACED(the_compilers_answer_is_checked),
         PLACED(a_damaged_entry_is_a_miss),
         PLACED(a_folder_in_place_of_an_entry_goes),
         PLACED(an_entry_of_another_key_is_a_miss),
         PLACED(the_least_recently_used_go),
-        PLACED(threads_that_want_the_same_compile_it_once),
-        PLACED(processes_that_want_the_same_compile_it_once),
+        PLACED(threads_that_want_the_same_image_compile_it_once),
+        PLACED(processes_that_want_the_same_image_compile_it_once),
         PLACED(a_process_that_dies_while_compiling_blocks_no_other),
         PLACED(concurrent_writers_of_one_key_leave_one_whole_entry),
     };

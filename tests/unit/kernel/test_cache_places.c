@@ -59,7 +59,7 @@ static void our_link_is_followed_another_s_is_not(void **state)
     assert_int_equal(unlink(folder), 0);
     assert_int_equal(symlink(there, folder), 0);
     assert_int_equal(lchown(folder, 12345, 12345), 0);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION)); /* although the entry is there */
+    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION)); /* although the entry exists */
 }
 
 static void without_a_folder_nothing_is_kept(void **state)

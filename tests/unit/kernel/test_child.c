@@ -17,27 +17,27 @@
 
 enum { OUTPUT_MOST = 4096 };
 
-static enum facet_status run(const char *script, unsigned seconds, struct facet_child *ret_child,
-                             struct facet_error *error)
+static enum facet_status run_script(const char *script, unsigned seconds, struct facet_child *ret_child,
+                                    struct facet_error *error)
 {
     const char *const arguments[] = {"sh", "-c", script, NULL};
 
     return facet_child_run(arguments, seconds, OUTPUT_MOST, ret_child, error);
 }
 
-static void what_it_writes_and_how_it_ends_is_told(void **state)
+static void output_and_exit_status_are_returned(void **state)
 {
     struct facet_child child = {0};
     struct facet_error error = {0};
 
     (void)state;
-    assert_int_equal(run("echo out; echo why >&2; exit 3", 60, &child, &error), FACET_OK);
+    assert_int_equal(run_script("echo out; echo why >&2; exit 3", 60, &child, &error), FACET_OK);
     assert_int_equal(child.exit_status, 3);
     assert_int_equal(child.bytes, 4);
     assert_memory_equal(child.output, "out\n", 4);
     assert_string_equal(child.text, "why\n");
     free(child.output);
-    assert_int_equal(run("kill -9 $$", 60, &child, &error), FACET_OK);
+    assert_int_equal(run_script("kill -9 $$", 60, &child, &error), FACET_OK);
     assert_int_equal(child.signal, SIGKILL);
     free(child.output);
 }
@@ -49,7 +49,7 @@ static void time_that_others_have_is_not_its_own(void **state)
     struct facet_error error = {0};
 
     (void)state;
-    if (run("sleep 1.2; echo done", 1, &child, &error) != FACET_OK)
+    if (run_script("sleep 1.2; echo done", 1, &child, &error) != FACET_OK)
         fail_msg("%s", error.message);
     assert_memory_equal(child.output, "done\n", 5);
     free(child.output);
@@ -61,16 +61,16 @@ static void a_child_that_works_or_writes_without_end_is_ended(void **state)
     struct facet_error error = {0};
 
     (void)state;
-    assert_int_equal(run("while :; do :; done", 1, &child, &error), FACET_TIMEOUT);
+    assert_int_equal(run_script("while :; do :; done", 1, &child, &error), FACET_TIMEOUT);
     assert_string_equal(error.message, "sh: it ran for more than 1 s");
-    assert_int_equal(run("while :; do echo more; done", 60, &child, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(run_script("while :; do echo more; done", 60, &child, &error), FACET_OUT_OF_RANGE);
     assert_null(child.output);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_writes_and_how_it_ends_is_told),
+        cmocka_unit_test(output_and_exit_status_are_returned),
         cmocka_unit_test(time_that_others_have_is_not_its_own),
         cmocka_unit_test(a_child_that_works_or_writes_without_end_is_ended),
     };

@@ -5,7 +5,7 @@
  */
 #include "compiling.h"
 
-static bool holds(const struct facet_backend_result *result, const char *text)
+static bool image_holds(const struct facet_backend_result *result, const char *text)
 {
     return memmem(result->image, result->bytes, text, strlen(text)) != NULL;
 }
@@ -19,17 +19,17 @@ static void check_format(const char *target, const struct facet_backend_result *
         assert_memory_equal(result->image, &spirv, sizeof spirv);
         return;
     }
-    assert_true(holds(result, result->description));
+    assert_true(image_holds(result, result->description));
     if (strncmp(target, "ptx", 3) == 0) {
-        assert_true(holds(result, ".visible .entry saxpy("));
-        assert_true(holds(result, strchr(target, ':') + 1));
+        assert_true(image_holds(result, ".visible .entry saxpy("));
+        assert_true(image_holds(result, strchr(target, ':') + 1));
         return;
     }
     memcpy(&header, result->image, sizeof header);
     assert_memory_equal(header.e_ident, ELFMAG, SELFMAG);
     assert_int_equal(header.e_type, ET_DYN);
     assert_int_equal(header.e_machine, strncmp(target, "host", 4) == 0 ? EM_X86_64 : EM_AMDGPU);
-    assert_true(holds(result, FACET_HOST_IMAGE_SECTION));
+    assert_true(image_holds(result, FACET_HOST_IMAGE_SECTION));
 }
 
 static void all_targets_make_images(void **state)
@@ -87,8 +87,8 @@ static void kernels_may_call_kernels(void **state)
         assert_non_null(strstr(result.description, "\"name\":\"outer\""));
         assert_null(strstr(result.description, "__clang"));
         if (strncmp(target, "ptx", 3) == 0) {
-            assert_false(holds(&result, "call.uni"));
-            assert_true(holds(&result, ".reqntid 16, 4, 1"));
+            assert_false(image_holds(&result, "call.uni"));
+            assert_true(image_holds(&result, ".reqntid 16, 4, 1"));
         }
         backend->clear(&result);
     }
@@ -126,7 +126,7 @@ static void check_arguments(const char *target, const struct expected *expected,
     backend->clear(&result);
 }
 
-static void descriptions_say_what_kernels_take(void **state)
+static void descriptions_list_the_arguments_of_kernels(void **state)
 {
     static const struct expected host[] = {
         {"x", "float*", "global", 0, 8}, {"c", "float*", "global", 8, 8},  {"l", "float*", "local", 16, 4},
@@ -147,7 +147,7 @@ static void descriptions_say_what_kernels_take(void **state)
 
 /* --- the host's images run ---------------------------------------------------------------------------------------- */
 
-static void *load(const struct facet_backend_result *result)
+static void *load_image(const struct facet_backend_result *result)
 {
     char path[64];
     int fd = memfd_create("image", MFD_CLOEXEC);
@@ -190,7 +190,7 @@ static void host_images_run(void **state)
 
     (void)state;
     compile_well(saxpy, "host", &result);
-    void *object = load(&result);
+    void *object = load_image(&result);
     const struct facet_host_image *image = dlsym(object, FACET_HOST_IMAGE_NAME);
 
     assert_non_null(image);
@@ -284,7 +284,7 @@ static void unknown_things_are_refused_by_name(void **state)
 }
 
 /* And targets that LLVM 22 knows too are known. */
-static void what_llvm_19_lacks_is_refused_by_name(void **state)
+static void targets_that_llvm_19_lacks_are_refused_by_name(void **state)
 {
     static const char *const newer[] = {"sm_100", "sm_103", "sm_121"};
     bool old = strstr(backend->version, "LLVM 19.") != NULL;
@@ -348,7 +348,7 @@ static void options_of_opencl_are_taken(void **state)
         }
 }
 
-static void what_has_no_body_is_named(void **state)
+static void functions_without_a_body_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 8; i++)
@@ -374,7 +374,7 @@ static void expect_place(const char *source, const char *target, uint32_t index,
 }
 
 /* It is found behind the front end, where there are no places any more. */
-static void what_is_refused_late_has_its_place_too(void **state)
+static void late_refusals_have_their_place_too(void **state)
 {
     static const char called[] = "void missing(int);\n\nkernel void k(global int *x) {\n"
                                  "  printf(\"1\");\n  missing(x[0]); x[0] = printf(\"2\"); }\n";
@@ -518,7 +518,7 @@ static void shape_of(const struct facet_backend_result *result, char *ret_shape,
     ret_shape[used] = '\0';
 }
 
-static void ptx_has_the_shape_it_had(void **state)
+static void ptx_has_the_recorded_shape(void **state)
 {
     struct facet_backend_result result;
     char path[1024], shape[4096], golden[4096] = "";
@@ -570,28 +570,28 @@ int main(void)
         cmocka_unit_test(all_targets_make_images),
         cmocka_unit_test(the_same_source_gives_the_same_bytes),
         cmocka_unit_test(kernels_may_call_kernels),
-        cmocka_unit_test(descriptions_say_what_kernels_take),
+        cmocka_unit_test(descriptions_list_the_arguments_of_kernels),
         cmocka_unit_test(host_images_run),
         cmocka_unit_test(errors_have_their_place),
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
         cmocka_unit_test(unknown_things_are_refused_by_name),
-        cmocka_unit_test(what_llvm_19_lacks_is_refused_by_name),
+        cmocka_unit_test(targets_that_llvm_19_lacks_are_refused_by_name),
         cmocka_unit_test(options_are_heard),
         cmocka_unit_test(options_of_opencl_are_taken),
-        cmocka_unit_test(what_has_no_body_is_named),
-        cmocka_unit_test(what_is_refused_late_has_its_place_too),
+        cmocka_unit_test(functions_without_a_body_are_named),
+        cmocka_unit_test(late_refusals_have_their_place_too),
         cmocka_unit_test(headers_come_from_given_folders_only),
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(threads_compile_at_the_same_time),
         cmocka_unit_test(deep_sources_are_taken_or_refused),
-        cmocka_unit_test(ptx_has_the_shape_it_had), /* the last: cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(ptx_has_the_recorded_shape), /* the last: cmocka's skip() is "not ok" in TAP */
     };
     size_t count = COUNT(tests);
 
     open_backend(NULL);
     if (!strstr(backend->version, "LLVM 22")) {
         count--;
-        print_message("# left out, ptx_has_the_shape_it_had: that is the shape of LLVM 22, this is %s\n",
+        print_message("# left out, ptx_has_the_recorded_shape: that is the shape of LLVM 22, this is %s\n",
                       backend->version);
     }
     return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of what the built kernel compiler makes for devices, as far as it can be seen in the image.
+ * Owns: proofs of the code that the built kernel compiler makes for devices, as far as it can be seen in the image.
  * Never: needs a device; compares whole images, which another LLVM makes otherwise.
  */
 #include "compiling.h"
@@ -33,7 +33,7 @@ static const char two[] = "kernel void one(global float *x) { x[get_global_id(0)
                           "kernel void both(global float *x, global float *y)\n"
                           "{ one(x); y[get_global_id(0)] = x[get_global_id(0)] + 1; }\n";
 
-static void each_kernel_is_there_once(void **state)
+static void each_kernel_is_in_its_image_once(void **state)
 {
     static const char *const levels[] = {"-O0", "-O1", "-O3"};
 
@@ -178,7 +178,7 @@ static void fast_functions_are_used_only_on_request(void **state)
     }
 }
 
-static void other_functions_stay_what_they_are(void **state)
+static void other_functions_are_unchanged(void **state)
 {
     static const char source[] = "kernel void k(global double *x, global float *y)\n"
                                  "{ x[0] = sin(x[1]) + sqrt(x[2]); y[0] = pow(y[1], y[2]); }\n";
@@ -221,9 +221,9 @@ static void work_groups_copy_on_every_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kernel_is_there_once),
+        cmocka_unit_test(each_kernel_is_in_its_image_once),
         cmocka_unit_test(fast_functions_are_used_only_on_request),
-        cmocka_unit_test(other_functions_stay_what_they_are),
+        cmocka_unit_test(other_functions_are_unchanged),
         cmocka_unit_test(work_groups_copy_on_every_target),
         cmocka_unit_test(inline_functions_have_bodies_at_all_levels),
         cmocka_unit_test(earlier_compiles_leave_no_trace), /* the last: cmocka's skip() is "not ok" in TAP */

@@ -131,7 +131,7 @@ static void write_header(const char *path, const char *text)
 }
 
 /* No part of a result may be lost on the way out of the copy, at any length. */
-static void long_sources_compile_as_short_ones_do(void **state)
+static void long_sources_compile_like_short_ones(void **state)
 {
     static const char source[] = "#include \"four.h\"\n#warning one\n#warning two\n"
                                  "kernel void k(global int *x) { x[0] = FOUR; }\n";
@@ -567,7 +567,7 @@ int main(void)
         cmocka_unit_test(short_sources_of_deep_nests_are_refused),
         cmocka_unit_test(deep_conditions_are_refused),
         cmocka_unit_test(less_deep_nests_are_compiled),
-        cmocka_unit_test(long_sources_compile_as_short_ones_do),
+        cmocka_unit_test(long_sources_compile_like_short_ones),
         cmocka_unit_test(long_modules_are_compiled_too),
         cmocka_unit_test(programs_may_wait_for_our_children),
         cmocka_unit_test(many_compile_at_the_same_time),

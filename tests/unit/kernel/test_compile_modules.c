@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the built kernel compiler with what is no source text: LLVM IR and SPIR-V, sound and broken.
+ * Owns: proofs of the built kernel compiler with modules instead of source texts: LLVM IR and SPIR-V, sound and broken.
  * Never: measures; needs a device.
  */
 #include "compiling.h"
@@ -155,7 +155,7 @@ static void intrinsics_that_compute_are_taken(void **state)
 }
 
 /* Code that runs when an image is loaded, or where no check sees it. */
-static void what_would_run_unseen_is_refused(void **state)
+static void code_that_no_check_sees_is_refused(void **state)
 {
     static const struct {
         const char *says, *source;
@@ -202,7 +202,7 @@ static void what_would_run_unseen_is_refused(void **state)
 
 /* --- types and aliases -------------------------------------------------------------------------------------------- */
 
-/* At all levels: some do what one does not mean where the optimizer has not been. */
+/* At all levels: some are wrong only in code that was not optimized. */
 static void compile_at_all(const char *target, const char *source, enum facet_status expected, const char *text)
 {
     static const char *const levels[][2] = {{"-O0", NULL}, {"-O1", NULL}, {"-O2", NULL}, {"-O3", NULL}};
@@ -293,7 +293,7 @@ static void integers_of_128_bits_are_for_all_but_spirv(void **state)
     compile_at_all("host", TWICE("i128", "urem"), FACET_OK, "");
 }
 
-static void aliases_are_what_they_name(void **state)
+static void aliases_resolve_to_their_targets(void **state)
 {
     static const char source[] =
         MODULE "@c = internal addrspace(2) constant [4 x i32] [i32 5, i32 6, i32 7, i32 8]\n"
@@ -330,7 +330,7 @@ static void broken_modules_are_refused(void **state)
 }
 
 /* LLVM knows no way to make this on PTX and calls its handler, which must lead back here, and leave all usable. */
-static void what_llvm_gives_up_on_is_an_error(void **state)
+static void code_that_llvm_gives_up_on_is_an_error(void **state)
 {
     static const char source[] = "declare void @llvm.set.rounding(i32)\n"
                                  "define spir_kernel void @k(ptr addrspace(1) %x) {\n"
@@ -368,13 +368,13 @@ int main(void)
         cmocka_unit_test(modules_are_taken_for_all_targets),
         cmocka_unit_test(intrinsics_are_refused_unless_they_are_known),
         cmocka_unit_test(intrinsics_that_compute_are_taken),
-        cmocka_unit_test(what_would_run_unseen_is_refused),
+        cmocka_unit_test(code_that_no_check_sees_is_refused),
         cmocka_unit_test(types_that_no_target_has_are_refused),
         cmocka_unit_test(types_that_grow_by_sharing_take_no_time),
         cmocka_unit_test(integers_of_128_bits_are_for_all_but_spirv),
-        cmocka_unit_test(aliases_are_what_they_name),
+        cmocka_unit_test(aliases_resolve_to_their_targets),
         cmocka_unit_test(broken_modules_are_refused),
-        cmocka_unit_test(what_llvm_gives_up_on_is_an_error),
+        cmocka_unit_test(code_that_llvm_gives_up_on_is_an_error),
         cmocka_unit_test(spirv_comes_back), /* the last: cmocka's skip() is "not ok" in TAP */
     };
     const char *lacks = NULL;

@@ -82,7 +82,7 @@ static void check_scan(const struct facet_image *image)
     assert_int_equal(kernel->arguments[4].access, FACET_ARGUMENT_WRITES);
 }
 
-static void an_object_says_what_it_holds(void **state)
+static void an_object_lists_its_kernels(void **state)
 {
     struct facet_image *image = NULL;
     struct object object;
@@ -97,7 +97,7 @@ static void an_object_says_what_it_holds(void **state)
     facet_image_destroy(NULL);
 }
 
-static void ptx_says_it_in_its_last_lines(void **state)
+static void ptx_has_its_description_in_the_last_lines(void **state)
 {
     static const char *const good[] = {
         "// made\n.version 8.0\n.target sm_90\n// facet: " KERNELS "\n",
@@ -130,7 +130,7 @@ static void spirv_is_known_without_a_description(void **state)
     assert_int_equal(facet_image_parse(module, 16, &image, NULL), FACET_CORRUPT);
 }
 
-static void refuses(const void *bytes, size_t size, const char *says)
+static void expect_corrupt(const void *bytes, size_t size, const char *says)
 {
     struct facet_image *image = NULL;
     struct facet_error error = {0};
@@ -147,39 +147,39 @@ static void damaged_objects_are_refused(void **state)
     struct object object;
     size_t size = make_object(KERNELS, &object);
 
-    refuses(&object, 40, "header");
-    refuses(&object, size - 1, "section that is not inside");
-    refuses(&object, sizeof object.header + 10, "section table is not inside");
+    expect_corrupt(&object, 40, "header");
+    expect_corrupt(&object, size - 1, "section that is not inside");
+    expect_corrupt(&object, sizeof object.header + 10, "section table is not inside");
     object.header.e_ident[EI_CLASS] = ELFCLASS32;
-    refuses(&object, size, "64-bit");
+    expect_corrupt(&object, size, "64-bit");
     make_object(KERNELS, &object);
     object.header.e_shstrndx = 3;
-    refuses(&object, size, "table of section names");
+    expect_corrupt(&object, size, "table of section names");
     make_object(KERNELS, &object);
     object.header.e_shoff = UINT64_MAX - 8;
-    refuses(&object, size, "section table");
+    expect_corrupt(&object, size, "section table");
     make_object(KERNELS, &object);
     object.sections[2].sh_offset = UINT64_MAX;
-    refuses(&object, size, "section that is not inside");
+    expect_corrupt(&object, size, "section that is not inside");
     make_object(KERNELS, &object);
     object.sections[2].sh_name = UINT32_MAX;
-    refuses(&object, size, "without the section");
+    expect_corrupt(&object, size, "without the section");
     make_object(KERNELS, &object);
     object.names[8] = 'x';
-    refuses(&object, size, FACET_HOST_IMAGE_SECTION);
+    expect_corrupt(&object, size, FACET_HOST_IMAGE_SECTION);
     object.header.e_shnum = 0;
-    refuses(&object, size, "section names");
+    expect_corrupt(&object, size, "section names");
 }
 
 static void other_files_are_refused(void **state)
 {
-    refuses("", 0, "neither");
-    refuses("kernel void k() {}", 18, "neither");
-    refuses(".version 8.0\n.target sm_90\n", 27, "// facet:");
-    refuses("\x07\x23\x02\x03................", 20, "big-endian");
+    expect_corrupt("", 0, "neither");
+    expect_corrupt("kernel void k() {}", 18, "neither");
+    expect_corrupt(".version 8.0\n.target sm_90\n", 27, "// facet:");
+    expect_corrupt("\x07\x23\x02\x03................", 20, "big-endian");
 }
 
-/* In a description, each text stands once; it is replaced by the second. */
+/* The description holds each `from` once; the test replaces it with `to`. */
 static void wrong_descriptions_are_refused(void **state)
 {
     static const struct {
@@ -216,15 +216,15 @@ static void wrong_descriptions_are_refused(void **state)
         assert_non_null(at);
         snprintf(text, sizeof text, ".version 8.0\n// facet: %.*s%s%s", (int)(at - KERNELS), KERNELS, bad[i].to,
                  at + strlen(bad[i].from));
-        refuses(text, strlen(text), bad[i].says);
+        expect_corrupt(text, strlen(text), bad[i].says);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_object_says_what_it_holds),
-        cmocka_unit_test(ptx_says_it_in_its_last_lines),
+        cmocka_unit_test(an_object_lists_its_kernels),
+        cmocka_unit_test(ptx_has_its_description_in_the_last_lines),
         cmocka_unit_test(spirv_is_known_without_a_description),
         cmocka_unit_test(damaged_objects_are_refused),
         cmocka_unit_test(other_files_are_refused),

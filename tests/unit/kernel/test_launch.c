@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of ranges and of typed launches, against a provider that only writes down what it is asked. */
+/* Owns: the tests of ranges and of typed launches, against a provider that only records its calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,12 +109,12 @@ static struct facet_kernel *load_from(const char *text, const char *name, enum f
     return kernel;
 }
 
-static struct facet_kernel *load(const char *name, enum facet_status expected, struct facet_error *error)
+static struct facet_kernel *load_kernel(const char *name, enum facet_status expected, struct facet_error *error)
 {
     return load_from(IMAGE, name, expected, error);
 }
 
-static int forget(void **state)
+static int forget_seen(void **state)
 {
     memset(&seen, 0, sizeof seen);
     return 0;
@@ -133,7 +133,7 @@ static void set_all(struct facet_kernel *kernel)
 
 static void a_launch_carries_everything(void **state)
 {
-    struct facet_kernel *kernel = load("blur", FACET_OK, NULL);
+    struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     const struct facet_range range = {sizeof range, 2, {64, 6, 99}, {16, 2, 99}, {5, 0, 99}};
     float value;
     uint64_t address, second;
@@ -183,20 +183,20 @@ static void kernels_that_are_not_there_are_refused(void **state)
 {
     struct facet_error error = {0};
 
-    assert_null(load("sharpen", FACET_NOT_FOUND, &error));
+    assert_null(load_kernel("sharpen", FACET_NOT_FOUND, &error));
     assert_non_null(strstr(error.message, "'sharpen'"));
     assert_non_null(strstr(error.message, "blur, tile, wide"));
-    assert_null(load("wide", FACET_OUT_OF_RANGE, &error));
+    assert_null(load_kernel("wide", FACET_OUT_OF_RANGE, &error));
     assert_non_null(strstr(error.message, "4097"));
     assert_int_equal(seen.loads, 0);
     seen.answer = FACET_CORRUPT;
-    assert_null(load("blur", FACET_CORRUPT, NULL));
+    assert_null(load_kernel("blur", FACET_CORRUPT, NULL));
     assert_int_equal(seen.unloads, 0);
 }
 
 static void arguments_are_of_their_kind_and_size(void **state)
 {
-    struct facet_kernel *kernel = load("blur", FACET_OK, NULL);
+    struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     struct facet_error error = {0};
 
     assert_int_equal(facet_kernel_set_value(kernel, 0, &(double){1}, 8, &error), FACET_INVALID_ARGUMENT);
@@ -220,7 +220,7 @@ static void arguments_are_of_their_kind_and_size(void **state)
 
 static void nothing_is_launched_before_all_is_right(void **state)
 {
-    struct facet_kernel *kernel = load("blur", FACET_OK, NULL);
+    struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {64}};
     struct facet_error error = {0};
 
@@ -258,7 +258,7 @@ static void groups_are_chosen_well(void **state)
                          cases[i].group);
 }
 
-static void what_is_zero_is_chosen(void **state)
+static void group_sizes_of_zero_are_chosen(void **state)
 {
     const struct facet_host_kernel any = {.name = "any"}, tile = {.name = "tile", .required_group_size = {8, 8, 1}};
     struct facet_range range = {.dimensions = 2, .global = {640, 480}};
@@ -320,13 +320,13 @@ static void wrong_ranges_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_launch_carries_everything, forget),
-        cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, forget),
-        cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, forget),
-        cmocka_unit_test_setup(arguments_are_of_their_kind_and_size, forget),
-        cmocka_unit_test_setup(nothing_is_launched_before_all_is_right, forget),
+        cmocka_unit_test_setup(a_launch_carries_everything, forget_seen),
+        cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, forget_seen),
+        cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, forget_seen),
+        cmocka_unit_test_setup(arguments_are_of_their_kind_and_size, forget_seen),
+        cmocka_unit_test_setup(nothing_is_launched_before_all_is_right, forget_seen),
         cmocka_unit_test(groups_are_chosen_well),
-        cmocka_unit_test(what_is_zero_is_chosen),
+        cmocka_unit_test(group_sizes_of_zero_are_chosen),
         cmocka_unit_test(wrong_ranges_are_refused),
     };
 

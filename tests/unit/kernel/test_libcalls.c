@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of what code generators call on old processors, made for the oldest, against the C library's own.
- * Never: calls one NaN another. FACET_LIB_DIR says where the archives are.
+ * Owns: tests of the functions that code generators call on old processors, made for the oldest, against the C
+ * library's own.
+ * Never: tells one NaN from another. FACET_LIB_DIR says where the archives are.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -46,7 +47,7 @@ static LLVMOrcLLJITRef make_jit(void)
     return made;
 }
 
-static void *find(const char *name)
+static void *find_function(const char *name)
 {
     LLVMOrcExecutorAddress address = 0;
     LLVMErrorRef failed = LLVMOrcLLJITLookup(jit, &address, name);
@@ -85,7 +86,7 @@ static float float_of(uint32_t bits)
 }
 
 /* A sign, an exponent of [low, high], and few or many digits, since halfway cases have few. */
-static double number(int low, int high)
+static double random_number(int low, int high)
 {
     uint64_t bits = random_bits();
     double digits = 1 + ldexp((double)(bits >> 12), -52);
@@ -95,7 +96,7 @@ static double number(int low, int high)
     return ldexp(bits & 2 ? -digits : digits, low + (int)(random_bits() % (uint64_t)(high - low + 1)));
 }
 
-static bool same(double a, double b)
+static bool same_bits(double a, double b)
 {
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
 }
@@ -124,7 +125,7 @@ static const double specials[] = {0.0,           1.0,
                                   0x1p-53,       0x1p-54,
                                   0x1p-24,       0x1.000002p0};
 
-static double special(size_t index)
+static double special_number(size_t index)
 {
     return index & 1 ? -specials[index / 2] : specials[index / 2];
 }
@@ -140,7 +141,7 @@ static void check_fma(fma_func ours, double a, double b, double c)
 {
     double got = ours(a, b, c), want = fma(a, b, c);
 
-    if (!same(got, want))
+    if (!same_bits(got, want))
         fail_msg("fma(%a, %a, %a) = %a, expected %a", a, b, c, got, want);
 }
 
@@ -154,11 +155,12 @@ static void check_fmaf(fmaf_func ours, float a, float b, float c)
 
 static void multiplies_and_adds_specials(void **state)
 {
-    fma_func ours = (fma_func)find("fma");
-    fmaf_func ours_of_float = (fmaf_func)find("fmaf");
+    fma_func ours = (fma_func)find_function("fma");
+    fmaf_func ours_of_float = (fmaf_func)find_function("fmaf");
 
     for (size_t i = 0; i < SPECIALS * SPECIALS * SPECIALS; i++) {
-        double a = special(i % SPECIALS), b = special(i / SPECIALS % SPECIALS), c = special(i / SPECIALS / SPECIALS);
+        double a = special_number(i % SPECIALS), b = special_number(i / SPECIALS % SPECIALS),
+               c = special_number(i / SPECIALS / SPECIALS);
 
         check_fma(ours, a, b, c);
         check_fmaf(ours_of_float, (float)a, (float)b, (float)c);
@@ -169,39 +171,40 @@ static void multiplies_and_adds_specials(void **state)
  * that have to do with each other. */
 static void multiplies_and_adds(void **state)
 {
-    fma_func ours = (fma_func)find("fma");
+    fma_func ours = (fma_func)find_function("fma");
 
     for (int i = 0; i < ROUNDS; i++) {
-        double a = number(-30, 30), b = number(-30, 30), near = -(a * b), tiny = ldexp(a, -540), small = ldexp(b, -530);
+        double a = random_number(-30, 30), b = random_number(-30, 30), near = -(a * b), tiny = ldexp(a, -540),
+               small = ldexp(b, -530);
 
         check_fma(ours, double_of(random_bits()), double_of(random_bits()), double_of(random_bits()));
-        check_fma(ours, a, b, number(-170, 170));
+        check_fma(ours, a, b, random_number(-170, 170));
         check_fma(ours, a, b, near);
         check_fma(ours, a, b, near * (1 + ldexp((double)(int)(random_bits() % 9 - 4), -52)));
         check_fma(ours, a, b, ldexp(near, (int)(random_bits() % 120) - 60));
-        check_fma(ours, tiny, small, number(-1090, -1000));
+        check_fma(ours, tiny, small, random_number(-1090, -1000));
         check_fma(ours, tiny, small, double_of(random_bits() % 16 | random_bits() << 63));
-        check_fma(ours, ldexp(a, 510), ldexp(b, 510), number(960, 1023));
+        check_fma(ours, ldexp(a, 510), ldexp(b, 510), random_number(960, 1023));
     }
 }
 
 static void multiplies_and_adds_floats(void **state)
 {
-    fmaf_func ours = (fmaf_func)find("fmaf");
+    fmaf_func ours = (fmaf_func)find_function("fmaf");
 
     for (int i = 0; i < ROUNDS; i++) {
-        float a = (float)number(-20, 20), b = (float)number(-20, 20), near = -(a * b);
+        float a = (float)random_number(-20, 20), b = (float)random_number(-20, 20), near = -(a * b);
         float tiny = ldexpf(a, -70), small = ldexpf(b, -70);
 
         check_fmaf(ours, float_of((uint32_t)random_bits()), float_of((uint32_t)random_bits()),
                    float_of((uint32_t)random_bits()));
-        check_fmaf(ours, a, b, (float)number(-90, 90));
+        check_fmaf(ours, a, b, (float)random_number(-90, 90));
         check_fmaf(ours, a, b, near);
         check_fmaf(ours, a, b, near * (1 + ldexpf((float)(int)(random_bits() % 9 - 4), -23)));
         check_fmaf(ours, a, b, ldexpf(near, (int)(random_bits() % 60) - 30));
-        check_fmaf(ours, tiny, small, (float)number(-150, -120));
+        check_fmaf(ours, tiny, small, (float)random_number(-150, -120));
         check_fmaf(ours, tiny, small, float_of((uint32_t)(random_bits() % 16) | (uint32_t)(random_bits() & 1) << 31));
-        check_fmaf(ours, ldexpf(a, 55), ldexpf(b, 55), (float)number(100, 127));
+        check_fmaf(ours, ldexpf(a, 55), ldexpf(b, 55), (float)random_number(100, 127));
     }
 }
 
@@ -224,7 +227,7 @@ static void check_rounding(const struct rounding *rounding, round_func ours, rou
 {
     float narrow = (float)x;
 
-    if (!same(ours(x), rounding->of_double(x)))
+    if (!same_bits(ours(x), rounding->of_double(x)))
         fail_msg("%s(%a) = %a", rounding->name, x, ours(x));
     if (!same_float(ours_of_float(narrow), rounding->of_float(narrow)))
         fail_msg("%sf(%a) = %a", rounding->name, (double)narrow, (double)ours_of_float(narrow));
@@ -235,15 +238,15 @@ static void rounds_to_whole_numbers(void **state)
     char name[32];
 
     for (size_t r = 0; r < COUNT(roundings); r++) {
-        round_func ours = (round_func)find(roundings[r].name);
+        round_func ours = (round_func)find_function(roundings[r].name);
         snprintf(name, sizeof name, "%sf", roundings[r].name);
-        roundf_func ours_of_float = (roundf_func)find(name);
+        roundf_func ours_of_float = (roundf_func)find_function(name);
 
         for (size_t i = 0; i < SPECIALS; i++)
-            check_rounding(&roundings[r], ours, ours_of_float, special(i));
+            check_rounding(&roundings[r], ours, ours_of_float, special_number(i));
         for (int i = 0; i < ROUNDS; i++) {
             check_rounding(&roundings[r], ours, ours_of_float, double_of(random_bits()));
-            check_rounding(&roundings[r], ours, ours_of_float, number(-3, 54));
+            check_rounding(&roundings[r], ours, ours_of_float, random_number(-3, 54));
             check_rounding(&roundings[r], ours, ours_of_float, (double)(int32_t)random_bits() / 2);
         }
     }
@@ -267,8 +270,8 @@ static double value_of(unsigned bits)
 
 static void check_narrow(double x, unsigned want)
 {
-    narrow_func ours = (narrow_func)find("narrow");
-    narrow_double_func ours_of_double = (narrow_double_func)find("narrow_double");
+    narrow_func ours = (narrow_func)find_function("narrow");
+    narrow_double_func ours_of_double = (narrow_double_func)find_function("narrow_double");
 
     for (int negative = 0; negative < 2; negative++, x = -x, want |= HALF_SIGN) {
         if (ours_of_double(x) != want)
@@ -296,13 +299,13 @@ static void narrows_to_the_nearest_half(void **state)
     check_narrow(INFINITY, HALF_INFINITY);
     check_narrow(0x1p-149, 0);
     check_narrow(0x1p-1074, 0);
-    assert_true((((narrow_func)find("narrow"))(NAN)&0x7fff) > HALF_INFINITY);
-    assert_true((((narrow_double_func)find("narrow_double"))(NAN)&0x7fff) > HALF_INFINITY);
+    assert_true((((narrow_func)find_function("narrow"))(NAN)&0x7fff) > HALF_INFINITY);
+    assert_true((((narrow_double_func)find_function("narrow_double"))(NAN)&0x7fff) > HALF_INFINITY);
 }
 
 static void widens_every_half(void **state)
 {
-    widen_func ours = (widen_func)find("widen");
+    widen_func ours = (widen_func)find_function("widen");
 
     for (unsigned bits = 0; bits < HALF_SIGN; bits++) {
         float want = bits > HALF_INFINITY ? NAN : bits == HALF_INFINITY ? INFINITY : (float)value_of(bits);
@@ -334,10 +337,10 @@ static void check_division(wide a, wide b)
 
     if (b == 0 || (y == -1 && a == (wide)1 << 127))
         return;
-    assert_true(((divide_func)find("__udivti3"))(a, b) == a / b);
-    assert_true(((divide_func)find("__umodti3"))(a, b) == a % b);
-    assert_true(((divide_whole_func)find("__divti3"))(x, y) == x / y);
-    assert_true(((divide_whole_func)find("__modti3"))(x, y) == x % y);
+    assert_true(((divide_func)find_function("__udivti3"))(a, b) == a / b);
+    assert_true(((divide_func)find_function("__umodti3"))(a, b) == a % b);
+    assert_true(((divide_whole_func)find_function("__divti3"))(x, y) == x / y);
+    assert_true(((divide_whole_func)find_function("__modti3"))(x, y) == x % y);
 }
 
 static void divides_integers_of_128_bits(void **state)
@@ -350,13 +353,13 @@ static void divides_integers_of_128_bits(void **state)
         check_division(-a, b);
         check_division(a, a);
     }
-    ((divide_func)find("__udivti3"))(7, 0); /* comes back */
-    ((divide_whole_func)find("__modti3"))(-7, 0);
+    ((divide_func)find_function("__udivti3"))(7, 0); /* comes back */
+    ((divide_whole_func)find_function("__modti3"))(-7, 0);
 }
 
 /* --- the library -------------------------------------------------------------------------------------------------- */
 
-static void supplies_what_it_has(void **state)
+static void supplies_functions_that_it_has(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("test", context);
@@ -390,7 +393,7 @@ static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)
                                 "  %f = call float @facet_libcall___extendhfsf2(half %h)\n  ret float %f\n}\n";
 
 /* As an image gets them, except being hidden, so that they can be found. */
-static void supply(LLVMModuleRef module, const char *name)
+static void supply_function(LLVMModuleRef module, const char *name)
 {
     struct facet_error error;
 
@@ -406,18 +409,18 @@ static void add_functions(LLVMModuleRef module)
     char name[32];
 
     assert_int_equal(facet_builtins_link(library, module, NULL), FACET_OK);
-    supply(module, "fma");
-    supply(module, "fmaf");
+    supply_function(module, "fma");
+    supply_function(module, "fmaf");
     for (size_t i = 0; i < COUNT(divisions); i++)
-        supply(module, divisions[i]);
+        supply_function(module, divisions[i]);
     for (size_t r = 0; r < COUNT(roundings); r++) {
-        supply(module, roundings[r].name);
+        supply_function(module, roundings[r].name);
         snprintf(name, sizeof name, "%sf", roundings[r].name);
-        supply(module, name);
+        supply_function(module, name);
     }
 }
 
-static int start(void **state)
+static int set_up(void **state)
 {
     char path[4096];
     struct facet_error error;
@@ -444,7 +447,7 @@ static int start(void **state)
     return LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), moved) ? -1 : 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     LLVMOrcDisposeLLJIT(jit);
     facet_builtins_close(library);
@@ -454,11 +457,15 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(supplies_what_it_has),    cmocka_unit_test(multiplies_and_adds_specials),
-        cmocka_unit_test(multiplies_and_adds),     cmocka_unit_test(multiplies_and_adds_floats),
-        cmocka_unit_test(rounds_to_whole_numbers), cmocka_unit_test(narrows_to_the_nearest_half),
-        cmocka_unit_test(widens_every_half),       cmocka_unit_test(divides_integers_of_128_bits),
+        cmocka_unit_test(supplies_functions_that_it_has),
+        cmocka_unit_test(multiplies_and_adds_specials),
+        cmocka_unit_test(multiplies_and_adds),
+        cmocka_unit_test(multiplies_and_adds_floats),
+        cmocka_unit_test(rounds_to_whole_numbers),
+        cmocka_unit_test(narrows_to_the_nearest_half),
+        cmocka_unit_test(widens_every_half),
+        cmocka_unit_test(divides_integers_of_128_bits),
     };
 
-    return cmocka_run_group_tests_name("kernel/libcalls", tests, start, stop);
+    return cmocka_run_group_tests_name("kernel/libcalls", tests, set_up, tear_down);
 }

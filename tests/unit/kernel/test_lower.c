@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that lowered kernels compute what each work-item alone would, at every level and width.
+ * Owns: proofs that lowered kernels compute the results of each work-item alone, at every level and width.
  * Never: measures. Each kernel of lower/kernels.ll is compiled in process, run, and compared with plain C.
  */
 #include "lower/lowered.h"
@@ -11,7 +11,7 @@
 
 #include <llvm-c/Target.h>
 
-static int allow(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+static int allow_access(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
 {
     (void)check;
     (void)address;
@@ -22,12 +22,13 @@ static int allow(void *check, const void *address, uint64_t bytes, uint32_t flag
     return 1;
 }
 
-static void pass(void *check)
+static void pass_barrier(void *check)
 {
     (void)check;
 }
 
-static const struct facet_host_check allowing = {.size = sizeof(allowing), .access = allow, .barrier = pass};
+static const struct facet_host_check allowing = {
+    .size = sizeof(allowing), .access = allow_access, .barrier = pass_barrier};
 
 static const struct way ways[] = {{0, "", 0},         {1, "", 0}, {2, "-avx512f", 0}, {3, "", 0},
                                   {3, "-avx512f", 0}, {0, "", 1}, {3, "", 1}};
@@ -49,7 +50,7 @@ static const uint32_t group_sizes[][3] = {{64, 1, 1}, {16, 4, 1}, {1, 1, 1}, {7,
 /* Made once for all sizes of groups. */
 static struct loaded last;
 
-static struct loaded load(const struct way *way, const char *name, const struct facet_lower_argument *arguments)
+static struct loaded load_kernel(const struct way *way, const char *name, const struct facet_lower_argument *arguments)
 {
     static const struct way *last_way;
 
@@ -71,7 +72,7 @@ static void test_bound(void **state)
 
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "scaled", scaled_arguments);
+        struct loaded loaded = load_kernel(way, "scaled", scaled_arguments);
         struct block block = {.first = x, .second = y, .b = 3 * size[0] - 2};
         float two = 2;
 
@@ -90,7 +91,7 @@ static void test_barriers_in_loop(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "sums", local_arguments);
+        struct loaded loaded = load_kernel(way, "sums", local_arguments);
         struct block block = {.first = input, .second = output};
         int sum = 0;
 
@@ -127,7 +128,7 @@ static void test_divergent_loop(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "steps", lowered_pointers);
+        struct loaded loaded = load_kernel(way, "steps", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
         lowered_fill(7, 5000);
@@ -140,7 +141,7 @@ static void test_divergent_loop(void **state)
     }
 }
 
-static int compare(const void *a, const void *b)
+static int compare_words(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
@@ -149,13 +150,13 @@ static void test_private_memory(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "sorted", lowered_pointers);
+        struct loaded loaded = load_kernel(way, "sorted", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
         lowered_fill(11, 100);
         lowered_run(&loaded, &block, (uint32_t[]){2, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 2 * size[0]; i++) {
-            qsort(input + (size_t)i * 8, 8, sizeof(int), compare);
+            qsort(input + (size_t)i * 8, 8, sizeof(int), compare_words);
             assert_memory_equal(input + (size_t)i * 8, output + (size_t)i * 8, 32);
         }
     }
@@ -165,7 +166,7 @@ static void test_atomics(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "counts", lowered_pointers);
+        struct loaded loaded = load_kernel(way, "counts", lowered_pointers);
         int most = -1, expect[16] = {0}, expect_most = -1, in_group[16];
         struct block block = {.first = input, .second = output, .third = &most};
 
@@ -187,7 +188,7 @@ static void test_atomics(void **state)
 }
 
 /* All items of a group in step, as the kernel `rotated` has them. */
-static void rotate(const int *x, int *out, uint32_t items, int rounds)
+static void rotate_expected(const int *x, int *out, uint32_t items, int rounds)
 {
     static int mine[4096][4], sum[4096], local[4096];
 
@@ -216,13 +217,13 @@ static void test_state_across_barriers(void **state)
     (void)state;
     FOR_EACH_WAY (way, size) {
         uint32_t items = size[0] * size[1];
-        struct loaded loaded = load(way, "rotated", local_arguments);
+        struct loaded loaded = load_kernel(way, "rotated", local_arguments);
         struct block block = {.first = input, .second = output, .b = 9};
 
         lowered_fill(17, 50);
         lowered_run(&loaded, &block, (uint32_t[]){2, 3, 1}, (uint32_t[]){size[0], size[1], 1}, items * 4, NULL);
         for (uint32_t g = 0; g < 6; g++)
-            rotate(input + (size_t)g * items, expect + (size_t)g * items, items, 9);
+            rotate_expected(input + (size_t)g * items, expect + (size_t)g * items, items, 9);
         assert_memory_equal(output, expect, (size_t)6 * items * sizeof(int));
     }
 }
@@ -231,7 +232,7 @@ static void test_divergent_barrier_ends(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "parted", lowered_pointers);
+        struct loaded loaded = load_kernel(way, "parted", lowered_pointers);
         struct block block = {.first = output};
 
         lowered_fill(19, 2);
@@ -244,7 +245,7 @@ static void test_dimensions(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "asked", asked_arguments);
+        struct loaded loaded = load_kernel(way, "asked", asked_arguments);
 
         for (uint32_t d = 0; d < 4; d++) {
             uint32_t asked = d;
@@ -265,7 +266,7 @@ static void test_division(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "divided", lowered_pointers);
+        struct loaded loaded = load_kernel(way, "divided", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
         lowered_fill(29, 4);
@@ -298,7 +299,7 @@ static void test_inside(void **state)
     (void)state;
     lowered_fill(3, 1000);
     FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load(way, "inside", scaled_arguments);
+        struct loaded loaded = load_kernel(way, "inside", scaled_arguments);
 
         for (size_t place = 0; place < sizeof(places) / sizeof(*places); place++) {
             const int *at = places[place];
@@ -317,7 +318,7 @@ static void test_vectorized(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        struct loaded loaded = load(&ways[3], names[i], i ? lowered_pointers : scaled_arguments);
+        struct loaded loaded = load_kernel(&ways[3], names[i], i ? lowered_pointers : scaled_arguments);
 
         assert_int_equal(loaded.kernel.flags, FACET_HOST_VECTORIZED);
     }
@@ -409,7 +410,7 @@ static void test_steps(void **state)
     }
 }
 
-static void refuse(const char *text, const char *what)
+static void expect_refused(const char *text, const char *what)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = lowered_parse(context, text, NULL);
@@ -427,8 +428,9 @@ static void refuse(const char *text, const char *what)
 static void test_refused(void **state)
 {
     (void)state;
-    refuse("declare void @nowhere()\ndefine void @k(ptr %p) {\n call void @nowhere()\n ret void\n}\n", "\"nowhere\"");
-    refuse(
+    expect_refused("declare void @nowhere()\ndefine void @k(ptr %p) {\n call void @nowhere()\n ret void\n}\n",
+                   "\"nowhere\"");
+    expect_refused(
         "define internal i32 @again(i32 %n) {\n %z = icmp eq i32 %n, 0\n br i1 %z, label %a, label %b\n"
         "a:\n ret i32 1\nb:\n %m = sub i32 %n, 1\n %r = call i32 @again(i32 %m)\n %s = mul i32 %r, %n\n ret i32 %s\n}\n"
         "define void @k(ptr %p) {\n %n = load i32, ptr %p\n %r = call i32 @again(i32 %n)\n store i32 %r, ptr %p\n"
@@ -440,13 +442,13 @@ static void test_refused(void **state)
 static void test_memory_beyond_measure(void **state)
 {
     (void)state;
-    refuse("define void @k(ptr %p) {\n %a = alloca [1073742824 x i32]\n %n = load i32, ptr %p\n"
-           " %b = getelementptr i32, ptr %a, i32 %n\n store volatile i32 %n, ptr %b\n ret void\n}\n",
-           "private memory");
-    refuse("@__facet_local.a = internal global [1073742824 x i32] undef\ndefine void @k(ptr %p) {\n"
-           " %n = load i32, ptr %p\n %b = getelementptr i32, ptr @__facet_local.a, i32 %n\n"
-           " store volatile i32 %n, ptr %b\n ret void\n}\n",
-           "local memory");
+    expect_refused("define void @k(ptr %p) {\n %a = alloca [1073742824 x i32]\n %n = load i32, ptr %p\n"
+                   " %b = getelementptr i32, ptr %a, i32 %n\n store volatile i32 %n, ptr %b\n ret void\n}\n",
+                   "private memory");
+    expect_refused("@__facet_local.a = internal global [1073742824 x i32] undef\ndefine void @k(ptr %p) {\n"
+                   " %n = load i32, ptr %p\n %b = getelementptr i32, ptr @__facet_local.a, i32 %n\n"
+                   " store volatile i32 %n, ptr %b\n ret void\n}\n",
+                   "local memory");
 }
 
 /* More private memory than a thread's stack should bear is scratch memory, of one chunk after the other. */
@@ -510,7 +512,7 @@ static void check_atomic(const char *processor, const char *instruction, const c
 }
 
 /* Only the group sees its memory while it runs; and a wrap at the largest number is a sum. */
-static void test_what_stays_atomic(void **state)
+static void test_operations_that_stay_atomic(void **state)
 {
     (void)state;
     check_atomic("znver4", "add ptr %h, i32 %n", "");
@@ -569,7 +571,7 @@ int main(void)
         cmocka_unit_test(test_divergent_loop),
         cmocka_unit_test(test_private_memory),
         cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_what_stays_atomic),
+        cmocka_unit_test(test_operations_that_stay_atomic),
         cmocka_unit_test(test_state_across_barriers),
         cmocka_unit_test(test_divergent_barrier_ends),
         cmocka_unit_test(test_dimensions),

@@ -24,7 +24,7 @@ struct recorder {
     uint64_t last_bytes[LINES];
 };
 
-static int answer(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+static int record_access(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
 {
     struct recorder *recorder = check;
     uint32_t line = recorder->sites[site].line;
@@ -41,12 +41,13 @@ static int answer(void *check, const void *address, uint64_t bytes, uint32_t fla
     return line != recorder->refused_line || item % 2 == 0;
 }
 
-static void passed(void *check)
+static void pass_barrier(void *check)
 {
     ((struct recorder *)check)->barriers++;
 }
 
-static const struct facet_host_check functions = {.size = sizeof(functions), .access = answer, .barrier = passed};
+static const struct facet_host_check functions = {
+    .size = sizeof(functions), .access = record_access, .barrier = pass_barrier};
 static const struct way ways[] = {{0, "", 1}, {1, "", 1}, {3, "", 1}};
 
 /* With `dynamic_bytes` of local memory, of which a local argument begins at 128 and has ARGUMENT_INTS. */
@@ -65,7 +66,7 @@ static struct recorder run_with(const struct way *way, const char *name, const s
     return recorder;
 }
 
-static struct recorder run(const struct way *way, const char *name, uint32_t refused_line)
+static struct recorder run_recorded(const struct way *way, const char *name, uint32_t refused_line)
 {
     return run_with(way, name, lowered_pointers, 0, refused_line);
 }
@@ -98,7 +99,7 @@ static void test_each_access_asks(void **state)
 
     (void)state;
     for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run(&ways[w], "each", 0);
+        struct recorder recorder = run_recorded(&ways[w], "each", 0);
 
         for (uint32_t line = 10; line <= 17; line++) {
             assert_int_equal(recorder.asked[line], line == 14 ? 2 * ITEMS : ITEMS);
@@ -118,7 +119,7 @@ static void test_refused_access_leaves_no_trace(void **state)
     (void)state;
     for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++)
         for (uint32_t line = 10; line <= 17; line++) {
-            run(&ways[w], "each", line);
+            run_recorded(&ways[w], "each", line);
             for (int i = 0; i < ITEMS; i++)
                 expect_each(i, line);
         }
@@ -128,7 +129,7 @@ static void test_private_memory_is_not_asked_about(void **state)
 {
     (void)state;
     for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run(&ways[w], "either", 0);
+        struct recorder recorder = run_recorded(&ways[w], "either", 0);
 
         assert_int_equal(recorder.asked[21], 0);
         for (uint32_t line = 22; line <= 23; line++) {
@@ -144,29 +145,29 @@ static void test_private_memory_is_not_asked_about(void **state)
 }
 
 /* Of items [first, end). */
-static uint64_t range(int first, int end)
+static uint64_t item_range(int first, int end)
 {
     return (UINT64_C(1) << end) - (UINT64_C(1) << first);
 }
 
 /* `wild` has, item by item, a write into 4 ints at item - 2; a read of the same by odd items, and by even ones of one
  * of 8 at item - 3; and a fill of the first 2 * (item - 2) bytes of the 4 ints. The recorder allows it all. */
-static void test_private_memory_is_told_where_it_ends(void **state)
+static void test_accesses_beyond_a_private_variable_are_reported(void **state)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555);
 
     (void)state;
     for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run(&ways[w], "wild", 0);
+        struct recorder recorder = run_recorded(&ways[w], "wild", 0);
 
         assert_int_equal(recorder.asked[40], 0);
-        assert_int_equal(recorder.items[41], range(0, 2) | range(6, ITEMS));
+        assert_int_equal(recorder.items[41], item_range(0, 2) | item_range(6, ITEMS));
         assert_int_equal(recorder.flags[41], FACET_CHECK_PRIVATE | FACET_CHECK_WRITE);
-        assert_int_equal(recorder.items[42],
-                         (odd & (range(0, 2) | range(6, ITEMS))) | (even & (range(0, 3) | range(11, ITEMS))));
+        assert_int_equal(recorder.items[42], (odd & (item_range(0, 2) | item_range(6, ITEMS))) |
+                                                 (even & (item_range(0, 3) | item_range(11, ITEMS))));
         assert_int_equal(recorder.flags[42], FACET_CHECK_PRIVATE);
         assert_int_equal(recorder.last_bytes[42], 4);
-        assert_int_equal(recorder.items[44], range(0, 2) | range(11, ITEMS));
+        assert_int_equal(recorder.items[44], item_range(0, 2) | item_range(11, ITEMS));
         for (int i = 0; i < ITEMS; i++) {
             assert_int_equal(output[i], i % 2 && i >= 2 && i < 6 ? 7 : i == 10 ? 6 : 0);
             if (i >= 4 && i <= 10)
@@ -179,7 +180,7 @@ static void test_local_memory_and_barriers(void **state)
 {
     (void)state;
     for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run(&ways[w], "shared", 0);
+        struct recorder recorder = run_recorded(&ways[w], "shared", 0);
 
         assert_int_equal(recorder.barriers, 2);
         assert_int_equal(recorder.flags[30], FACET_CHECK_LOCAL | FACET_CHECK_WRITE);
@@ -196,20 +197,20 @@ static void test_local_memory_and_barriers(void **state)
  * constant (57) and the place behind it (58). The sizes in memory are rounded up: only the checks tell. */
 static void expect_ends(const struct recorder *recorder)
 {
-    const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555), all = range(0, ITEMS);
+    const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555), all = item_range(0, ITEMS);
 
     assert_int_equal(recorder->items[52], all);
-    assert_int_equal(recorder->found[52], range(0, 2) | range(7, ITEMS));
+    assert_int_equal(recorder->found[52], item_range(0, 2) | item_range(7, ITEMS));
     assert_int_equal(recorder->flags[52], FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE | FACET_CHECK_WRITE);
     assert_int_equal(recorder->items[53], all);
-    assert_int_equal(recorder->found[53], range(0, 2) | range(2 + ARGUMENT_INTS, ITEMS));
+    assert_int_equal(recorder->found[53], item_range(0, 2) | item_range(2 + ARGUMENT_INTS, ITEMS));
     assert_int_equal(recorder->flags[53], FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE | FACET_CHECK_WRITE);
-    assert_int_equal(recorder->items[54], range(0, 2) | range(7, ITEMS));
+    assert_int_equal(recorder->items[54], item_range(0, 2) | item_range(7, ITEMS));
     assert_int_equal(recorder->found[54], recorder->items[54]);
     assert_int_equal(recorder->flags[54], FACET_CHECK_OUTSIDE);
-    assert_int_equal(recorder->items[56], odd | (even & (range(0, 2) | range(7, ITEMS))));
-    assert_int_equal(recorder->found[56],
-                     (odd & (range(0, 2) | range(5, ITEMS))) | (even & (range(0, 2) | range(7, ITEMS))));
+    assert_int_equal(recorder->items[56], odd | (even & (item_range(0, 2) | item_range(7, ITEMS))));
+    assert_int_equal(recorder->found[56], (odd & (item_range(0, 2) | item_range(5, ITEMS))) |
+                                              (even & (item_range(0, 2) | item_range(7, ITEMS))));
     assert_int_equal(recorder->items[57], 0);
     assert_int_equal(recorder->found[58], all);
     for (int i = 0; i < ITEMS; i++) {
@@ -237,7 +238,7 @@ int main(void)
         cmocka_unit_test(test_each_access_asks),
         cmocka_unit_test(test_refused_access_leaves_no_trace),
         cmocka_unit_test(test_private_memory_is_not_asked_about),
-        cmocka_unit_test(test_private_memory_is_told_where_it_ends),
+        cmocka_unit_test(test_accesses_beyond_a_private_variable_are_reported),
         cmocka_unit_test(test_local_memory_and_barriers),
         cmocka_unit_test(test_local_memory_and_constants_end_where_they_were_declared_to),
     };

@@ -22,7 +22,7 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
                                                               {FACET_ARGUMENT_LOCAL, 16, 4},
                                                               {FACET_ARGUMENT_VALUE, 20, 4}};
 
-/* Runs one group of each size in each way; `compare` looks at what came out. */
+/* Runs one group of each size in each way; `compare` checks the results. */
 static void run_all(const char *name, const struct facet_lower_argument *arguments, uint32_t value,
                     void (*compare)(int items, int value))
 {
@@ -41,7 +41,7 @@ static void run_all(const char *name, const struct facet_lower_argument *argumen
     }
 }
 
-static int tangle(int x)
+static int expected_tangle(int x)
 {
     bool in_a = x & 1;
 
@@ -56,7 +56,7 @@ static void compare_tangled(int items, int value)
 {
     (void)value;
     for (int i = 0; i < items; i++)
-        assert_int_equal(output[i], tangle(input[i]));
+        assert_int_equal(output[i], expected_tangle(input[i]));
     assert_int_equal(output[items], -7);
 }
 
@@ -174,7 +174,7 @@ static void test_struct_copied(void **state)
     run_all("copied", lowered_pointers, 0, compare_copied);
 }
 
-static void refuse(const char *text, const char *what)
+static void expect_refused(const char *text, const char *what)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = lowered_parse(context, text, NULL);
@@ -193,15 +193,19 @@ static void refuse(const char *text, const char *what)
 static void test_refused(void **state)
 {
     (void)state;
-    refuse("define void @k(ptr %p) {\n %n = load i32, ptr %p\n %a = alloca i32, i32 %n\n store volatile i32 1, ptr %a\n"
-           " ret void\n}\n",
-           "size is not known");
-    refuse("define void @k(ptr %p) {\n %f = load ptr, ptr %p\n call void %f()\n ret void\n}\n", "through a pointer");
-    refuse("define void @k(ptr %p) {\n call void asm sideeffect \"nop\", \"\"()\n ret void\n}\n", "inline assembly");
-    refuse("define void @k(ptr %p) {\n %n = load i32, ptr %p\n %t = getelementptr ptr, ptr %p, i32 %n\n"
-           " %b = load ptr, ptr %t\n indirectbr ptr %b, [label %x, label %y]\nx:\n ret void\ny:\n store i32 1, ptr %p\n"
-           " ret void\n}\ndefine ptr @other() {\n ret ptr blockaddress(@k, %x)\n}\n",
-           "cannot be inlined");
+    expect_refused(
+        "define void @k(ptr %p) {\n %n = load i32, ptr %p\n %a = alloca i32, i32 %n\n store volatile i32 1, ptr %a\n"
+        " ret void\n}\n",
+        "size is not known");
+    expect_refused("define void @k(ptr %p) {\n %f = load ptr, ptr %p\n call void %f()\n ret void\n}\n",
+                   "through a pointer");
+    expect_refused("define void @k(ptr %p) {\n call void asm sideeffect \"nop\", \"\"()\n ret void\n}\n",
+                   "inline assembly");
+    expect_refused(
+        "define void @k(ptr %p) {\n %n = load i32, ptr %p\n %t = getelementptr ptr, ptr %p, i32 %n\n"
+        " %b = load ptr, ptr %t\n indirectbr ptr %b, [label %x, label %y]\nx:\n ret void\ny:\n store i32 1, ptr %p\n"
+        " ret void\n}\ndefine ptr @other() {\n ret ptr blockaddress(@k, %x)\n}\n",
+        "cannot be inlined");
 }
 
 /* Dividends and divisors: the ends of all widths, and numbers near 0. */
@@ -209,7 +213,7 @@ static const int64_t corners[] = {0,   1,   -1,   2,         -2,        7,      
                                   127, 128, -128, INT16_MIN, INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
 enum { CORNERS = sizeof(corners) / sizeof(*corners), PAIRS = CORNERS * CORNERS };
 
-static int64_t narrow(int64_t value, uint32_t bits, bool is_signed)
+static int64_t narrow_to_bits(int64_t value, uint32_t bits, bool is_signed)
 {
     uint64_t high = (uint64_t)value << (64 - bits);
 
@@ -217,12 +221,12 @@ static int64_t narrow(int64_t value, uint32_t bits, bool is_signed)
 }
 
 /* false: not defined. */
-static bool divide(int64_t a, int64_t b, uint32_t bits, const char *operation, int64_t *ret_result)
+static bool divide_bits(int64_t a, int64_t b, uint32_t bits, const char *operation, int64_t *ret_result)
 {
     bool is_signed = operation[0] == 's', rest = operation[1] == 'r';
 
-    a = narrow(a, bits, is_signed);
-    b = narrow(b, bits, is_signed);
+    a = narrow_to_bits(a, bits, is_signed);
+    b = narrow_to_bits(b, bits, is_signed);
     if (b == 0 || (is_signed && b == -1 && a == INT64_MIN >> (64 - bits)))
         return false;
     if (is_signed)
@@ -232,13 +236,13 @@ static bool divide(int64_t a, int64_t b, uint32_t bits, const char *operation, i
     return true;
 }
 
-static int allow(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+static int allow_access(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
 {
     (void)check, (void)address, (void)bytes, (void)flags, (void)item, (void)site;
     return 1;
 }
 
-static void pass(void *check)
+static void pass_barrier(void *check)
 {
     (void)check;
 }
@@ -246,7 +250,8 @@ static void pass(void *check)
 /* Loads a kernel "k" from text, through a file. */
 static struct loaded load_text(const struct way *way, const char *text)
 {
-    static const struct facet_host_check allowing = {.size = sizeof(allowing), .access = allow, .barrier = pass};
+    static const struct facet_host_check allowing = {
+        .size = sizeof(allowing), .access = allow_access, .barrier = pass_barrier};
     char path[] = "/tmp/facet-lower-XXXXXX";
     int file = mkstemp(path);
     struct loaded loaded;
@@ -304,7 +309,7 @@ static void compare_division(const struct loaded *loaded, uint32_t bits, const c
     for (uint32_t i = 0; i < PAIRS; i++)
         if (i % 2)
             assert_true(results[i] == INT64_C(0x5555555555555555));
-        else if (divide(pairs[i][0], pairs[i][1], bits, operation, &expected))
+        else if (divide_bits(pairs[i][0], pairs[i][1], bits, operation, &expected))
             assert_true(results[i] == expected);
 }
 

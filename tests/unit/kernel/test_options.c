@@ -17,8 +17,8 @@
 
 #define SOURCE "kernel void k() {}"
 
-static enum facet_status make(const struct facet_compile_options *options, struct facet_compile_job *job,
-                              struct facet_error *error)
+static enum facet_status make_job(const struct facet_compile_options *options, struct facet_compile_job *job,
+                                  struct facet_error *error)
 {
     return facet_compile_job_init(SOURCE, sizeof SOURCE - 1, options, job, error);
 }
@@ -27,7 +27,7 @@ static void defaults_are_filled_in(void **state)
 {
     struct facet_compile_job job;
 
-    assert_int_equal(make(NULL, &job, NULL), FACET_OK);
+    assert_int_equal(make_job(NULL, &job, NULL), FACET_OK);
     assert_string_equal(job.request.target, "host");
     assert_string_equal(job.request.name, "kernel.cl");
     assert_int_equal(job.request.source_kind, FACET_SOURCE_OPENCL_C);
@@ -39,7 +39,7 @@ static void a_caller_built_with_less_is_understood(void **state)
         .size = offsetof(struct facet_compile_options, target), .optimize = FACET_OPTIMIZE(1), .target = "nonsense"};
     struct facet_compile_job job;
 
-    assert_int_equal(make(&options, &job, NULL), FACET_OK);
+    assert_int_equal(make_job(&options, &job, NULL), FACET_OK);
     assert_int_equal(job.request.optimize, FACET_OPTIMIZE(1));
     assert_string_equal(job.request.target, "host");
     assert_int_equal(job.request.seconds, 600);
@@ -66,7 +66,7 @@ static void wrong_options_are_refused(void **state)
         struct facet_compile_job job;
         struct facet_error error = {0};
 
-        assert_int_equal(make(&bad[i].options, &job, &error), bad[i].status);
+        assert_int_equal(make_job(&bad[i].options, &job, &error), bad[i].status);
         assert_string_equal(error.argument, bad[i].argument);
     }
     struct facet_compile_job job;
@@ -167,7 +167,7 @@ static void key_of(const char *source, const struct facet_compile_options *optio
     assert_int_equal(strlen(text), 32);
 }
 
-static void whatever_changes_the_code_changes_the_key(void **state)
+static void options_that_change_the_code_change_the_key(void **state)
 {
     static const char *const one[] = {"-DN=4", NULL}, *const split[] = {"-D", "N=4", NULL};
     static const struct facet_compile_options options[] = {
@@ -206,27 +206,31 @@ static void the_environment_asks_for_checks(void **state)
     setenv("FACET_CHECK", "1", 1);
     key_of("k", NULL, 1, keys[1]);
     assert_string_not_equal(keys[0], keys[1]);
-    assert_int_equal(make(NULL, &job, NULL), FACET_OK);
+    assert_int_equal(make_job(NULL, &job, NULL), FACET_OK);
     assert_int_equal(job.request.check, 1);
     assert_false(job.unchecked);
-    assert_int_equal(make(&device, &job, NULL), FACET_OK);
+    assert_int_equal(make_job(&device, &job, NULL), FACET_OK);
     assert_int_equal(job.request.check, 0);
     assert_true(job.unchecked);
     setenv("FACET_CHECK", "yes", 1);
-    assert_int_equal(make(NULL, &job, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(make_job(NULL, &job, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, "FACET_CHECK");
     unsetenv("FACET_CHECK");
-    assert_int_equal(make(NULL, &job, NULL), FACET_OK);
+    assert_int_equal(make_job(NULL, &job, NULL), FACET_OK);
     assert_int_equal(job.request.check, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_filled_in),           cmocka_unit_test(a_caller_built_with_less_is_understood),
-        cmocka_unit_test(wrong_options_are_refused),        cmocka_unit_test(sources_are_known_by_their_first_bytes),
-        cmocka_unit_test(marks_of_encodings_are_no_source), cmocka_unit_test(code_is_no_source),
-        cmocka_unit_test(absurd_lengths_are_out_of_range),  cmocka_unit_test(whatever_changes_the_code_changes_the_key),
+        cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(a_caller_built_with_less_is_understood),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(sources_are_known_by_their_first_bytes),
+        cmocka_unit_test(marks_of_encodings_are_no_source),
+        cmocka_unit_test(code_is_no_source),
+        cmocka_unit_test(absurd_lengths_are_out_of_range),
+        cmocka_unit_test(options_that_change_the_code_change_the_key),
         cmocka_unit_test(the_environment_asks_for_checks),
     };
 

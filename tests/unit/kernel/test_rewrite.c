@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c), and of its files
+/* Owns: proofs of the code that the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c), and of its files
  * (files.c). Never: needs LLVM. */
 #include <sched.h>
 #include <setjmp.h>
@@ -72,8 +72,8 @@ static void text_is_rewritten_outside_quotes(void **state)
 }
 
 #ifdef GROWTH_IS_OURS
-/* Processor time, of so many declarations, each of which is there twice. */
-static double declare(unsigned count)
+/* Processor time, of so many declarations, each of which stands there twice. */
+static double declare_many(unsigned count)
 {
     const struct facet_remap remap = {.kernel = ""};
     size_t used = 0, size = (size_t)count * 80 + 1;
@@ -97,7 +97,7 @@ static double declare(unsigned count)
 static void doubles_are_found_in_proportion(void **state)
 {
     enum { FEW = 2000, LARGER = 8, LARGER_MOST = 24 };
-    double few = declare(FEW), many = declare(FEW * LARGER);
+    double few = declare_many(FEW), many = declare_many(FEW * LARGER);
 
     (void)state;
     if (many > few * LARGER_MOST)

@@ -41,7 +41,7 @@ static void names_are_completed(void **state)
     }
 }
 
-static void every_target_of_the_list_is_one(void **state)
+static void every_name_of_the_list_is_a_target(void **state)
 {
     uint32_t count = 0;
 
@@ -57,7 +57,7 @@ static void every_target_of_the_list_is_one(void **state)
     assert_null(facet_target_about(count));
 }
 
-static void unknown_ones_are_refused_by_name(void **state)
+static void unknown_targets_are_refused_by_name(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -94,7 +94,7 @@ static void unknown_ones_are_refused_by_name(void **state)
     }
 }
 
-static void an_npu_is_told_what_is_missing(void **state)
+static void a_refusal_of_an_npu_names_the_missing_part(void **state)
 {
     struct facet_error error = {0};
     char name[FACET_TARGET_SIZE];
@@ -119,9 +119,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_completed),
-        cmocka_unit_test(every_target_of_the_list_is_one),
-        cmocka_unit_test(unknown_ones_are_refused_by_name),
-        cmocka_unit_test(an_npu_is_told_what_is_missing),
+        cmocka_unit_test(every_name_of_the_list_is_a_target),
+        cmocka_unit_test(unknown_targets_are_refused_by_name),
+        cmocka_unit_test(a_refusal_of_an_npu_names_the_missing_part),
         cmocka_unit_test(a_name_that_does_not_fit_is_refused),
     };
 

@@ -27,7 +27,7 @@ struct fixture {
     struct facet_owner *owner;
 };
 
-/* For the rest of a test, however long this machine keeps it waiting: without a sign of life, tenants go on alone. */
+/* Sets a heartbeat for the rest of a test, even on a slow machine: without heartbeats, tenants pace themselves. */
 static inline void fixture_owner_lives(const struct fixture *fixture)
 {
     facet_owner_beat(fixture->owner, facet_clock_now_ns() + 3600 * FACET_NS_PER_S);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what is believed of a segment's totals. Never: opens a segment. */
+/* Owns: proofs of the totals of a segment that are believed. Never: opens a segment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 static struct facet_belief belief;
 static uint64_t now_ns;
 
-static uint32_t look(const struct facet_usage_totals *totals)
+static uint32_t believe_totals(const struct facet_usage_totals *totals)
 {
     now_ns += 100 * MS;
     return facet_belief_look(&belief, totals, 64 * MIB, now_ns);
@@ -28,12 +28,12 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_what_work_does_is_believed(void **state)
+static void test_totals_of_real_work_are_believed(void **state)
 {
     struct facet_usage_totals totals = {.memory_peak_bytes = 64 * MIB};
 
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+        assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
         totals.memory_bytes = (uint64_t)(i % 65) * MIB;
         totals.launches += 1000000;
         totals.busy_ns += 400 * MS; /* four processes */
@@ -42,7 +42,7 @@ static void test_what_work_does_is_believed(void **state)
     }
     totals.busy_ns += 3600 * S; /* one that was stopped for an hour, a thousand threads that were */
     totals.throttled_ns += 1000 * 3600 * S / 4;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
 }
 
 static void test_an_adopted_segment_is_believed(void **state)
@@ -50,22 +50,22 @@ static void test_an_adopted_segment_is_believed(void **state)
     const struct facet_usage_totals totals = {
         .busy_ns = 86400 * S, .launches = 86400 * UINT64_C(100000), .throttled_ns = 864000 * S, .denied = 12345};
 
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
 }
 
-static void test_memory_beyond_what_there_is(void **state)
+static void test_memory_beyond_the_bound_is_not_believed(void **state)
 {
     struct facet_usage_totals totals = {.memory_bytes = 64 * MIB + 1};
 
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_MEMORY);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_MEMORY);
     totals.memory_bytes = UINT64_MAX;
     totals.memory_peak_bytes = UINT64_MAX;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
     totals.memory_bytes = totals.memory_peak_bytes = 1;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
 }
 
-static uint64_t *counter(struct facet_usage_totals *totals, int index)
+static uint64_t *counter_of(struct facet_usage_totals *totals, int index)
 {
     uint64_t *const counters[] = {&totals->busy_ns, &totals->launches, &totals->throttled_ns, &totals->denied};
 
@@ -83,19 +83,19 @@ static void test_counters_that_fall_or_leap(void **state)
             struct facet_usage_totals totals = {.busy_ns = 100, .launches = 100, .throttled_ns = 100, .denied = 100};
 
             setup(state);
-            assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
-            *counter(&totals, i) = wrong[j];
-            assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~bits[i]);
-            *counter(&totals, i) = 100; /* its true value is lost */
-            assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~bits[i]);
+            assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
+            *counter_of(&totals, i) = wrong[j];
+            assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~bits[i]);
+            *counter_of(&totals, i) = 100; /* its true value is lost */
+            assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~bits[i]);
         }
 }
 
-static void test_absurd_from_the_first_look_on(void **state)
+static void test_absurd_totals_of_the_first_reading(void **state)
 {
     const struct facet_usage_totals totals = {.busy_ns = UINT64_MAX, .launches = UINT64_C(1) << 63};
 
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_BUSY | FACET_BELIEVED_LAUNCHES));
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_BUSY | FACET_BELIEVED_LAUNCHES));
 }
 
 /* One process that was stopped since the vGPU was made reports all that time, by each of its clocks, and no more. */
@@ -103,55 +103,55 @@ static void test_no_slot_has_more_than_the_vgpu_is_old(void **state)
 {
     struct facet_usage_totals totals = {0};
 
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     now_ns += 3600 * S;
     totals.busy_ns = totals.slot_busy_ns = 3600 * S;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.busy_ns = 64 * 3600 * S; /* of as many processes */
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.busy_ns = totals.slot_busy_ns = 64 * 3600 * S;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
 }
 
 static void test_threads_wait_no_longer_than_the_vgpu_is_old(void **state)
 {
     struct facet_usage_totals totals = {0};
 
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.throttled_ns = 1000 * 100 * MS;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.throttled_ns += UINT64_C(1) << 49;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
 }
 
 /* Two threads read the clock in one order and look in the other one: nothing is forgotten by that. */
-static void test_looks_that_overtake_each_other(void **state)
+static void test_readers_that_overtake_each_other(void **state)
 {
     struct facet_usage_totals totals = {.launches = 5};
 
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.launches = 4;
     now_ns -= 150 * MS;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
     setup(state);
     totals.throttled_ns = 0;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.throttled_ns = UINT64_C(1) << 50;
     now_ns -= 150 * MS;
-    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_what_work_does_is_believed, setup),
+        cmocka_unit_test_setup(test_totals_of_real_work_are_believed, setup),
         cmocka_unit_test_setup(test_an_adopted_segment_is_believed, setup),
-        cmocka_unit_test_setup(test_memory_beyond_what_there_is, setup),
+        cmocka_unit_test_setup(test_memory_beyond_the_bound_is_not_believed, setup),
         cmocka_unit_test_setup(test_counters_that_fall_or_leap, setup),
-        cmocka_unit_test_setup(test_absurd_from_the_first_look_on, setup),
+        cmocka_unit_test_setup(test_absurd_totals_of_the_first_reading, setup),
         cmocka_unit_test_setup(test_no_slot_has_more_than_the_vgpu_is_old, setup),
         cmocka_unit_test_setup(test_threads_wait_no_longer_than_the_vgpu_is_old, setup),
-        cmocka_unit_test_setup(test_looks_that_overtake_each_other, setup),
+        cmocka_unit_test_setup(test_readers_that_overtake_each_other, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

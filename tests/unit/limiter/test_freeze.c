@@ -7,8 +7,8 @@
 
 #define MS FACET_NS_PER_MS
 
-/* An owner's look at `now_ns`, and the gate that a scheduler would set. */
-static uint32_t tick(const struct fixture *fixture, uint64_t now_ns)
+/* A tick of the owner at `now_ns`, and the gate that a scheduler would set. */
+static uint32_t tick_owner(const struct fixture *fixture, uint64_t now_ns)
 {
     struct facet_usage_totals totals = fixture_totals(fixture);
     uint32_t frozen = facet_owner_tick(fixture->owner, &totals, now_ns);
@@ -20,8 +20,8 @@ static uint32_t tick(const struct fixture *fixture, uint64_t now_ns)
 static void freeze_when_idle(const struct fixture *fixture)
 {
     facet_owner_set_idle_freeze(fixture->owner, FACET_FROZEN_RESOURCES, 100 * MS);
-    assert_int_equal(tick(fixture, 1000 * MS), 0);
-    assert_int_equal(tick(fixture, 1100 * MS), FACET_FROZEN_RESOURCES);
+    assert_int_equal(tick_owner(fixture, 1000 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 1100 * MS), FACET_FROZEN_RESOURCES);
 }
 
 /* A thread that allocates or launches once. */
@@ -54,7 +54,7 @@ static void *launch_main(void *argument)
     return NULL;
 }
 
-static void start(struct user *user, struct facet_tenant *tenant, void *(*use)(void *))
+static void start_user(struct user *user, struct facet_tenant *tenant, void *(*use)(void *))
 {
     *user = (struct user){.tenant = tenant, .bytes = 1 * MIB};
     assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
@@ -85,43 +85,43 @@ static void test_idle_freezes_and_not_before(void **state)
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
 
-    assert_int_equal(tick(fixture, 1000 * MS), 0);
-    assert_int_equal(tick(fixture, 900000 * MS), 0); /* never, unless asked */
+    assert_int_equal(tick_owner(fixture, 1000 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 900000 * MS), 0); /* never, unless asked */
     facet_owner_set_idle_freeze(fixture->owner, FACET_RESOURCE_COMPUTE, 100 * MS);
     facet_tenant_complete(&tenant, 1, facet_tenant_launch(&tenant, 0), 5, 1);
-    assert_int_equal(tick(fixture, 1000000 * MS), 0);
-    assert_int_equal(tick(fixture, 1000100 * MS - 1), 0);
+    assert_int_equal(tick_owner(fixture, 1000000 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 1000100 * MS - 1), 0);
     assert_int_equal(facet_owner_idle_ns(fixture->owner, 1000100 * MS - 1), 100 * MS - 1);
     assert_int_equal(facet_owner_frozen_since_ns(fixture->owner), 0);
-    assert_int_equal(tick(fixture, 1000100 * MS), FACET_RESOURCE_COMPUTE);
+    assert_int_equal(tick_owner(fixture, 1000100 * MS), FACET_RESOURCE_COMPUTE);
     assert_true(facet_owner_frozen_since_ns(fixture->owner) > 0);
     assert_int_equal(facet_owner_frozen(fixture->owner), 0);
     facet_owner_set_idle_freeze(fixture->owner, FACET_RESOURCE_COMPUTE, 0);
-    assert_int_equal(tick(fixture, 1000101 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 1000101 * MS), 0);
     facet_tenant_detach(&tenant);
 }
 
-static void test_what_counts_as_use(void **state)
+static void test_which_calls_count_as_use(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
 
     freeze_when_idle(fixture);
     facet_tenant_release(&tenant, 0);
-    assert_int_equal(tick(fixture, 1101 * MS), FACET_FROZEN_RESOURCES);
+    assert_int_equal(tick_owner(fixture, 1101 * MS), FACET_FROZEN_RESOURCES);
     /* An allocation is a use of memory only; a launch is one of both. */
     facet_owner_use(fixture->owner, FACET_RESOURCE_MEMORY, 1101 * MS);
     assert_true(facet_tenant_reserve(&tenant, 1));
-    assert_int_equal(tick(fixture, 1150 * MS), FACET_RESOURCE_COMPUTE);
-    assert_int_equal(tick(fixture, 1249 * MS), FACET_RESOURCE_COMPUTE);
+    assert_int_equal(tick_owner(fixture, 1150 * MS), FACET_RESOURCE_COMPUTE);
+    assert_int_equal(tick_owner(fixture, 1249 * MS), FACET_RESOURCE_COMPUTE);
     facet_owner_use(fixture->owner, FACET_RESOURCE_COMPUTE, 1249 * MS);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     facet_tenant_launch(&tenant, 0);
-    assert_int_equal(tick(fixture, 5000 * MS), 0); /* still in flight: in use, however long it takes */
-    assert_int_equal(tick(fixture, 9000 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 5000 * MS), 0); /* still in flight: in use, however long it takes */
+    assert_int_equal(tick_owner(fixture, 9000 * MS), 0);
     facet_tenant_complete(&tenant, 1, 0, 5, 1);
-    assert_int_equal(tick(fixture, 9001 * MS), 0);
-    assert_int_equal(tick(fixture, 9101 * MS), FACET_FROZEN_RESOURCES);
+    assert_int_equal(tick_owner(fixture, 9001 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 9101 * MS), FACET_FROZEN_RESOURCES);
     facet_tenant_detach(&tenant);
 }
 
@@ -133,11 +133,11 @@ static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uin
 
     freeze_when_idle(fixture);
     uint32_t rings = atomic_load(&fixture->bell_map->rings);
-    start(&user, &tenant, use);
+    start_user(&user, &tenant, use);
     wait_until_waiting(fixture);
     assert_false(through_within(&user, 60));
     assert_true(atomic_load(&fixture->bell_map->rings) > rings);
-    assert_int_equal(tick(fixture, 1150 * MS), still_frozen);
+    assert_int_equal(tick_owner(fixture, 1150 * MS), still_frozen);
     assert_true(through_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_true(user.granted);
@@ -167,7 +167,7 @@ static void test_goes_on_without_an_owner(void **state)
     for (int i = 0; i < 2; i++) {
         facet_owner_beat(fixture->owner, facet_clock_now_ns());
         facet_tenant_supervise(&tenant, facet_clock_now_ns());
-        start(&user, &tenant, uses[i]);
+        start_user(&user, &tenant, uses[i]);
         pthread_join(user.thread, NULL); /* the heartbeat has ended; a wait forever ends the test by its time limit */
         assert_true(user.granted);
         assert_int_equal(atomic_load(&tenant.orphan), 1);
@@ -187,7 +187,7 @@ static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
     facet_tenant_release(&tenant, 1 * MIB); /* giving back is always allowed */
     assert_int_equal(fixture_totals(fixture).memory_bytes, 1 * MIB);
     assert_false(facet_tenant_reserve(&tenant, 65 * MIB)); /* could never be had, frozen or not */
-    start(&user, &tenant, allocate_main);
+    start_user(&user, &tenant, allocate_main);
     wait_until_waiting(fixture);
     usleep(600000);
     assert_false(atomic_load(&user.through));
@@ -206,7 +206,7 @@ static void test_frozen_memory_of_a_destroyed_vgpu_is_refused(void **state)
     struct user user;
 
     facet_owner_set_frozen(fixture->owner, FACET_FROZEN_RESOURCES);
-    start(&user, &tenant, allocate_main);
+    start_user(&user, &tenant, allocate_main);
     wait_until_waiting(fixture);
     facet_owner_retire(fixture->owner);
     assert_true(through_within(&user, 5000));
@@ -223,17 +223,17 @@ static void test_by_hand_is_not_resumed_by_use(void **state)
     uint64_t since_ns = facet_owner_frozen_since_ns(fixture->owner);
     facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_COMPUTE);
     facet_owner_use(fixture->owner, FACET_FROZEN_RESOURCES, 1200 * MS);
-    assert_int_equal(tick(fixture, 1201 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 1201 * MS), 0);
     assert_int_equal(facet_owner_frozen(fixture->owner), FACET_RESOURCE_COMPUTE);
     assert_int_equal(facet_owner_frozen_since_ns(fixture->owner), since_ns);
     /* Thawed by hand counts as used: it is not frozen again at once. */
-    tick(fixture, 1400 * MS);
+    tick_owner(fixture, 1400 * MS);
     facet_owner_set_frozen(fixture->owner, 0);
     assert_int_equal(facet_owner_auto_frozen(fixture->owner), FACET_RESOURCE_MEMORY);
 }
 
 /* Frozen because idle and its threshold are kept over a change of owners; only a use resumes it. */
-static void test_another_owner_keeps_it(void **state)
+static void test_another_owner_keeps_an_idle_freeze(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -241,10 +241,10 @@ static void test_another_owner_keeps_it(void **state)
     facet_owner_close(fixture->owner);
     fixture->owner = NULL;
     assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
-    assert_int_equal(tick(fixture, 5000 * MS), FACET_FROZEN_RESOURCES);
+    assert_int_equal(tick_owner(fixture, 5000 * MS), FACET_FROZEN_RESOURCES);
     facet_owner_use(fixture->owner, FACET_FROZEN_RESOURCES, 5001 * MS);
-    assert_int_equal(tick(fixture, 5002 * MS), 0);
-    assert_int_equal(tick(fixture, 5101 * MS), FACET_FROZEN_RESOURCES);
+    assert_int_equal(tick_owner(fixture, 5002 * MS), 0);
+    assert_int_equal(tick_owner(fixture, 5101 * MS), FACET_FROZEN_RESOURCES);
 }
 
 /* A tenant under a gate without a scheduler keeps to its limit: here 20 kernels of 5 ms at 250 milli, 400 ms less the
@@ -274,14 +274,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_idle_freezes_and_not_before),
-        TEST(test_what_counts_as_use),
+        TEST(test_which_calls_count_as_use),
         TEST(test_launch_resumes),
         TEST(test_allocation_resumes),
         TEST(test_goes_on_without_an_owner),
         TEST(test_memory_frozen_by_hand_waits_even_without_an_owner),
         TEST(test_frozen_memory_of_a_destroyed_vgpu_is_refused),
         TEST(test_by_hand_is_not_resumed_by_use),
-        TEST(test_another_owner_keeps_it),
+        TEST(test_another_owner_keeps_an_idle_freeze),
         TEST(test_paced_gate_keeps_to_the_limit),
     };
     return cmocka_run_group_tests_name("freeze", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that facet/limiter.h does what it says, function by function, and refuses what it should. */
+/* Owns: proofs that facet/limiter.h keeps its promises, function by function, and refuses invalid calls. */
 #include "host_fixture.h"
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static void test_open_refuses(void **state)
     facet_limiter_close(NULL);
 }
 
-static void test_open_refuses_what_others_can_change(void **state)
+static void test_open_refuses_folders_that_others_can_change(void **state)
 {
     struct host *host = *state;
     struct facet_limiter *limiter = NULL;
@@ -257,7 +257,7 @@ static void test_links_are_not_followed(void **state)
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
-static void test_remove_what_an_earlier_handle_left(void **state)
+static void test_remove_a_worker_of_an_earlier_handle(void **state)
 {
     struct host *host = *state;
 
@@ -566,7 +566,7 @@ int main(void)
         TEST(test_one_manager_a_folder),
         TEST(test_default_folder_keeps_facetd_out),
         TEST(test_open_refuses),
-        TEST(test_open_refuses_what_others_can_change),
+        TEST(test_open_refuses_folders_that_others_can_change),
         TEST(test_create_refuses),
         TEST(test_no_quota_is_the_devices),
         TEST(test_workers_outlive_the_handle),
@@ -574,7 +574,7 @@ int main(void)
         TEST(test_segment_of_another_version),
         TEST(test_remove),
         TEST(test_links_are_not_followed),
-        TEST(test_remove_what_an_earlier_handle_left),
+        TEST(test_remove_a_worker_of_an_earlier_handle),
         TEST(test_set_limits),
         TEST(test_register_refuses),
         TEST(test_the_ended_are_no_processes),

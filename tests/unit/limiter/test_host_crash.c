@@ -151,7 +151,7 @@ static pid_t start_manager(struct host *host, pid_t registered, unsigned seed, i
     }
 }
 
-/* The creation of the second worker was cut short at any step: the worker is there whole, or it is not there. */
+/* The creation of the second worker was cut short at any step: the worker exists completely, or not at all. */
 static void assert_second_is_whole(struct host *host)
 {
     struct facet_limiter_worker second = host->worker;
@@ -170,7 +170,7 @@ static void assert_second_is_whole(struct host *host)
     assert_ok(facet_limiter_worker_remove(host->limiter, "second", false, &error), &error);
 }
 
-static void test_killed_managers_leave_what_can_be_adopted(void **state)
+static void test_killed_managers_leave_workers_that_can_be_adopted(void **state)
 {
     struct host *host = *state;
     pid_t registered = host_start_process();
@@ -214,7 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_registered_and_interposed_share_one_quota),
         TEST(test_killed_processes_give_everything_back),
-        TEST(test_killed_managers_leave_what_can_be_adopted),
+        TEST(test_killed_managers_leave_workers_that_can_be_adopted),
     };
     return cmocka_run_group_tests_name("host_crash", tests, NULL, NULL);
 }

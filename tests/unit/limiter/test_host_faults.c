@@ -13,7 +13,7 @@
 
 static int countdown; /* the call that brings it to 0 fails */
 
-static bool fails(int errnum)
+static bool call_fails(int errnum)
 {
     if (countdown == 0 || --countdown > 0)
         return false;
@@ -26,7 +26,7 @@ static bool fails(int errnum)
     type __wrap_##name parameters;                                                                                     \
     type __wrap_##name parameters                                                                                      \
     {                                                                                                                  \
-        return fails(errnum) ? (failure) : __real_##name arguments;                                                    \
+        return call_fails(errnum) ? (failure) : __real_##name arguments;                                               \
     }
 
 WRAP(void *, calloc, (size_t count, size_t size), (count, size), ENOMEM, NULL)

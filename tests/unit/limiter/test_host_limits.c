@@ -11,7 +11,7 @@
 
 static struct facet_error error;
 
-static struct facet_tenant attach(const struct host *host)
+static struct facet_tenant attach_tenant(const struct host *host)
 {
     struct facet_tenant tenant;
     char path[128];
@@ -21,7 +21,7 @@ static struct facet_tenant attach(const struct host *host)
     return tenant;
 }
 
-static void beat(const struct host *host)
+static void send_heartbeat(const struct host *host)
 {
     assert_ok(facet_limiter_worker_heartbeat(host->limiter, "w", &error), &error);
 }
@@ -221,7 +221,7 @@ static void become_idle(const struct host *host)
 {
     assert_int_equal(facet_limiter_auto_freeze(host->limiter, "w", BOTH, 20 * MS, NULL), FACET_OK);
     usleep(30000);
-    beat(host);
+    send_heartbeat(host);
     assert_int_equal(host_state(host).auto_frozen, BOTH);
     assert_true(host_state(host).idle_ns >= 20 * MS);
 }
@@ -236,7 +236,7 @@ static void test_use_resumes(void **state)
 {
     struct host *host = *state;
 
-    struct facet_tenant tenant = attach(host);
+    struct facet_tenant tenant = attach_tenant(host);
 
     host_register(host, getpid());
     become_idle(host);
@@ -244,14 +244,14 @@ static void test_use_resumes(void **state)
     assert_int_equal(auto_frozen(&tenant), FACET_RESOURCE_COMPUTE);
     become_idle(host);
     assert_int_equal(host_compute(host, getpid(), 1).admitted, 1);
-    assert_int_equal(auto_frozen(&tenant), 0); /* memory of what computes is in use */
+    assert_int_equal(auto_frozen(&tenant), 0); /* memory of a computing process is in use */
     assert_int_equal(FACET_GATE_STATE(atomic_load(&tenant.policy->gate)), FACET_GATE_OPEN);
     become_idle(host);
     assert_int_equal(facet_limiter_auto_resume(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL), FACET_OK);
     assert_int_equal(auto_frozen(&tenant), FACET_RESOURCE_MEMORY);
     assert_int_equal(facet_limiter_auto_freeze(host->limiter, "w", BOTH, 0, NULL), FACET_OK);
     usleep(30000);
-    beat(host);
+    send_heartbeat(host);
     assert_int_equal(host_state(host).auto_frozen, 0);
     facet_tenant_detach(&tenant);
 }
@@ -289,14 +289,14 @@ static void *launch_main(void *argument)
 static void test_interposed_launch_resumes_at_a_heartbeat(void **state)
 {
     struct host *host = *state;
-    struct facet_tenant tenant = attach(host);
+    struct facet_tenant tenant = attach_tenant(host);
     struct launch launch = {.tenant = &tenant};
     pthread_t thread;
 
     become_idle(host);
     assert_int_equal(pthread_create(&thread, NULL, launch_main, &launch), 0);
     for (int i = 0; i < 5000 && !atomic_load(&launch.through); i++) {
-        beat(host);
+        send_heartbeat(host);
         usleep(1000);
     }
     assert_true(atomic_load(&launch.through));
@@ -307,14 +307,14 @@ static void test_interposed_launch_resumes_at_a_heartbeat(void **state)
 static void test_interposed_launch_waits_while_frozen_by_hand(void **state)
 {
     struct host *host = *state;
-    struct facet_tenant tenant = attach(host);
+    struct facet_tenant tenant = attach_tenant(host);
     struct launch launch = {.tenant = &tenant};
     pthread_t thread;
 
     assert_int_equal(facet_limiter_freeze(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL), FACET_OK);
     assert_int_equal(pthread_create(&thread, NULL, launch_main, &launch), 0);
     for (int i = 0; i < 60; i++) {
-        beat(host);
+        send_heartbeat(host);
         usleep(1000);
     }
     assert_false(atomic_load(&launch.through));
@@ -328,7 +328,7 @@ static void test_interposed_launch_waits_while_frozen_by_hand(void **state)
 static void test_registered_and_interposed_share_one_budget(void **state)
 {
     struct host *host = *state;
-    struct facet_tenant tenant = attach(host);
+    struct facet_tenant tenant = attach_tenant(host);
 
     host_register(host, getpid());
     host_set_compute(host, 0, 100);
@@ -347,10 +347,10 @@ static void test_registered_and_interposed_share_one_budget(void **state)
 static void test_heartbeats_stop(void **state)
 {
     struct host *host = *state;
-    struct facet_tenant tenant = attach(host);
+    struct facet_tenant tenant = attach_tenant(host);
 
     host_set_compute(host, 200, 1000);
-    beat(host);
+    send_heartbeat(host);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     assert_int_equal(atomic_load(&tenant.orphan), 0);
     usleep(500000);

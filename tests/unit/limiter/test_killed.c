@@ -69,7 +69,7 @@ static bool live_and_die(const struct fixture *fixture, const struct report *rep
     return true;
 }
 
-static void check(const struct fixture *fixture, const struct report *report)
+static void check_charge(const struct fixture *fixture, const struct report *report)
 {
     for (int steps = 0; steps < STEPS_MOST; steps++) {
         struct facet_usage_totals before = fixture_totals(fixture);
@@ -97,17 +97,17 @@ static void test_a_launch_is_charged_once_wherever_its_process_is_killed(void **
     uint64_t half_ns = facet_clock_now_ns() / 2;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    check(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns, .launches = 1});
+    check_charge(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns, .launches = 1});
 }
 
 /* The reported time of one launch of two is not charged for the other one. */
-static void test_what_stays_in_flight_is_charged_for_the_rest(void **state)
+static void test_a_launch_left_in_flight_is_charged_for_the_rest(void **state)
 {
     const struct fixture *fixture = *state;
     uint64_t half_ns = facet_clock_now_ns() / 2;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    check(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns / 2, .launches = 2});
+    check_charge(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns / 2, .launches = 2});
 }
 
 int main(void)
@@ -115,7 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_launch_is_charged_once_wherever_its_process_is_killed, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_what_stays_in_flight_is_charged_for_the_rest, fixture_setup,
+        cmocka_unit_test_setup_teardown(test_a_launch_left_in_flight_is_charged_for_the_rest, fixture_setup,
                                         fixture_teardown),
     };
 

@@ -8,7 +8,7 @@
 #include "limiter/pace.h"
 
 #define LIVED_US      60000u
-#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* after which who waits for the depth goes all the same */
+#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* after which a thread that waits for the depth goes all the same */
 
 struct launcher {
     struct facet_tenant *tenant;
@@ -27,13 +27,13 @@ static void *launch_main(void *argument)
     return NULL;
 }
 
-static void start(struct launcher *launcher, struct facet_tenant *tenant, uint64_t estimate_ns)
+static void start_launcher(struct launcher *launcher, struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     *launcher = (struct launcher){.tenant = tenant, .estimate_ns = estimate_ns};
     assert_int_equal(pthread_create(&launcher->thread, NULL, launch_main, launcher), 0);
 }
 
-static void finish(struct launcher *launcher)
+static void finish_launcher(struct launcher *launcher)
 {
     pthread_join(launcher->thread, NULL);
     facet_tenant_complete(launcher->tenant, 1, launcher->charged_ns, 0, facet_clock_now_ns());
@@ -91,13 +91,13 @@ static void test_closed_gate_waits_until_opened(void **state)
     struct facet_tenant tenant = fixture_attach(fixture);
     struct launcher launcher;
 
-    start(&launcher, &tenant, 0);
+    start_launcher(&launcher, &tenant, 0);
     assert_false(through_within(60, &launcher.through));
     assert_int_equal(fixture_totals(fixture).waiting, 1);
     assert_int_equal(fixture_totals(fixture).inflight, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     assert_true(through_within(5000, &launcher.through));
-    finish(&launcher);
+    finish_launcher(&launcher);
     assert_int_equal(fixture_totals(fixture).waiting, 0);
     assert_true(fixture_totals(fixture).throttled_ns > 0);
     facet_tenant_detach(&tenant);
@@ -126,13 +126,13 @@ static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void
     atomic_store(&tenant.slot->seen_ns, 1);
     atomic_store(&tenant.slot->unsettled_since_ns, 0);
     uint64_t before_ns = facet_clock_now_ns();
-    start(&launcher, &tenant, 500);
+    start_launcher(&launcher, &tenant, 500);
     for (int i = 0; i < 5000 && (!first_slot(fixture).waiting || first_slot(fixture).inflight); i++)
         through_within(1, &launcher.through);
     assert_int_equal(first_slot(fixture).waiting, 1);
     assert_true(first_slot(fixture).seen_ns >= before_ns);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
-    finish(&launcher);
+    finish_launcher(&launcher);
     assert_int_equal(first_slot(fixture).waiting, 0);
 
     atomic_store(&tenant.slot->seen_ns, 1);
@@ -154,7 +154,7 @@ static void test_waiting_and_draining_ring_the_bell(void **state)
     struct launcher launcher;
     uint32_t rings = atomic_load(&fixture->bell_map->rings);
 
-    start(&launcher, &tenant, 0);
+    start_launcher(&launcher, &tenant, 0);
     through_within(30, &launcher.through);
     assert_true(atomic_load(&fixture->bell_map->rings) > rings);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
@@ -176,7 +176,7 @@ static void test_depth_is_bounded_while_leased(void **state)
     facet_tenant_launch(&tenant, 400);
     facet_tenant_launch(&tenant, 400);
     uint64_t begun_ns = facet_clock_now_ns();
-    start(&third, &tenant, 400);
+    start_launcher(&third, &tenant, 400);
     /* A busy machine makes these 20 ms so long that it waits no more. */
     if (through_within(20, &third.through)) {
         assert_true(third.through_ns >= begun_ns + DEPTH_WAIT_NS);
@@ -186,7 +186,7 @@ static void test_depth_is_bounded_while_leased(void **state)
     }
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
     assert_true(through_within(5000, &third.through));
-    finish(&third);
+    finish_launcher(&third);
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
 }
@@ -213,9 +213,9 @@ static void test_depth_never_dead_locks(void **state)
     facet_owner_set_depth(fixture->owner, 1000);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch(&tenant, 900);
-    start(&second, &tenant, 900);
+    start_launcher(&second, &tenant, 900);
     assert_true(through_within(10000, &second.through));
-    finish(&second);
+    finish_launcher(&second);
     facet_tenant_complete(&tenant, 1, 900, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
 }
@@ -232,12 +232,12 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_n
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch(&tenant, estimate_ns);
     uint64_t begun_ns = facet_clock_now_ns();
-    start(&second, &tenant, estimate_ns);
+    start_launcher(&second, &tenant, estimate_ns);
     /* A busy machine may stretch these 60 ms until the thread goes because its wait for depth is over. */
     bool through = through_within(60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
     assert_true(!through || second.through_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
-    finish(&second);
+    finish_launcher(&second);
     facet_tenant_detach(&tenant);
     return through;
 }
@@ -252,7 +252,7 @@ static void test_depth_is_worked_off_by_the_clock(void **state)
     assert_false(goes_before_a_report(fixture, FACET_NOT_CLEAR));
 }
 
-/* A cap is held against what was reported. */
+/* A cap is compared with the reported time. */
 static void test_a_cap_does_not_go_by_the_clock(void **state)
 {
     struct fixture *fixture = *state;
@@ -271,14 +271,14 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
     facet_owner_set_gate(fixture->owner, FACET_GATE_CLOSED);
     facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_COMPUTE);
     facet_owner_beat(fixture->owner, 1);
-    start(&launcher, &tenant, 0);
+    start_launcher(&launcher, &tenant, 0);
     usleep(600000);
     assert_false(atomic_load(&launcher.through));
     facet_owner_set_frozen(fixture->owner, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     fixture_owner_lives(fixture);
     assert_true(through_within(5000, &launcher.through));
-    finish(&launcher);
+    finish_launcher(&launcher);
     facet_tenant_detach(&tenant);
 }
 
@@ -311,7 +311,7 @@ static void test_destroyed_under_its_tenants(void **state)
     struct facet_tenant tenant = fixture_attach(fixture);
     struct launcher waiting;
 
-    start(&waiting, &tenant, 0);
+    start_launcher(&waiting, &tenant, 0);
     through_within(20, &waiting.through);
     facet_owner_retire(fixture->owner);
     assert_true(through_within(5000, &waiting.through));
@@ -324,7 +324,7 @@ static void test_destroyed_under_its_tenants(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_returns_to_the_daemon_when_it_is_back(void **state)
+static void test_a_tenant_returns_to_a_daemon_that_is_back(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -348,18 +348,18 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
     facet_owner_beat(fixture->owner, 1);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     fixture_owner_lives(fixture);
-    start(&launcher, &tenant, 0);
+    start_launcher(&launcher, &tenant, 0);
     assert_false(through_within(60, &launcher.through));
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     assert_true(through_within(5000, &launcher.through));
-    finish(&launcher);
+    finish_launcher(&launcher);
     facet_tenant_detach(&tenant);
 }
 
 /* ---- device time of the dead ---- */
 
-/* Launches, reports what it is told to, says so, and is killed; meanwhile it shows that it lives, and says when it has
- * shown that for long enough; or does not. */
+/* Launches, reports as `report` says, signals that, and is killed; meanwhile it shows that it lives, and says when it
+ * has shown that for long enough; or does not. */
 static void be_doomed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows, int says)
 {
     struct facet_tenant tenant;
@@ -437,7 +437,7 @@ static void test_the_dead_are_charged_while_they_lived(void **state)
 }
 
 /* The time of death is unknown for a process that showed no life: it is not charged for all that went by. */
-static void test_the_dead_are_not_charged_for_what_came_later(void **state)
+static void test_a_dead_process_is_not_charged_for_later_time(void **state)
 {
     uint64_t took_ns, charged_ns = charge_for(*state, NULL, false, &took_ns);
 
@@ -485,11 +485,11 @@ int main(void)
         TEST(test_frozen_waits_even_without_a_daemon),
         TEST(test_paces_itself_without_a_daemon),
         TEST(test_the_dead_are_charged_while_they_lived),
-        TEST(test_the_dead_are_not_charged_for_what_came_later),
+        TEST(test_a_dead_process_is_not_charged_for_later_time),
         TEST(test_the_dead_are_not_charged_twice),
         TEST(test_the_dead_are_charged_without_a_daemon),
         TEST(test_destroyed_under_its_tenants),
-        TEST(test_returns_to_the_daemon_when_it_is_back),
+        TEST(test_a_tenant_returns_to_a_daemon_that_is_back),
         TEST(test_the_first_launch_after_a_rest_sees_the_daemon),
     };
     return cmocka_run_group_tests_name("launch", tests, NULL, NULL);

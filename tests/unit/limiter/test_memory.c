@@ -213,7 +213,7 @@ static void test_free_memory_is_without_the_dead(void **state)
 }
 
 /* The same by what the device has free, which rises as a process dies: before its lock goes, or after. */
-static void test_free_memory_beside_what_the_device_says(void **state)
+static void test_free_memory_beside_the_devices_own_figure(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
     const uint64_t device = 1000 * MIB;
@@ -355,7 +355,7 @@ static void test_refused_requests_do_not_disturb_others(void **state)
 }
 
 /* All slots but the last `free` belong to another process; closing the descriptor frees them. */
-static int occupy(const struct fixture *fixture, uint32_t free)
+static int occupy_slots(const struct fixture *fixture, uint32_t free)
 {
     struct flock range = {.l_type = F_WRLCK,
                           .l_whence = SEEK_SET,
@@ -375,7 +375,7 @@ static void test_slots_run_out_and_come_back(void **state)
     struct fixture *fixture = *state;
     struct facet_tenant tenants[8], extra;
     struct facet_error error;
-    int fd = occupy(fixture, 8);
+    int fd = occupy_slots(fixture, 8);
 
     for (uint32_t i = 0; i < 8; i++)
         tenants[i] = fixture_attach(fixture);
@@ -471,7 +471,7 @@ int main(void)
         TEST(test_kill_storm_gives_everything_back),
         TEST(test_neighbour_takes_over_from_the_dead_without_a_daemon),
         TEST(test_free_memory_is_without_the_dead),
-        TEST(test_free_memory_beside_what_the_device_says),
+        TEST(test_free_memory_beside_the_devices_own_figure),
         TEST(test_free_memory_with_a_descriptor_that_is_the_programs),
         TEST(test_living_slots_are_not_reaped),
         TEST(test_forked_child_leaves_the_parent_alone),

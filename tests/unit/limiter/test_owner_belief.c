@@ -25,7 +25,7 @@ static void damage_file(const struct fixture *fixture, const char *name, size_t 
     close(fd);
 }
 
-static void damage(const struct fixture *fixture, size_t offset, uint64_t number)
+static void damage_usage(const struct fixture *fixture, size_t offset, uint64_t number)
 {
     damage_file(fixture, "usage", offset, number);
 }
@@ -36,14 +36,14 @@ static size_t launches_of(uint32_t slot)
            offsetof(struct facet_slot, launches);
 }
 
-static uint32_t believed(struct fixture *fixture)
+static uint32_t believed_totals(struct fixture *fixture)
 {
     struct facet_usage_totals totals;
 
     return facet_owner_believed_totals(fixture->owner, &totals);
 }
 
-static void adopt(struct fixture *fixture)
+static void adopt_segment(struct fixture *fixture)
 {
     struct facet_error error = {0};
 
@@ -68,12 +68,12 @@ static void test_doubt_outlasts_its_owner(void **state)
     struct fixture *fixture = *state;
 
     use_a_slot(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
-    damage(fixture, launches_of(0), UINT64_C(1) << 59);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
+    damage_usage(fixture, launches_of(0), UINT64_C(1) << 59);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
     for (int i = 0; i < 2; i++) {
-        adopt(fixture);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+        adopt_segment(fixture);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
     }
 }
 
@@ -82,12 +82,12 @@ static void test_damage_between_two_owners_is_seen(void **state)
     struct fixture *fixture = *state;
 
     use_a_slot(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
     facet_owner_close(fixture->owner);
     fixture->owner = NULL;
-    damage(fixture, launches_of(0), UINT64_C(1) << 59);
-    adopt(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    damage_usage(fixture, launches_of(0), UINT64_C(1) << 59);
+    adopt_segment(fixture);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
 /* Memory held under a larger quota stays held, and the peak stays as it was. */
@@ -96,20 +96,20 @@ static void test_the_largest_quota_is_remembered(void **state)
     struct fixture *fixture = *state;
     const uint64_t peak = 60 * MIB;
 
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), peak);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), peak);
     fixture->spec.limits.memory_bytes = MIB;
     facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
-    adopt(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 65 * MIB);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
+    adopt_segment(fixture);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 65 * MIB);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
     fixture->spec.limits.memory_bytes = 65 * MIB;
-    adopt(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    adopt_segment(fixture);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
 }
 
-/* A killed owner has no more looks: what it set last is known without one. */
+/* A killed owner reads no more: the quota that it set last is known without another reading. */
 static void test_a_larger_quota_is_kept_at_once(void **state)
 {
     struct fixture *fixture = *state;
@@ -117,9 +117,9 @@ static void test_a_larger_quota_is_kept_at_once(void **state)
     fixture->spec.limits.memory_bytes = 80 * MIB;
     facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
     fixture->spec.limits.memory_bytes = MIB;
-    adopt(fixture);
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 80 * MIB);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    adopt_segment(fixture);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 80 * MIB);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
 }
 
 static void test_a_damaged_quota_makes_no_peak_believed(void **state)
@@ -133,13 +133,13 @@ static void test_a_damaged_quota_makes_no_peak_believed(void **state)
         facet_owner_close(fixture->owner);
         fixture->owner = NULL;
         damage_file(fixture, "policy", offsetof(struct facet_policy, memory_limit_bytes), quotas[i % 3]);
-        damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), peaks[i / 3]);
-        adopt(fixture);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+        damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), peaks[i / 3]);
+        adopt_segment(fixture);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
     }
 }
 
-/* Where the owner's own note, or the device's size without a note, is what was damaged. */
+/* Where the owner's own note, or the device's size without a note, was damaged. */
 static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
 {
     struct fixture *fixture = *state;
@@ -147,7 +147,7 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
 
     path_of(fixture, path);
     use_a_slot(fixture);
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), (uint64_t)-4096);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), (uint64_t)-4096);
     for (int i = 0; i < 2; i++) {
         facet_owner_close(fixture->owner);
         fixture->owner = NULL;
@@ -157,8 +157,8 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
             damage_file(fixture, "policy", offsetof(struct facet_policy, device.memory_bytes), (uint64_t)-5);
             assert_int_equal(unlink(path), 0);
         }
-        adopt(fixture);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+        adopt_segment(fixture);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
     }
 }
 
@@ -184,13 +184,13 @@ static void test_a_settled_time_that_cannot_be_is_doubted(void **state)
 
         assert_int_equal(fixture_setup((void **)&fixture), 0);
         use_a_slot(fixture);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
         tell_time(fixture, impossible[i]);
         for (int owner = 0; owner < 2; owner++) {
-            adopt(fixture);
+            adopt_segment(fixture);
             struct facet_device_time time = facet_owner_device_time(fixture->owner);
             assert_int_equal(time.at_ns | time.measured_ns | time.settled_ns | time.published_ns, 0);
-            assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
+            assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
         }
         fixture_teardown((void **)&fixture);
     }
@@ -230,16 +230,16 @@ static void test_a_settled_time_that_can_be_is_kept(void **state)
     use_a_slot(fixture);
     for (size_t i = 0; i < sizeof possible / sizeof possible[0]; i++) {
         tell_time(fixture, possible[i]);
-        adopt(fixture);
+        adopt_segment(fixture);
         struct facet_device_time time = facet_owner_device_time(fixture->owner);
         assert_int_equal(time.at_ns, possible[i][0]);
         assert_int_equal(time.published_ns, possible[i][3]);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
     }
 }
 
 /* As one of an earlier release is, or one whose file was written over. */
-static void test_without_its_file_it_begins_anew(void **state)
+static void test_without_its_file_an_owner_begins_anew(void **state)
 {
     struct fixture *fixture = *state;
     char path[128];
@@ -251,13 +251,13 @@ static void test_without_its_file_it_begins_anew(void **state)
             assert_int_equal(unlink(path), 0);
         else
             assert_int_equal(truncate(path, i == 1 ? 0 : 20), 0);
-        adopt(fixture);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+        adopt_segment(fixture);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
     }
-    damage(fixture, launches_of(0), 0);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
-    adopt(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    damage_usage(fixture, launches_of(0), 0);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    adopt_segment(fixture);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
 /* The clock begins anew with the machine: earlier counts are older than it, and doubts stay. */
@@ -269,21 +269,21 @@ static void test_a_machine_that_was_started_again(void **state)
 
     path_of(fixture, path);
     use_a_slot(fixture);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
-    damage(fixture, launches_of(0), UINT64_C(1) << 59);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
+    damage_usage(fixture, launches_of(0), UINT64_C(1) << 59);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
     facet_owner_close(fixture->owner);
     fixture->owner = NULL;
-    damage(fixture, launches_of(0) - 8, 5 * later_ns); /* busy_ns of work that is older than the clock */
+    damage_usage(fixture, launches_of(0) - 8, 5 * later_ns); /* busy_ns of work that is older than the clock */
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_int_equal(pwrite(fd, &later_ns, 8, 16 + offsetof(struct facet_belief, at_ns)), 8);
     close(fd);
-    adopt(fixture);
+    adopt_segment(fixture);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
-static void test_what_is_no_file_is_damage(void **state)
+static void test_a_path_that_is_no_file_is_damage(void **state)
 {
     struct fixture *fixture = *state;
     char path[128];
@@ -297,10 +297,10 @@ static void test_what_is_no_file_is_damage(void **state)
         assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_CORRUPT);
     }
     rmdir(path);
-    adopt(fixture);
+    adopt_segment(fixture);
 }
 
-static void test_only_its_owner_may_write_it(void **state)
+static void test_only_the_owner_may_write_its_file(void **state)
 {
     struct fixture *fixture = *state;
     struct stat info;
@@ -318,10 +318,10 @@ int main(void)
         TEST(test_doubt_outlasts_its_owner),
         TEST(test_damage_between_two_owners_is_seen),
         TEST(test_the_largest_quota_is_remembered),
-        TEST(test_without_its_file_it_begins_anew),
+        TEST(test_without_its_file_an_owner_begins_anew),
         TEST(test_a_machine_that_was_started_again),
-        TEST(test_what_is_no_file_is_damage),
-        TEST(test_only_its_owner_may_write_it),
+        TEST(test_a_path_that_is_no_file_is_damage),
+        TEST(test_only_the_owner_may_write_its_file),
         TEST(test_a_larger_quota_is_kept_at_once),
         TEST(test_a_damaged_quota_makes_no_peak_believed),
         TEST(test_no_other_damage_makes_a_negative_peak_believed),

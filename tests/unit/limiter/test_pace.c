@@ -98,7 +98,7 @@ static void test_whole_share_is_handed_out(void **state)
     }
 }
 
-static void test_what_is_left_can_be_taken(void **state)
+static void test_remaining_credit_can_be_taken(void **state)
 {
     for (size_t s = 0; s < SHARE_COUNT; s++) {
         _Atomic uint64_t word = 0;
@@ -229,7 +229,7 @@ int main(void)
         cmocka_unit_test(test_never_more_than_its_share),
         cmocka_unit_test(test_wait_is_exact),
         cmocka_unit_test(test_whole_share_is_handed_out),
-        cmocka_unit_test(test_what_is_left_can_be_taken),
+        cmocka_unit_test(test_remaining_credit_can_be_taken),
         cmocka_unit_test(test_large_costs_are_repaid),
         cmocka_unit_test(test_charges_after_the_fact),
         cmocka_unit_test(test_another_share_keeps_debt_and_credit),

@@ -48,7 +48,7 @@ static void test_file_does_not_grow_for_ever(void **state)
     assert_int_equal(status.st_size, FACET_REFUSED_MOST * FACET_REFUSED_RECORD);
 }
 
-/* The program that could not enter its virtual GPU is a tenant's: no signal ends it for what we write. */
+/* The program that could not enter its virtual GPU is a tenant's: no signal for our write ends it. */
 static void test_file_that_may_not_grow(void **state)
 {
     struct fixture *fixture = *state;
@@ -63,7 +63,7 @@ static void test_file_that_may_not_grow(void **state)
     assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
 }
 
-static void test_what_is_no_file_of_ours(void **state)
+static void test_a_foreign_file_holds_no_reason(void **state)
 {
     struct fixture *fixture = *state;
     char reason[FACET_REFUSED_RECORD], path[256];
@@ -85,7 +85,7 @@ static void test_what_is_no_file_of_ours(void **state)
     assert_int_equal(facet_refused_read("/nowhere", reason), 0);
 }
 
-static void test_folder_goes_with_it(void **state)
+static void test_the_folder_is_removed_with_its_reason(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_error error;
@@ -100,8 +100,11 @@ static void test_folder_goes_with_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_refusals_are_counted),    TEST(test_file_does_not_grow_for_ever), TEST(test_file_that_may_not_grow),
-        TEST(test_what_is_no_file_of_ours), TEST(test_folder_goes_with_it),
+        TEST(test_refusals_are_counted),
+        TEST(test_file_does_not_grow_for_ever),
+        TEST(test_file_that_may_not_grow),
+        TEST(test_a_foreign_file_holds_no_reason),
+        TEST(test_the_folder_is_removed_with_its_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

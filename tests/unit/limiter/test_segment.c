@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-static void reopen(struct fixture *fixture)
+static void reopen_owner(struct fixture *fixture)
 {
     facet_owner_close(fixture->owner);
     fixture->owner = NULL;
@@ -23,7 +23,7 @@ static void test_adoption_keeps_usage(void **state)
 
     assert_true(facet_tenant_reserve(&tenant, 5 * MIB));
     fixture->spec.limits.memory_bytes = 6 * MIB;
-    reopen(fixture);
+    reopen_owner(fixture);
     assert_int_equal(fixture_totals(fixture).memory_bytes, 5 * MIB);
     assert_false(facet_tenant_reserve(&tenant, 2 * MIB));
     assert_true(facet_tenant_reserve(&tenant, 1 * MIB));
@@ -73,7 +73,7 @@ static void test_corrupt_files_are_refused(void **state)
     write_at(fixture, "policy", 0, &wrong, 8);
     assert_refused(fixture, FACET_CORRUPT);
     write_at(fixture, "policy", 0, &policy_magic, 8);
-    reopen(fixture);
+    reopen_owner(fixture);
 }
 
 static void test_truncated_and_missing_files_are_refused(void **state)
@@ -134,7 +134,7 @@ static void test_existing_folder_is_not_replaced(void **state)
 
     assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &owner, &error),
                      FACET_ALREADY_EXISTS);
-    reopen(fixture);
+    reopen_owner(fixture);
 }
 
 static void test_missing_bell_leaves_nothing_behind(void **state)
@@ -184,7 +184,7 @@ static void test_full_disk_is_an_error(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_holder_keeps_it_in_use(void **state)
+static void test_a_holder_keeps_a_segment_in_use(void **state)
 {
     struct fixture *fixture = *state;
     int fd, second;
@@ -225,7 +225,7 @@ static void test_corrupt_bell_is_made_anew(void **state)
     assert_int_equal(stat(fixture->bell, &device), 0);
     assert_int_equal(stat(path, &hung), 0);
     assert_int_equal(device.st_ino, hung.st_ino);
-    reopen(fixture);
+    reopen_owner(fixture);
 }
 
 static void test_damage_is_noticed(void **state)
@@ -362,7 +362,7 @@ int main(void)
         TEST(test_existing_folder_is_not_replaced),
         TEST(test_missing_bell_leaves_nothing_behind),
         TEST(test_full_disk_is_an_error),
-        TEST(test_holder_keeps_it_in_use),
+        TEST(test_a_holder_keeps_a_segment_in_use),
         TEST(test_bell_is_made_once),
         TEST(test_corrupt_bell_is_made_anew),
         TEST(test_damage_is_noticed),

@@ -10,7 +10,7 @@
 #define AHEAD   64u
 #define DEPTH   UINT64_C(6400)
 
-static void test_what_is_in_flight_is_the_sum_of_the_shards(void **state)
+static void test_work_in_flight_is_the_sum_of_the_shards(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -31,7 +31,7 @@ static void test_what_is_in_flight_is_the_sum_of_the_shards(void **state)
 }
 
 /* The scheduler is told when the process has nothing in flight, not when one of its threads has nothing. */
-static void test_the_last_one_out_rings(void **state)
+static void test_the_last_completion_of_a_process_rings(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -88,7 +88,7 @@ static void test_depth_is_of_all_shards(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Launches that shards admit without a look at each other exceed the depth by at most an eighth. */
+/* Launches that shards admit without reading each other exceed the depth by at most an eighth. */
 static void test_shards_together_stay_near_the_depth(void **state)
 {
     struct fixture *fixture = *state;
@@ -247,8 +247,8 @@ static void test_no_loop_runs_past_the_shards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_in_flight_is_the_sum_of_the_shards),
-        TEST(test_the_last_one_out_rings),
+        TEST(test_work_in_flight_is_the_sum_of_the_shards),
+        TEST(test_the_last_completion_of_a_process_rings),
         TEST(test_depth_is_of_all_shards),
         TEST(test_shards_together_stay_near_the_depth),
         TEST(test_no_reader_sees_less_than_nothing),

@@ -115,7 +115,7 @@ static void end_child(pid_t pid)
 }
 
 /* No process waits for one that is stopped. */
-static void test_a_process_about_to_be_refused_takes_them_back(void **state)
+static void test_a_process_about_to_be_refused_takes_spare_regions_back(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -131,7 +131,7 @@ static void test_a_process_about_to_be_refused_takes_them_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_a_process_that_lost_them_asks_as_others_do(void **state)
+static void test_a_process_that_lost_spare_regions_asks_as_others_do(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
 
@@ -148,7 +148,7 @@ static void test_a_process_that_lost_them_asks_as_others_do(void **state)
 }
 
 /* While there is room no spare region is taken back: otherwise neighbours would check each other without end. */
-static void test_they_stay_while_there_is_room(void **state)
+static void test_spare_regions_stay_while_there_is_room(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
 
@@ -184,7 +184,7 @@ static void test_a_neighbour_takes_both_from_the_dead(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_a_lowered_quota_voids_them(void **state)
+static void test_a_lowered_quota_voids_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -207,8 +207,8 @@ static void test_a_lowered_quota_voids_them(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Others may have filled what was there in between: the same number is another quota. */
-static void test_a_quota_that_went_up_and_down_voids_them(void **state)
+/* Others may have filled the memory freed in between: the same number is another quota. */
+static void test_a_quota_that_went_up_and_down_voids_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant first = fixture_attach(fixture), second = fixture_attach(fixture);
@@ -224,7 +224,7 @@ static void test_a_quota_that_went_up_and_down_voids_them(void **state)
 }
 
 /* An owner that died while it changed the quota, and the next one. */
-static void test_a_change_cut_short_voids_them(void **state)
+static void test_a_change_cut_short_voids_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -274,7 +274,7 @@ static uint32_t next_random(uint32_t *seed)
 }
 
 /* One region or two at a time, up and down. */
-static void step(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *mine)
+static void step_race(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *mine)
 {
     uint32_t random = next_random(seed), count = 1 + random % 2;
 
@@ -298,7 +298,7 @@ static pid_t start_hammer(const struct fixture *fixture, uint32_t seed, struct r
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
         _exit(3);
     for (uint32_t mine = 0;;)
-        step(&tenant, race, &seed, &mine);
+        step_race(&tenant, race, &seed, &mine);
 }
 
 static void test_never_exceeded_by_racing_processes(void **state)
@@ -329,19 +329,19 @@ struct worker {
     uint32_t seed;
 };
 
-static void *hammer(void *argument)
+static void *use_spares(void *argument)
 {
     struct worker *worker = argument;
     uint32_t mine = 0;
 
     for (int i = 0; i < 20000; i++)
-        step(worker->tenant, worker->race, &worker->seed, &mine);
+        step_race(worker->tenant, worker->race, &worker->seed, &mine);
     atomic_fetch_sub(&worker->race->held, mine);
     facet_tenant_release_regions(worker->tenant, mine);
     return NULL;
 }
 
-/* Three threads of one process, beside one of another that takes what they keep. */
+/* Three threads of one process, beside one of another that takes their spare memory. */
 static void test_never_exceeded_by_racing_threads(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
@@ -352,7 +352,7 @@ static void test_never_exceeded_by_racing_threads(void **state)
     set_quota(*state, 6 * REGION);
     for (uint32_t i = 0; i < 4; i++) {
         workers[i] = (struct worker){.tenant = i ? &first : &second, .race = &race, .seed = i * 31 + 7};
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &workers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_spares, &workers[i]), 0);
     }
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
@@ -373,14 +373,14 @@ int main(void)
         TEST(test_spare_regions_are_charged_to_no_process),
         TEST(test_few_are_kept_and_none_below_zero),
         TEST(test_a_process_fills_the_quota_beside_its_own),
-        TEST(test_a_process_about_to_be_refused_takes_them_back),
-        TEST(test_a_process_that_lost_them_asks_as_others_do),
-        TEST(test_they_stay_while_there_is_room),
+        TEST(test_a_process_about_to_be_refused_takes_spare_regions_back),
+        TEST(test_a_process_that_lost_spare_regions_asks_as_others_do),
+        TEST(test_spare_regions_stay_while_there_is_room),
         TEST(test_a_killed_process_gives_both_back),
         TEST(test_a_neighbour_takes_both_from_the_dead),
-        TEST(test_a_lowered_quota_voids_them),
-        TEST(test_a_quota_that_went_up_and_down_voids_them),
-        TEST(test_a_change_cut_short_voids_them),
+        TEST(test_a_lowered_quota_voids_spare_regions),
+        TEST(test_a_quota_that_went_up_and_down_voids_spare_regions),
+        TEST(test_a_change_cut_short_voids_spare_regions),
         TEST(test_a_destroyed_vgpu_grants_none),
         TEST(test_never_exceeded_by_racing_processes),
         TEST(test_never_exceeded_by_racing_threads),

@@ -30,7 +30,7 @@ static struct {
     enum way last;
 } far;
 
-static void *at(uint64_t address)
+static void *pointer_to(uint64_t address)
 {
     return (void *)(uintptr_t)address;
 }
@@ -58,8 +58,8 @@ static void far_destroy(void *data, uint64_t pages, uint64_t bytes)
 
 static void *page_at(uint64_t address)
 {
-    void *page =
-        mmap(at(address), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void *page = mmap(pointer_to(address), PAGE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
     return page == MAP_FAILED ? NULL : page;
 }
@@ -214,7 +214,7 @@ static void make_space(void)
     assert_int_equal(far.reserved, 1); /* of however many were tried */
 }
 
-static uint64_t allocation(void)
+static uint64_t allocate_mib(void)
 {
     uint64_t address = 0;
 
@@ -222,7 +222,7 @@ static uint64_t allocation(void)
     return address;
 }
 
-static enum facet_status copy(uint64_t to, uint64_t from, enum facet_copy kind)
+static enum facet_status copy_word(uint64_t to, uint64_t from, enum facet_copy kind)
 {
     far.last = NOTHING;
     return facet_space_copy(have.space, to, from, 8, kind, &have.error);
@@ -237,12 +237,12 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
     uint64_t base = have.space->base, span = have.space->span;
     assert_null(page_at(base));
     assert_null(page_at(base + span - PAGE));
-    uint64_t address = allocation();
-    assert_int_equal(copy(address, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
+    uint64_t address = allocate_mib();
+    assert_int_equal(copy_word(address, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
     assert_int_equal(far.last, WRITE);
-    assert_int_equal(copy((uintptr_t)&word, address, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(copy_word((uintptr_t)&word, address, FACET_COPY_DETECT), FACET_OK);
     assert_int_equal(far.last, READ);
-    assert_int_equal(copy(address, address + 8, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(copy_word(address, address + 8, FACET_COPY_DETECT), FACET_OK);
     assert_int_equal(far.last, COPY);
     assert_int_equal(facet_space_destroy(have.space, &have.error), FACET_OK);
     void *page = page_at(base);
@@ -250,14 +250,14 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
     munmap(page, PAGE);
 }
 
-static void what_is_in_the_way_is_gone_around(void **state)
+static void a_space_avoids_addresses_in_use(void **state)
 {
     (void)state;
     far.blocked = 6; /* each twice as far as the one before: sanitizers leave few addresses */
     make_space();
     assert_int_equal(far.reservations, 7);
     for (uint32_t i = 0; i < far.blocked; i++)
-        assert_ptr_not_equal(at(have.space->base), far.blocking[i]);
+        assert_ptr_not_equal(pointer_to(have.space->base), far.blocking[i]);
     assert_null(page_at(have.space->base));
 }
 
@@ -266,31 +266,31 @@ static void doubt_is_refused(uint64_t page)
 {
     uint64_t word = 0;
 
-    assert_int_equal(copy(page, (uintptr_t)&word, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
+    assert_int_equal(copy_word(page, (uintptr_t)&word, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
     assert_string_equal(have.error.argument, "kind");
-    assert_int_equal(copy((uintptr_t)&word, page, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
+    assert_int_equal(copy_word((uintptr_t)&word, page, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
     assert_int_equal(far.last, NOTHING);
-    assert_int_equal(copy(page, (uintptr_t)&word, FACET_COPY_TO_DEVICE), FACET_OK);
+    assert_int_equal(copy_word(page, (uintptr_t)&word, FACET_COPY_TO_DEVICE), FACET_OK);
     assert_int_equal(far.last, WRITE);
-    assert_int_equal(copy(page + PAGE, page, FACET_COPY_TO_DEVICE), FACET_OK);
+    assert_int_equal(copy_word(page + PAGE, page, FACET_COPY_TO_DEVICE), FACET_OK);
     assert_int_equal(far.last, WRITE);
 }
 
-static void what_may_be_either_is_neither(void **state)
+static void an_address_of_host_and_device_alike_is_refused(void **state)
 {
     uint64_t word = 0;
 
     (void)state;
     far.blocked = TRIES;
     make_space();
-    assert_ptr_equal(at(have.space->base), far.blocking[0]);
+    assert_ptr_equal(pointer_to(have.space->base), far.blocking[0]);
     uint64_t first = have.space->base;
-    while (allocation() != first)
+    while (allocate_mib() != first)
         assert_true(have.space->pages < have.space->limit_pages);
     doubt_is_refused(first);
     munmap(far.blocking[0], PAGE);
     far.blocking[0] = NULL;
-    assert_int_equal(copy(first, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(copy_word(first, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
     assert_int_equal(far.last, WRITE);
 }
 
@@ -302,7 +302,7 @@ static void none_are_taken_where_they_are_limited(void **state)
     (void)state;
     assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
     make_space();
-    uint64_t address = allocation();
+    uint64_t address = allocate_mib();
     void *page = page_at(address);
     assert_non_null(page);
     doubt_is_refused(address);
@@ -315,8 +315,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(nothing_of_this_process_comes_to_lie_there),
-        HERE(what_is_in_the_way_is_gone_around),
-        HERE(what_may_be_either_is_neither),
+        HERE(a_space_avoids_addresses_in_use),
+        HERE(an_address_of_host_and_device_alike_is_refused),
         HERE(none_are_taken_where_they_are_limited),
     };
 

@@ -12,7 +12,7 @@
 
 #define PAGE 65536u
 
-static struct facet_classes defaults(void)
+static struct facet_classes default_classes(void)
 {
     struct facet_classes classes;
     struct facet_error error;
@@ -24,7 +24,7 @@ static struct facet_classes defaults(void)
 /* Every size up to the largest block gets the smallest block that holds it; each is at most a quarter too large. */
 static void test_smallest_that_holds(void **state)
 {
-    const struct facet_classes classes = defaults();
+    const struct facet_classes classes = default_classes();
     uint32_t largest = classes.class[classes.count - 1].block_bytes;
 
     assert_int_equal(largest, 4 * PAGE);
@@ -41,9 +41,9 @@ static void test_smallest_that_holds(void **state)
     }
 }
 
-static void test_pages_for_what_fills_them(void **state)
+static void test_sizes_that_fill_pages_get_pages(void **state)
 {
-    const struct facet_classes classes = defaults();
+    const struct facet_classes classes = default_classes();
 
     assert_int_equal(facet_classes_find(&classes, 4 * PAGE + 1, 1), FACET_NO_CLASS);
     assert_int_equal(facet_classes_find(&classes, 2 * PAGE, 1), FACET_NO_CLASS);
@@ -54,7 +54,7 @@ static void test_pages_for_what_fills_them(void **state)
 
 static void test_alignment_chooses_blocks_that_have_it(void **state)
 {
-    const struct facet_classes classes = defaults();
+    const struct facet_classes classes = default_classes();
 
     for (uint64_t align = 1; align <= PAGE; align *= 2) {
         uint32_t class = facet_classes_find(&classes, 300, align);
@@ -82,7 +82,7 @@ static void test_configured(void **state)
 /* A pool grows by slabs of about an eighth of it, whose blocks its bits can count. */
 static void test_levels(void **state)
 {
-    const struct facet_classes classes = defaults();
+    const struct facet_classes classes = default_classes();
 
     for (uint32_t class = 0; class < classes.count; class ++) {
         assert_int_equal(facet_classes_level(&classes, class, 0), 0);
@@ -119,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smallest_that_holds),
-        cmocka_unit_test(test_pages_for_what_fills_them),
+        cmocka_unit_test(test_sizes_that_fill_pages_get_pages),
         cmocka_unit_test(test_alignment_chooses_blocks_that_have_it),
         cmocka_unit_test(test_configured),
         cmocka_unit_test(test_levels),

@@ -26,20 +26,20 @@ struct fixture {
     struct facet_error error;
 };
 
-static uint64_t *words(uint64_t address)
+static uint64_t *words_at(uint64_t address)
 {
     return (void *)(uintptr_t)address;
 }
 
 /* Many runs, of which three in four are freed again: each chunk is a quarter full. */
-static void fragment(struct fixture *fixture, struct facet_memory_config config)
+static void fragment_chunks(struct fixture *fixture, struct facet_memory_config config)
 {
     fixture->memory = watched_open(&fixture->watched, 32 * MIB, config);
     fixture->space = watched_space(fixture->memory, 1, 32 * MIB);
     for (uint32_t i = 0; i < RUNS; i++) {
         assert_int_equal(facet_space_allocate(fixture->space, 5 * PAGE, NULL, &fixture->run[i], NULL), FACET_OK);
         for (uint32_t word = 0; word < 5 * PAGE / 8; word++)
-            words(fixture->run[i])[word] = i * 1000 + word;
+            words_at(fixture->run[i])[word] = i * 1000 + word;
     }
     for (uint32_t i = 0; i < RUNS; i++)
         if (i % 4) {
@@ -52,7 +52,7 @@ static void check_contents(const struct fixture *fixture)
 {
     for (uint32_t i = 0; i < RUNS; i++)
         for (uint32_t word = 0; fixture->run[i] && word < 5 * PAGE / 8; word++)
-            assert_int_equal(words(fixture->run[i])[word], i * 1000 + word);
+            assert_int_equal(words_at(fixture->run[i])[word], i * 1000 + word);
 }
 
 static struct facet_memory_usage usage_of(struct facet_memory *memory)
@@ -67,7 +67,7 @@ static int set_up(void **state)
 {
     static struct fixture fixture;
 
-    fragment(&fixture, (struct facet_memory_config){.pass_bytes = 64 * 1024});
+    fragment_chunks(&fixture, (struct facet_memory_config){.pass_bytes = 64 * 1024});
     *state = &fixture;
     return 0;
 }
@@ -77,7 +77,7 @@ static int set_up_committed(void **state)
 {
     static struct fixture fixture;
 
-    fragment(&fixture, (struct facet_memory_config){.pass_bytes = 64 * 1024, .commit = 1});
+    fragment_chunks(&fixture, (struct facet_memory_config){.pass_bytes = 64 * 1024, .commit = 1});
     assert_int_equal(usage_of(fixture.memory).huge_milli, 0);
     *state = &fixture;
     return 0;
@@ -87,7 +87,7 @@ static int set_up_huge(void **state)
 {
     static struct fixture fixture;
 
-    fragment(&fixture, (struct facet_memory_config){.chunk_bytes = 2 * MIB, .commit = 1});
+    fragment_chunks(&fixture, (struct facet_memory_config){.chunk_bytes = 2 * MIB, .commit = 1});
     if (usage_of(fixture.memory).huge_milli < 1000)
         print_message("%u of 1000 are in huge pages\n", usage_of(fixture.memory).huge_milli);
     *state = &fixture;
@@ -143,7 +143,7 @@ static void test_bounds(void **state)
     check_contents(fixture);
 }
 
-static void test_time_ends_it(void **state)
+static void test_defragmenting_ends_with_its_time(void **state)
 {
     struct fixture *fixture = *state;
     const struct facet_defragment_options brief = {.size = sizeof brief, .ns = 1};
@@ -172,7 +172,7 @@ static void test_other_spaces_stay_where_they_are(void **state)
     check_contents(fixture);
 }
 
-static void test_compact_gives_back_what_pools_keep(void **state)
+static void test_compact_releases_free_pages_of_pools(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space_usage before = {.size = sizeof before}, after = {.size = sizeof after};
@@ -227,7 +227,7 @@ static void *count_up(void *data)
     while (!worker->ending) {
         for (uint32_t i = worker->first; i < RUNS; i += 8)
             for (uint32_t word = 0; worker->fixture->run[i] && word < 5 * PAGE / 8; word += 64) {
-                _Atomic uint64_t *value = (void *)&words(worker->fixture->run[i])[word];
+                _Atomic uint64_t *value = (void *)&words_at(worker->fixture->run[i])[word];
 
                 worker->wrong += *value != i * 1000 + word + worker->rounds;
                 *value = i * 1000 + word + worker->rounds + 1;
@@ -246,8 +246,8 @@ static void *come_and_go(void *data)
     for (; !worker->ending; worker->rounds++) {
         if (facet_space_allocate(space, 3 * PAGE + worker->rounds % 9 * PAGE, NULL, &address, NULL) != FACET_OK)
             continue;
-        words(address)[0] = worker->rounds;
-        worker->wrong += words(address)[0] != worker->rounds;
+        words_at(address)[0] = worker->rounds;
+        worker->wrong += words_at(address)[0] != worker->rounds;
         worker->wrong += facet_space_free(space, address, NULL) != FACET_OK;
     }
     return NULL;
@@ -298,7 +298,7 @@ static void test_huge_pages_move(void **state)
     for (uint64_t i = 0; i < count; i++) {
         assert_int_equal(facet_space_allocate(fixture.space, bytes, NULL, &run[i], NULL), FACET_OK);
         for (uint64_t word = 0; word < bytes / 8; word++)
-            words(run[i])[word] = i * 1000 + word;
+            words_at(run[i])[word] = i * 1000 + word;
     }
     for (uint64_t i = 0; i < count; i += 2)
         assert_int_equal(facet_space_free(fixture.space, run[i], NULL), FACET_OK);
@@ -308,7 +308,7 @@ static void test_huge_pages_move(void **state)
     assert_int_equal(report.returned_bytes, 8 * huge);
     for (uint64_t i = 1; i < count; i += 2)
         for (uint64_t word = 0; word < bytes / 8; word++)
-            if (words(run[i])[word] != i * 1000 + word)
+            if (words_at(run[i])[word] != i * 1000 + word)
                 fail_msg("run %u, word %u", (unsigned)i, (unsigned)word);
     watched_end(&fixture.watched, fixture.memory);
 }
@@ -318,8 +318,9 @@ static void test_by_itself(void **state)
     struct fixture fixture;
     uint32_t waited = 0;
 
-    fragment(&fixture, (struct facet_memory_config){
-                           .automatic = 1, .defragment_milli = 300, .interval_ns = 5000000, .pass_bytes = 64 * 1024});
+    fragment_chunks(&fixture,
+                    (struct facet_memory_config){
+                        .automatic = 1, .defragment_milli = 300, .interval_ns = 5000000, .pass_bytes = 64 * 1024});
     while (usage_of(fixture.memory).fragmentation_milli > 300 && waited++ < 10000)
         usleep(1000);
     assert_true(usage_of(fixture.memory).fragmentation_milli <= 300);
@@ -342,9 +343,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EACH(test_chunks_go_back_and_contents_stay),
         EACH(test_bounds),
-        EACH(test_time_ends_it),
+        EACH(test_defragmenting_ends_with_its_time),
         EACH(test_other_spaces_stay_where_they_are),
-        EACH(test_compact_gives_back_what_pools_keep),
+        EACH(test_compact_releases_free_pages_of_pools),
         EACH(test_a_failed_move_changes_nothing),
         EACH(test_under_writers),
         COMMITTED(test_chunks_go_back_and_contents_stay),

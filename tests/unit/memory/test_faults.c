@@ -15,7 +15,7 @@
 #define MIB  (UINT64_C(1) << 20)
 
 /* A memory in which the next allocation needs chunks, clearing and several pieces. */
-static struct facet_memory *prepare(struct watched *watched, struct facet_space **ret_space)
+static struct facet_memory *prepare_space(struct watched *watched, struct facet_space **ret_space)
 {
     struct facet_memory *memory = watched_open(watched, 4 * MIB, (struct facet_memory_config){0});
     struct facet_space *other = watched_space(memory, 2, 4 * MIB);
@@ -42,7 +42,7 @@ static void test_allocation(void **state)
         while (!done) {
             struct watched watched;
             struct facet_space *space;
-            struct facet_memory *memory = prepare(&watched, &space);
+            struct facet_memory *memory = prepare_space(&watched, &space);
             struct facet_space_usage usage = {.size = sizeof usage};
             struct facet_error error;
             uint64_t address = 5, mapped = watched.mapped_bytes;
@@ -88,7 +88,7 @@ static void test_transfers(void **state)
 {
     struct watched watched;
     struct facet_space *space;
-    struct facet_memory *memory = prepare(&watched, &space);
+    struct facet_memory *memory = prepare_space(&watched, &space);
     struct facet_page page = {.size = sizeof page};
     uint64_t address;
     char host[100] = {0};
@@ -109,7 +109,7 @@ static void test_unmap(void **state)
 {
     struct watched watched;
     struct facet_space *space;
-    struct facet_memory *memory = prepare(&watched, &space);
+    struct facet_memory *memory = prepare_space(&watched, &space);
     struct facet_memory_usage before = {.size = sizeof before}, after = {.size = sizeof after};
     struct facet_space_usage usage = {.size = sizeof usage};
     uint64_t address, mapped = watched.mapped_bytes;

@@ -31,7 +31,7 @@ static struct facet_memory *open_memory(uint64_t swap_bytes)
     return watched_open(&watched, DEVICE, (struct facet_memory_config){.swap_bytes = swap_bytes});
 }
 
-static enum facet_status allocate(struct facet_space *space, uint64_t bytes)
+static enum facet_status allocate_bytes(struct facet_space *space, uint64_t bytes)
 {
     uint64_t address = 0;
 
@@ -49,7 +49,7 @@ static void assert_told(enum facet_status status, enum facet_status expected, co
         fail_msg("'%s' does not name %s", error.message, text);
 }
 
-static void a_limit_is_raised_to_all_that_there_is(void **state)
+static void a_limit_is_raised_to_the_whole_device(void **state)
 {
     const uint64_t swaps[] = {0, SWAPPED};
 
@@ -61,30 +61,30 @@ static void a_limit_is_raised_to_all_that_there_is(void **state)
         assert_int_equal(facet_space_set_limit(space, DEVICE + swaps[i], &error), FACET_OK);
         assert_told(facet_space_set_limit(space, DEVICE + swaps[i] + MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes",
                     DEVICE + swaps[i]);
-        assert_int_equal(allocate(space, DEVICE / 2), FACET_OK);
+        assert_int_equal(allocate_bytes(space, DEVICE / 2), FACET_OK);
         for (uint64_t had = DEVICE / 2; had < DEVICE + swaps[i] - 16 * MIB; had += 16 * MIB)
-            assert_int_equal(allocate(space, 16 * MIB), FACET_OK);
-        assert_int_equal(allocate(space, 8 * MIB), FACET_OK); /* a page stays free, to swap with */
-        assert_int_equal(allocate(space, 16 * MIB), FACET_QUOTA);
+            assert_int_equal(allocate_bytes(space, 16 * MIB), FACET_OK);
+        assert_int_equal(allocate_bytes(space, 8 * MIB), FACET_OK); /* a page stays free, to swap with */
+        assert_int_equal(allocate_bytes(space, 16 * MIB), FACET_QUOTA);
         watched_end(&watched, memory);
     }
 }
 
 /* Neither "free some" nor an arbitrary number: its limit, or the device. */
-static void what_can_never_fit_is_told_as_that(void **state)
+static void refusals_of_requests_that_can_never_fit_say_so(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
 
     (void)state;
-    assert_told(allocate(space, MIB + 1), FACET_QUOTA, "bytes", MIB);
+    assert_told(allocate_bytes(space, MIB + 1), FACET_QUOTA, "bytes", MIB);
     assert_non_null(strstr(error.message, "raise its limit"));
-    assert_told(allocate(space, 20 * MIB), FACET_QUOTA, "bytes", MIB);
-    assert_told(allocate(space, DEVICE), FACET_QUOTA, "bytes", MIB);
-    assert_told(allocate(space, DEVICE + 1), FACET_OUT_OF_RANGE, "bytes", DEVICE);
-    assert_told(allocate(space, UINT64_MAX), FACET_OUT_OF_RANGE, "bytes", DEVICE);
-    assert_int_equal(allocate(space, MIB / 2), FACET_OK);
-    assert_told(allocate(space, MIB), FACET_QUOTA, "", MIB / 2); /* this it could make room for */
+    assert_told(allocate_bytes(space, 20 * MIB), FACET_QUOTA, "bytes", MIB);
+    assert_told(allocate_bytes(space, DEVICE), FACET_QUOTA, "bytes", MIB);
+    assert_told(allocate_bytes(space, DEVICE + 1), FACET_OUT_OF_RANGE, "bytes", DEVICE);
+    assert_told(allocate_bytes(space, UINT64_MAX), FACET_OUT_OF_RANGE, "bytes", DEVICE);
+    assert_int_equal(allocate_bytes(space, MIB / 2), FACET_OK);
+    assert_told(allocate_bytes(space, MIB), FACET_QUOTA, "", MIB / 2); /* this it could make room for */
     watched_end(&watched, memory);
 }
 
@@ -104,7 +104,7 @@ static void addresses_that_are_few_are_not_spent(void **state)
     assert_told(facet_space_set_limit(space, 64 * MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes", 7);
     assert_non_null(strstr(error.message, "anew"));
     assert_int_equal(facet_space_set_limit(space, 4 * MIB, &error), FACET_OK);
-    assert_int_equal(allocate(space, 4 * MIB), FACET_OK);
+    assert_int_equal(allocate_bytes(space, 4 * MIB), FACET_OK);
     watched_end(&watched, memory);
 }
 
@@ -131,8 +131,8 @@ static void many_spaces_share_the_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_limit_is_raised_to_all_that_there_is),
-        cmocka_unit_test(what_can_never_fit_is_told_as_that),
+        cmocka_unit_test(a_limit_is_raised_to_the_whole_device),
+        cmocka_unit_test(refusals_of_requests_that_can_never_fit_say_so),
         cmocka_unit_test(addresses_that_are_few_are_not_spent),
         cmocka_unit_test(many_spaces_share_the_addresses),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that callers that allocate see the configuration of pools. Never: looks at anything but the results
+ * Owns: the proof that callers that allocate see the configuration of pools. Never: checks anything but the results
  * of facet/memory.h; the arithmetic of the classes is test_classes.c's.
  */
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void close_all(void)
     facet_memory_close(memory);
 }
 
-static uint64_t take(uint64_t bytes)
+static uint64_t take_block(uint64_t bytes)
 {
     uint64_t address = 0;
 
@@ -49,16 +49,16 @@ static uint64_t take(uint64_t bytes)
 }
 
 /* The size that a request for so many bytes gets. */
-static uint64_t given(uint64_t bytes)
+static uint64_t usable_bytes_of(uint64_t bytes)
 {
     struct facet_allocation found = {.size = sizeof found};
 
-    assert_int_equal(facet_space_find(space, take(bytes), &found, NULL), FACET_OK);
+    assert_int_equal(facet_space_find(space, take_block(bytes), &found, NULL), FACET_OK);
     assert_int_equal(found.bytes, bytes);
     return found.usable_bytes;
 }
 
-static struct facet_space_usage usage(void)
+static struct facet_space_usage usage_now(void)
 {
     struct facet_space_usage now = {.size = sizeof now};
 
@@ -74,8 +74,8 @@ static void test_block_size(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         open_with(0, blocks[i], 0);
-        assert_int_equal(given(1), blocks[i] ? blocks[i] : 256);
-        assert_int_equal(given(4096), 4096);
+        assert_int_equal(usable_bytes_of(1), blocks[i] ? blocks[i] : 256);
+        assert_int_equal(usable_bytes_of(4096), 4096);
         close_all();
     }
 }
@@ -92,8 +92,8 @@ static void test_count_of_pools(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         open_with(cases[i].pools, 1024, 0);
-        assert_int_equal(given(cases[i].bytes), cases[i].given);
-        assert_int_equal(given(cases[i].given + 1), cases[i].more);
+        assert_int_equal(usable_bytes_of(cases[i].bytes), cases[i].given);
+        assert_int_equal(usable_bytes_of(cases[i].given + 1), cases[i].more);
         close_all();
     }
 }
@@ -106,21 +106,21 @@ static void test_pool_size(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         open_with(0, 1024, sizes[i]);
-        assert_int_equal(usage().pools, 0);
-        take(1024);
-        assert_int_equal(usage().reserved_bytes, sizes[i]);
-        assert_int_equal(usage().pages_valid, sizes[i] / PAGE);
-        assert_int_equal(usage().pools, 1);
+        assert_int_equal(usage_now().pools, 0);
+        take_block(1024);
+        assert_int_equal(usage_now().reserved_bytes, sizes[i]);
+        assert_int_equal(usage_now().pages_valid, sizes[i] / PAGE);
+        assert_int_equal(usage_now().pools, 1);
         for (uint64_t block = 1; block < sizes[i] / 1024; block++)
-            take(1024);
-        assert_int_equal(usage().reserved_bytes, sizes[i]);
-        assert_int_equal(usage().free_bytes, 0);
-        take(1024);
-        assert_int_equal(usage().reserved_bytes, 2 * sizes[i]);
-        assert_int_equal(usage().pools, 1);
-        take(2048);
-        assert_int_equal(usage().reserved_bytes, 3 * sizes[i]);
-        assert_int_equal(usage().pools, 2);
+            take_block(1024);
+        assert_int_equal(usage_now().reserved_bytes, sizes[i]);
+        assert_int_equal(usage_now().free_bytes, 0);
+        take_block(1024);
+        assert_int_equal(usage_now().reserved_bytes, 2 * sizes[i]);
+        assert_int_equal(usage_now().pools, 1);
+        take_block(2048);
+        assert_int_equal(usage_now().reserved_bytes, 3 * sizes[i]);
+        assert_int_equal(usage_now().pools, 2);
         close_all();
     }
 }
@@ -133,7 +133,7 @@ static void test_best_fit(void **state)
     (void)state;
     open_with(0, 256, 0);
     for (uint64_t bytes = 1; bytes <= PAGE; bytes += 255) { /* the classes, as they show */
-        uint64_t block = given(bytes);
+        uint64_t block = usable_bytes_of(bytes);
 
         if (count == 0 || block != blocks[count - 1])
             blocks[count++] = block;

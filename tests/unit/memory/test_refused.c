@@ -2,7 +2,7 @@
 /*
  * Owns: the proof that no function of facet/memory.h follows a pointer that is NULL: each is called with each of its
  * pointers NULL in turn and each `size` 0 in turn. And that settings which are 0 or 1 are nothing else.
- * Never: asserts what a call does that is right.
+ * Never: asserts the effect of a valid call.
  *
  * A function that is not in the table fails the last test, which reads the header.
  */
@@ -49,7 +49,7 @@ static enum facet_status memory_open_host(int wrong)
     return status;
 }
 
-/* The session is never looked at: something before it is wrong. */
+/* The session is never used: an argument before it is wrong. */
 static enum facet_status memory_open_device(int wrong)
 {
     const struct facet_memory_config config = {.size = SIZE(3, config)};
@@ -273,7 +273,7 @@ static void test_null_is_refused_by_name(void **state)
     facet_memory_close(have.memory);
 }
 
-static void test_what_is_0_or_1_is_nothing_else(void **state)
+static void test_members_of_0_or_1_take_nothing_else(void **state)
 {
     struct facet_memory_config config = {.size = sizeof config, .memory_bytes = MIB, .automatic = 7};
     struct facet_memory *memory = NULL;
@@ -288,7 +288,7 @@ static void test_what_is_0_or_1_is_nothing_else(void **state)
     assert_null(memory);
 }
 
-/* A declaration's name is what stands before its parenthesis. */
+/* A declaration's name is the word before its parenthesis. */
 static void test_no_function_is_forgotten(void **state)
 {
     static char text[1 << 16];
@@ -326,7 +326,7 @@ int main(void)
         tests[i] = (struct CMUnitTest){.name = functions[i].name,
                                        .test_func = test_null_is_refused_by_name,
                                        .initial_state = (void *)&functions[i]};
-    tests[FUNCTIONS] = (struct CMUnitTest)cmocka_unit_test(test_what_is_0_or_1_is_nothing_else);
+    tests[FUNCTIONS] = (struct CMUnitTest)cmocka_unit_test(test_members_of_0_or_1_take_nothing_else);
     tests[FUNCTIONS + 1] = (struct CMUnitTest)cmocka_unit_test(test_no_function_is_forgotten);
     return cmocka_run_group_tests_name("memory/refused", tests, NULL, NULL);
 }

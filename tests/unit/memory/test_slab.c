@@ -34,7 +34,7 @@ static void test_each_block_once(void **state)
     }
 }
 
-static void test_what_is_known(void **state)
+static void test_notes_of_a_block_are_kept(void **state)
 {
     struct facet_slab *slab = facet_slab_create(512, 100);
 
@@ -121,7 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_block_once),
-        cmocka_unit_test(test_what_is_known),
+        cmocka_unit_test(test_notes_of_a_block_are_kept),
         cmocka_unit_test(test_given_by_another_thread),
     };
     return cmocka_run_group_tests_name("slab", tests, NULL, NULL);

@@ -39,7 +39,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static uint64_t take(struct fixture *fixture, uint64_t bytes)
+static uint64_t take_block(struct fixture *fixture, uint64_t bytes)
 {
     uint64_t address = 0;
 
@@ -55,7 +55,7 @@ static struct facet_space_usage usage_of(struct facet_space *space)
     return usage;
 }
 
-static void test_sizes_and_what_is_known(void **state)
+static void test_sizes_and_records_of_allocations(void **state)
 {
     struct fixture *fixture = *state;
     static const uint64_t sizes[] = {1, 255, 256, 257, 4095, 4096, 4097, 5 * PAGE, 5 * PAGE - 300, MIB};
@@ -126,7 +126,7 @@ static void test_bad_requests(void **state)
 static void test_the_limit_holds_to_the_page(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t address = take(fixture, 8 * MIB), other = 0;
+    uint64_t address = take_block(fixture, 8 * MIB), other = 0;
 
     assert_int_equal(usage_of(fixture->space).reserved_bytes, 8 * MIB);
     assert_int_equal(facet_space_allocate(fixture->space, 1, NULL, &other, &fixture->error), FACET_QUOTA);
@@ -148,17 +148,17 @@ static void test_empty_pools_make_room(void **state)
     uint64_t blocks[64];
 
     for (uint32_t i = 0; i < 64; i++)
-        blocks[i] = take(fixture, 300 + i * 40);
+        blocks[i] = take_block(fixture, 300 + i * 40);
     for (uint32_t i = 0; i < 64; i++)
         assert_int_equal(facet_space_free(fixture->space, blocks[i], &fixture->error), FACET_OK);
     assert_true(usage_of(fixture->space).reserved_bytes > 0);
-    take(fixture, 8 * MIB);
+    take_block(fixture, 8 * MIB);
 }
 
 static void test_set_limit(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t address = take(fixture, 4 * MIB), other;
+    uint64_t address = take_block(fixture, 4 * MIB), other;
 
     assert_int_equal(facet_space_set_limit(fixture->space, 4 * MIB - 1, &fixture->error), FACET_QUOTA);
     assert_int_equal(facet_space_set_limit(fixture->space, 4 * MIB, &fixture->error), FACET_OK);
@@ -166,14 +166,14 @@ static void test_set_limit(void **state)
     assert_int_equal(facet_space_set_limit(fixture->space, 17 * MIB, &fixture->error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_space_set_limit(fixture->space, PAGE - 1, &fixture->error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_space_set_limit(fixture->space, 6 * MIB, &fixture->error), FACET_OK);
-    take(fixture, 2 * MIB);
+    take_block(fixture, 2 * MIB);
     assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
 }
 
 static void test_bad_frees(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t block = take(fixture, 1000), run = take(fixture, 10 * PAGE);
+    uint64_t block = take_block(fixture, 1000), run = take_block(fixture, 10 * PAGE);
     uint64_t bad[] = {block + 1, block + 8, run + 1, run + PAGE, 1, UINT64_MAX, (uint64_t)(uintptr_t)&block};
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -195,13 +195,13 @@ static void test_resize(void **state)
     struct fixture *fixture = *state;
     static const uint64_t sizes[] = {100,       200,        5000,     20 * PAGE, 21 * PAGE, 40 * PAGE,
                                      39 * PAGE, 100 * PAGE, 5 * PAGE, 1000,      1};
-    uint64_t address = take(fixture, 1), kept = 1;
+    uint64_t address = take_block(fixture, 1), kept = 1;
     struct facet_allocation found = {.size = sizeof found};
 
     *(unsigned char *)(uintptr_t)address = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (i % 3 == 2)
-            take(fixture, 10 * PAGE);
+            take_block(fixture, 10 * PAGE);
         assert_int_equal(facet_space_resize(fixture->space, address, sizes[i], &address, &fixture->error), FACET_OK);
         unsigned char *bytes = (void *)(uintptr_t)address;
         for (uint64_t at = 0; at < (kept < sizes[i] ? kept : sizes[i]); at++)
@@ -212,7 +212,7 @@ static void test_resize(void **state)
         assert_int_equal(facet_space_find(fixture->space, address, &found, &fixture->error), FACET_OK);
         assert_int_equal(found.bytes, sizes[i]);
     }
-    uint64_t run = take(fixture, 20 * PAGE), same = 0;
+    uint64_t run = take_block(fixture, 20 * PAGE), same = 0;
     assert_int_equal(facet_space_resize(fixture->space, run, 25 * PAGE, &same, &fixture->error), FACET_OK);
     assert_int_equal(same, run);
     assert_int_equal(facet_space_resize(fixture->space, run, 2000 * PAGE + MIB, &same, &fixture->error), FACET_QUOTA);
@@ -231,7 +231,7 @@ static void test_spaces_do_not_know_each_other(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *other = watched_space(fixture->memory, 2, 4 * MIB);
-    uint64_t address = take(fixture, 1000);
+    uint64_t address = take_block(fixture, 1000);
     struct facet_allocation found = {.size = sizeof found};
 
     assert_int_equal(facet_space_free(other, address, &fixture->error), FACET_NOT_FOUND);
@@ -275,7 +275,7 @@ static void test_limits_may_sum_above_the_device_but_not_memory(void **state)
 
     facet_memory_get_usage(fixture->memory, &usage, NULL);
     assert_int_equal(usage.limits_bytes, 24 * MIB);
-    take(fixture, 8 * MIB);
+    take_block(fixture, 8 * MIB);
     assert_int_equal(facet_space_allocate(other, 8 * MIB, NULL, &address, &fixture->error), FACET_OK);
     assert_int_equal(facet_space_allocate(other, PAGE, NULL, &address, &fixture->error), FACET_NO_SPACE);
     facet_memory_get_usage(fixture->memory, &usage, NULL);
@@ -291,7 +291,7 @@ static void test_numbers(void **state)
     uint32_t unusable;
 
     for (uint32_t i = 0; i < 16; i++)
-        blocks[i] = take(fixture, 256);
+        blocks[i] = take_block(fixture, 256);
     struct facet_space_usage usage = usage_of(fixture->space);
     assert_int_equal(usage.reserved_bytes, PAGE);
     assert_int_equal(facet_space_reserved_bytes(fixture->space), PAGE);
@@ -378,15 +378,15 @@ static void test_freed_blocks_whose_pages_went(void **state)
 
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < BLOCKS; i++)
-            blocks[i] = take(fixture, 300);
+            blocks[i] = take_block(fixture, 300);
         for (uint32_t i = 0; i < BLOCKS; i++)
             assert_int_equal(facet_space_free(fixture->space, blocks[i], &fixture->error), FACET_OK);
         assert_int_equal(facet_space_compact(fixture->space, NULL, NULL, &fixture->error), FACET_OK);
         assert_int_equal(usage_of(fixture->space).reserved_bytes, 0);
-        uint64_t run = take(fixture, 30 * PAGE);
+        uint64_t run = take_block(fixture, 30 * PAGE);
         for (uint32_t i = 0; i < BLOCKS; i++) {
             /* Blocks of other sizes lie where those of the first were. */
-            blocks[i] = take(fixture, i % 2 ? 300 : 700);
+            blocks[i] = take_block(fixture, i % 2 ? 300 : 700);
             assert_true(blocks[i] + 700 <= run || blocks[i] >= run + 30 * PAGE);
             for (uint32_t other = 0; other < i; other++)
                 assert_true(blocks[other] + 300 <= blocks[i] || blocks[other] >= blocks[i] + 300);
@@ -401,7 +401,7 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_sizes_and_what_is_known),
+        EACH(test_sizes_and_records_of_allocations),
         EACH(test_alignment),
         EACH(test_bad_requests),
         EACH(test_the_limit_holds_to_the_page),

@@ -32,7 +32,7 @@ static void count_step(int signal)
     steps++;
 }
 
-/* The stack pointer goes past what the caller may keep below it. */
+/* The stack pointer goes past the red zone that the caller may use below it. */
 #if defined(__x86_64__)
 #define CAN_COUNT true
 static inline __attribute__((always_inline)) void trap_each_step(bool on)
@@ -57,7 +57,7 @@ struct counted {
     uint64_t sum, most;
 };
 
-static void count(struct counted *counted)
+static void count_steps(struct counted *counted)
 {
     uint64_t now = (uint64_t)steps;
 
@@ -75,7 +75,7 @@ static struct {
     uint64_t seed;
 } blocks;
 
-static uint32_t below(uint32_t bound)
+static uint32_t random_below(uint32_t bound)
 {
     blocks.seed = blocks.seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((blocks.seed >> 33) % bound);
@@ -113,19 +113,19 @@ static void count_pairs(struct counted *ret_free, struct counted *ret_allocate)
 {
     *ret_free = *ret_allocate = (struct counted){0};
     for (uint32_t i = 0; i < COUNTED; i++) {
-        uint32_t index = below(blocks.count);
+        uint32_t index = random_below(blocks.count);
         enum facet_status freed, allocated;
 
         steps = 0;
         trap_each_step(true);
         freed = facet_space_free(blocks.space, blocks.live[index], NULL);
         trap_each_step(false);
-        count(ret_free);
+        count_steps(ret_free);
         steps = 0;
         trap_each_step(true);
         allocated = facet_space_allocate(blocks.space, size_of(index), NULL, &blocks.live[index], NULL);
         trap_each_step(false);
-        count(ret_allocate);
+        count_steps(ret_allocate);
         assert_int_equal(freed, FACET_OK);
         assert_int_equal(allocated, FACET_OK);
     }

@@ -37,7 +37,7 @@ static uint64_t word_of(uint32_t id, uint32_t run, uint32_t word)
     return (uint64_t)id << 48 | (uint64_t)run << 32 | word;
 }
 
-static void fill(struct fixture *fixture, uint32_t id)
+static void fill_tenant(struct fixture *fixture, uint32_t id)
 {
     static uint64_t words[16 * PAGE / 8];
     struct tenant *tenant = &fixture->tenants[id];
@@ -54,7 +54,7 @@ static void fill(struct fixture *fixture, uint32_t id)
     }
 }
 
-static void check(struct fixture *fixture, uint32_t id)
+static void check_tenant(struct fixture *fixture, uint32_t id)
 {
     static uint64_t words[16 * PAGE / 8];
     struct tenant *tenant = &fixture->tenants[id];
@@ -74,8 +74,8 @@ static int set_up_with(void **state, uint32_t repay)
 
     fixture.memory = watched_open(&fixture.watched, 4 * MIB,
                                   (struct facet_memory_config){.swap_bytes = 8 * MIB, .swap_repay = repay});
-    fill(&fixture, 0);
-    fill(&fixture, 1);
+    fill_tenant(&fixture, 0);
+    fill_tenant(&fixture, 1);
     *state = &fixture;
     return 0;
 }
@@ -112,8 +112,8 @@ static void test_twice_the_device(void **state)
     struct facet_memory_usage usage = {.size = sizeof usage};
 
     for (uint32_t round = 0; round < 3; round++) {
-        check(fixture, 0);
-        check(fixture, 1);
+        check_tenant(fixture, 0);
+        check_tenant(fixture, 1);
     }
     facet_memory_get_usage(fixture->memory, &usage, NULL);
     assert_int_equal(usage.used_bytes, 4 * MIB);
@@ -143,7 +143,7 @@ static void test_pinned_is_there(void **state)
         assert_int_equal(facet_space_page(tenant->space, tenant->run[5], &page, &fixture->error), FACET_OK);
         assert_int_equal(page.flags & (FACET_PAGE_VALID | FACET_PAGE_PINNED), FACET_PAGE_VALID | FACET_PAGE_PINNED);
         facet_pin_release(pin);
-        check(fixture, 1);
+        check_tenant(fixture, 1);
         assert_int_equal(usage_of(tenant->space).pages_absent, 1024);
         assert_int_equal(facet_space_page(tenant->space, tenant->run[5], &page, &fixture->error), FACET_OK);
         assert_int_equal(page.flags & (FACET_PAGE_VALID | FACET_PAGE_SWAPPED), FACET_PAGE_SWAPPED);
@@ -285,7 +285,7 @@ static void *use_all(void *data)
 }
 
 /* Two that do not fit together, each always wanting all: none starves, nothing is lost. Returns pages swapped in. */
-static uint64_t compete(struct fixture *fixture, uint64_t rounds)
+static uint64_t compete_for_memory(struct fixture *fixture, uint64_t rounds)
 {
     struct worker workers[2];
     _Atomic bool ending = false;
@@ -306,7 +306,7 @@ static uint64_t compete(struct fixture *fixture, uint64_t rounds)
 static void test_turns_are_long_enough(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t swapped = compete(fixture, 150);
+    uint64_t swapped = compete_for_memory(fixture, 150);
 
     /* Each brings its 1024 pages in once a turn; a turn is many rounds. */
     assert_true(swapped < 1024 * 2 * 75);
@@ -315,11 +315,11 @@ static void test_turns_are_long_enough(void **state)
 
 static void test_without_turns_they_still_lose_nothing(void **state)
 {
-    compete(*state, 60);
+    compete_for_memory(*state, 60);
 }
 
 /* Pins that overlap all the time are released once another vGPU waits; one that is not in the way goes on meanwhile. */
-static void *overlap(void *data)
+static void *overlap_pins(void *data)
 {
     struct worker *worker = data;
     struct tenant *tenant = &worker->fixture->tenants[worker->id];
@@ -344,7 +344,7 @@ static void test_overlapping_pins_are_let_go_of(void **state)
     struct facet_pin *pin;
     pthread_t thread;
 
-    assert_int_equal(pthread_create(&thread, NULL, overlap, &worker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, overlap_pins, &worker), 0);
     while (worker.rounds < 3)
         usleep(1000);
     for (uint32_t i = 0; i < 3; i++) {
@@ -355,7 +355,7 @@ static void test_overlapping_pins_are_let_go_of(void **state)
     }
     ending = true;
     pthread_join(thread, NULL);
-    check(fixture, 0);
+    check_tenant(fixture, 0);
 }
 
 /* --- faults --- */
@@ -377,8 +377,8 @@ static void test_failures_lose_nothing(void **state)
         }
     }
     assert_true(failed > 2);
-    check(fixture, 0);
-    check(fixture, 1);
+    check_tenant(fixture, 0);
+    check_tenant(fixture, 1);
 }
 
 /* --- many --- */

@@ -18,7 +18,7 @@ struct run {
     uint32_t first, count;
 };
 
-static void fill(struct facet_table *table, uint32_t first, uint32_t count)
+static void fill_pages(struct facet_table *table, uint32_t first, uint32_t count)
 {
     for (uint32_t page = first; page < first + count; page++) {
         assert_int_equal(table->entries[page].state, FACET_PAGE_FREE);
@@ -47,7 +47,7 @@ static void test_random_runs(void **state)
             continue;
         assert_true(first + count <= PAGES);
         assert_int_equal(first % align, 0);
-        fill(&table, first, count);
+        fill_pages(&table, first, count);
         *run = (struct run){first, count};
     }
     for (uint32_t i = 0; i < RUNS; i++)

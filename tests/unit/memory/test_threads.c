@@ -37,13 +37,13 @@ struct worker {
     uint64_t address[HELD], bytes[HELD];
 };
 
-static uint32_t next(struct worker *worker)
+static uint32_t next_random(struct worker *worker)
 {
     worker->random = worker->random * 1664525 + 1013904223;
     return worker->random >> 8;
 }
 
-static void stamp(const struct worker *worker, uint32_t slot)
+static void stamp_block(const struct worker *worker, uint32_t slot)
 {
     *(uint64_t *)(uintptr_t)worker->address[slot] = worker->address[slot] + worker->number;
 }
@@ -53,16 +53,16 @@ static bool is_stamped(const struct worker *worker, uint32_t slot)
     return *(uint64_t *)(uintptr_t)worker->address[slot] == worker->address[slot] + worker->number;
 }
 
-static void drop(struct worker *worker, struct facet_space *space, uint32_t slot)
+static void free_block(struct worker *worker, struct facet_space *space, uint32_t slot)
 {
     worker->hammer->wrong += !is_stamped(worker, slot);
     worker->hammer->wrong += facet_space_free(space, worker->address[slot], NULL) != FACET_OK;
     worker->address[slot] = 0;
 }
 
-static void take(struct worker *worker, struct facet_space *space, uint32_t slot)
+static void take_block(struct worker *worker, struct facet_space *space, uint32_t slot)
 {
-    uint64_t bytes = 8 + next(worker) % (next(worker) % 16 ? 3000 : 100000);
+    uint64_t bytes = 8 + next_random(worker) % (next_random(worker) % 16 ? 3000 : 100000);
 
     if (facet_space_allocate(space, bytes, NULL, &worker->address[slot], NULL) != FACET_OK) {
         worker->hammer->refused++;
@@ -70,7 +70,7 @@ static void take(struct worker *worker, struct facet_space *space, uint32_t slot
         return;
     }
     worker->bytes[slot] = bytes;
-    stamp(worker, slot);
+    stamp_block(worker, slot);
 }
 
 /* Leaves a block for others to free, and frees the one that lay there. */
@@ -87,13 +87,13 @@ static void hand_over(struct worker *worker, uint32_t number)
         hammer->wrong += facet_space_free(hammer->spaces[number], address, NULL) != FACET_OK;
 }
 
-static void look(struct worker *worker, struct facet_space *space, uint32_t slot)
+static void look_up(struct worker *worker, struct facet_space *space, uint32_t slot)
 {
     struct facet_memory_usage all = {.size = sizeof all};
     struct facet_space_usage usage = {.size = sizeof usage};
     struct facet_allocation found = {.size = sizeof found};
 
-    switch (next(worker) % 6) {
+    switch (next_random(worker) % 6) {
     case 0:
         worker->hammer->wrong += facet_space_get_usage(space, &usage, NULL) != FACET_OK;
         worker->hammer->wrong += usage.reserved_bytes > usage.limit_bytes;
@@ -115,31 +115,31 @@ static void look(struct worker *worker, struct facet_space *space, uint32_t slot
     default:
         worker->hammer->wrong +=
             facet_space_fill(space, worker->address[slot], 1, worker->bytes[slot], NULL) != FACET_OK;
-        stamp(worker, slot);
+        stamp_block(worker, slot);
     }
 }
 
-static void *work(void *data)
+static void *use_space(void *data)
 {
     struct worker *worker = data;
     uint32_t number = worker->number % SPACES;
     struct facet_space *space = worker->hammer->spaces[number];
 
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        uint32_t slot = next(worker) % HELD;
+        uint32_t slot = next_random(worker) % HELD;
 
         if (!worker->address[slot])
-            take(worker, space, slot);
-        else if (next(worker) % 8 == 0)
-            look(worker, space, slot);
+            take_block(worker, space, slot);
+        else if (next_random(worker) % 8 == 0)
+            look_up(worker, space, slot);
         else
-            drop(worker, space, slot);
-        if (next(worker) % 4 == 0)
-            hand_over(worker, next(worker) % SPACES);
+            free_block(worker, space, slot);
+        if (next_random(worker) % 4 == 0)
+            hand_over(worker, next_random(worker) % SPACES);
     }
     for (uint32_t slot = 0; slot < HELD; slot++)
         if (worker->address[slot])
-            drop(worker, space, slot);
+            free_block(worker, space, slot);
     return NULL;
 }
 
@@ -175,7 +175,7 @@ static void test_all_at_once(void **state)
         hammer.spaces[i] = watched_space(hammer.memory, i + 1, 4 * MIB);
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.hammer = &hammer, .number = i, .random = i * 7919};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_space, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
@@ -250,7 +250,7 @@ static void *copy_and_fill(void *data)
     return NULL;
 }
 
-static void test_what_is_freed_meanwhile_is_refused(void **state)
+static void test_copies_of_memory_freed_meanwhile_are_refused(void **state)
 {
     const struct facet_space_config config = {.size = sizeof config, .limit_bytes = 8 * MIB};
     struct racer racer = {0};
@@ -278,7 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_spaces_come_and_go),
-        cmocka_unit_test(test_what_is_freed_meanwhile_is_refused),
+        cmocka_unit_test(test_copies_of_memory_freed_meanwhile_are_refused),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }

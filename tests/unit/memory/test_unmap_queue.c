@@ -34,7 +34,7 @@ static struct facet_space_usage usage_of(struct facet_space *space)
     return usage;
 }
 
-static uint64_t allocate(struct facet_space *space, uint64_t bytes)
+static uint64_t allocate_bytes(struct facet_space *space, uint64_t bytes)
 {
     uint64_t address = 0;
 
@@ -46,7 +46,7 @@ static void test_charge(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other = watched_space(memory, 2, 4 * MIB);
-    uint64_t address = allocate(space, MIB), none;
+    uint64_t address = allocate_bytes(space, MIB), none;
     struct facet_error error;
     char byte = 0;
 
@@ -64,7 +64,7 @@ static void test_charge(void **state)
                      FACET_OUT_OF_RANGE);
     /* No space gets it. */
     assert_int_equal(facet_space_allocate(other, 3 * MIB + PAGE, NULL, &none, NULL), FACET_NO_SPACE);
-    (void)allocate(other, 3 * MIB - 64 * PAGE);
+    (void)allocate_bytes(other, 3 * MIB - 64 * PAGE);
     watched.keeps = FACET_OK;
     assert_int_equal(facet_space_allocate(space, MIB, NULL, &address, &error), FACET_OK);
     assert_int_equal(usage_of(space).leaving_bytes, 0);
@@ -81,12 +81,12 @@ static void test_addresses(void **state)
     struct facet_defragment_report report = {.size = sizeof report};
 
     for (uint32_t i = 0; i < 40; i++)
-        runs[i] = allocate(space, 5 * PAGE);
+        runs[i] = allocate_bytes(space, 5 * PAGE);
     watched.keeps = FACET_BUSY;
     for (uint32_t i = 0; i < 40; i += 2)
         assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
     for (uint32_t i = 0; i < 20; i++) {
-        again = allocate(space, 5 * PAGE);
+        again = allocate_bytes(space, 5 * PAGE);
         for (uint32_t k = 0; k < 40; k++)
             assert_int_not_equal(again, runs[k]);
     }
@@ -106,7 +106,7 @@ static void test_questions(void **state)
     uint64_t runs[100];
 
     for (uint32_t i = 0; i < 100; i++)
-        runs[i] = allocate(space, 5 * PAGE);
+        runs[i] = allocate_bytes(space, 5 * PAGE);
     watched.keeps = FACET_BUSY;
     watched.asks = 0;
     for (uint32_t i = 0; i < 100; i++)
@@ -124,7 +124,7 @@ static void test_pools(void **state)
     uint64_t blocks[6];
 
     for (uint32_t i = 0; i < 6; i++)
-        blocks[i] = allocate(space, UINT64_C(300) << i);
+        blocks[i] = allocate_bytes(space, UINT64_C(300) << i);
     watched.keeps = FACET_BUSY;
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(facet_space_free(space, blocks[i], NULL), FACET_OK);
@@ -141,7 +141,7 @@ static void test_resize(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
-    uint64_t address = allocate(space, 64 * PAGE), same;
+    uint64_t address = allocate_bytes(space, 64 * PAGE), same;
 
     watched.keeps = FACET_BUSY;
     assert_int_equal(facet_space_resize(space, address, 32 * PAGE, &same, NULL), FACET_OK);
@@ -180,13 +180,13 @@ static void test_swap(void **state)
 {
     struct facet_memory *memory = open_memory(4 * MIB);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB), *other = watched_space(memory, 2, 4 * MIB);
-    uint64_t leaves = allocate(space, MIB), stays = allocate(space, MIB), address;
+    uint64_t leaves = allocate_bytes(space, MIB), stays = allocate_bytes(space, MIB), address;
     struct facet_pin *pin = NULL;
 
     memset((void *)(uintptr_t)stays, 7, MIB);
     watched.keeps = FACET_BUSY;
     assert_int_equal(facet_space_free(space, leaves, NULL), FACET_OK);
-    address = allocate(other, 3 * MIB);
+    address = allocate_bytes(other, 3 * MIB);
     assert_int_equal(facet_space_pin(other, &address, 1, 10000000, &pin, NULL), FACET_TIMEOUT);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
     assert_int_equal(((const char *)(uintptr_t)stays)[MIB - 1], 7);
@@ -211,7 +211,7 @@ static void test_others(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other;
-    uint64_t what[2] = {(uintptr_t)space, allocate(space, MIB)};
+    uint64_t what[2] = {(uintptr_t)space, allocate_bytes(space, MIB)};
     struct facet_memory_usage usage = {.size = sizeof usage};
     pthread_t thread;
 
@@ -225,8 +225,8 @@ static void test_others(void **state)
     assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
     facet_space_try_unmap_freed(space);
     other = watched_space(memory, 2, MIB);
-    (void)allocate(other, MIB);
-    (void)allocate(space, PAGE * 5);
+    (void)allocate_bytes(other, MIB);
+    (void)allocate_bytes(space, PAGE * 5);
     watched.waits = false;
     pthread_join(thread, NULL);
     assert_int_equal(usage_of(space).leaving_bytes, 0);
@@ -242,10 +242,10 @@ static void test_end_waits_for_launches(void **state)
         struct facet_memory *memory = open_memory(0);
         struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other = watched_space(memory, 2, 4 * MIB);
         enum facet_status expected = answers[i] == FACET_TIMEOUT ? FACET_BUSY : answers[i];
-        uint64_t address, block = allocate(space, 300);
+        uint64_t address, block = allocate_bytes(space, 300);
         struct facet_error error;
 
-        (void)allocate(space, MIB);
+        (void)allocate_bytes(space, MIB);
         watched.keeps = answers[i];
         assert_int_equal(facet_space_free(space, block, NULL), FACET_OK);
         assert_int_equal(facet_space_destroy(space, &error), expected);
@@ -262,12 +262,12 @@ static void test_end_waits_for_launches(void **state)
 }
 
 /* Closing the memory ends it all the same. */
-static void test_close_takes_what_stayed(void **state)
+static void test_close_releases_memory_that_stayed(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
 
-    (void)allocate(space, MIB);
+    (void)allocate_bytes(space, MIB);
     watched.keeps = FACET_BAD_STATE;
     assert_int_equal(facet_space_destroy(space, NULL), FACET_BAD_STATE);
     facet_memory_close(memory);
@@ -280,7 +280,7 @@ static void test_end(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other;
-    uint64_t address = allocate(space, MIB);
+    uint64_t address = allocate_bytes(space, MIB);
     struct facet_memory_usage usage = {.size = sizeof usage};
 
     watched.keeps = FACET_DEVICE_LOST;
@@ -292,7 +292,7 @@ static void test_end(void **state)
     watched.keeps = FACET_OK;
     other = watched_space(memory, 2, 4 * MIB);
     assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
-    (void)allocate(other, 3 * MIB);
+    (void)allocate_bytes(other, 3 * MIB);
     facet_memory_close(memory);
     assert_int_equal(watched.had_bytes, 0);
 }
@@ -310,7 +310,7 @@ int main(void)
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_end_waits_for_launches),
-        cmocka_unit_test(test_close_takes_what_stayed),
+        cmocka_unit_test(test_close_releases_memory_that_stayed),
     };
     return cmocka_run_group_tests_name("unmap_queue", tests, NULL, NULL);
 }

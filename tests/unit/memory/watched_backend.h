@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: host memory as a page backend that counts what is had and mapped, and fails the call that a test names.
- * Never: changes what a call that succeeds does.
+ * Owns: host memory as a page backend that counts reserved and mapped bytes, and fails the call that a test names.
+ * Never: changes the effect of a call that succeeds.
  */
 #ifndef FACET_TESTS_WATCHED_BACKEND_H
 #define FACET_TESTS_WATCHED_BACKEND_H

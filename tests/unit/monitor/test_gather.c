@@ -32,12 +32,12 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void value(const char *key, int64_t expected)
+static void expect_measured(const char *key, int64_t expected)
 {
     tree_value(found, count, key, expected);
 }
 
-static void reason(const char *key, enum facet_unmeasured expected)
+static void expect_reason(const char *key, enum facet_unmeasured expected)
 {
     tree_reason(found, count, key, expected);
 }
@@ -71,29 +71,29 @@ static void look_at_group(void)
     }
 }
 
-static void a_container_is_what_its_group_says(void **state)
+static void a_container_is_measured_by_its_group(void **state)
 {
     make_group();
     tree_file(&tree, "dmem.current", "drm/0000:03:00.0/vram0 1000\ndrm/0000:04:00.0/vram0 24\n");
     tree_file(&tree, "dmem.max", "drm/0000:03:00.0/vram0 2000\ndrm/0000:04:00.0/vram0 48\n");
     look_at_group();
-    value("cpu_time", 1500000000);
-    value("cpu_limit", 150000);
-    value("cpu_throttled", 7000);
-    value("memory_used", 4096);
+    expect_measured("cpu_time", 1500000000);
+    expect_measured("cpu_limit", 150000);
+    expect_measured("cpu_throttled", 7000);
+    expect_measured("memory_used", 4096);
     assert_int_equal(tree_found(found, count, "memory_used")->capacity, 8192);
-    value("memory_anonymous", 1024);
-    value("memory_file", 2048);
-    value("swap_used", 0);
+    expect_measured("memory_anonymous", 1024);
+    expect_measured("memory_file", 2048);
+    expect_measured("swap_used", 0);
     assert_false(tree_found(found, count, "swap_used")->has_capacity);
-    value("io_read", 15);
-    value("io_write", 26);
-    value("tasks", 3);
-    value("device_memory_used", 1024);
+    expect_measured("io_read", 15);
+    expect_measured("io_write", 26);
+    expect_measured("tasks", 3);
+    expect_measured("device_memory_used", 1024);
     assert_int_equal(tree_found(found, count, "device_memory_used")->capacity, 2048);
 }
 
-static void what_is_missing_is_absent_and_not_zero(void **state)
+static void values_of_missing_files_are_absent_and_not_zero(void **state)
 {
     tree_file(&tree, "cgroup.controllers", "");
     look_at_group();
@@ -107,9 +107,9 @@ static void an_empty_io_stat_is_zero(void **state)
     tree_file(&tree, "io.stat", "");
     tree_file(&tree, "dmem.current", "");
     look_at_group();
-    value("io_read", 0);
-    value("io_write", 0);
-    reason("device_memory_used", FACET_UNMEASURED_ABSENT);
+    expect_measured("io_read", 0);
+    expect_measured("io_write", 0);
+    expect_reason("device_memory_used", FACET_UNMEASURED_ABSENT);
 }
 
 static void no_limit_is_no_capacity(void **state)
@@ -120,18 +120,18 @@ static void no_limit_is_no_capacity(void **state)
     tree_file(&tree, "dmem.current", "a 1\nb 2\n");
     tree_file(&tree, "dmem.max", "a 5\nb max\n");
     look_at_group();
-    reason("cpu_limit", FACET_UNMEASURED_UNLIMITED);
-    value("memory_used", 4096);
+    expect_reason("cpu_limit", FACET_UNMEASURED_UNLIMITED);
+    expect_measured("memory_used", 4096);
     assert_false(tree_found(found, count, "memory_used")->has_capacity);
-    value("device_memory_used", 3);
+    expect_measured("device_memory_used", 3);
     assert_false(tree_found(found, count, "device_memory_used")->has_capacity);
 }
 
 static void a_group_that_is_no_more_is_gone(void **state)
 {
     look_at_group();
-    reason("memory_used", FACET_UNMEASURED_GONE);
-    reason("io_read", FACET_UNMEASURED_GONE);
+    expect_reason("memory_used", FACET_UNMEASURED_GONE);
+    expect_reason("io_read", FACET_UNMEASURED_GONE);
 }
 
 static void each_broken_file_breaks_only_its_own(void **state)
@@ -161,14 +161,14 @@ static void each_broken_file_breaks_only_its_own(void **state)
         make_group();
         tree_file(&tree, cases[i].file, cases[i].text);
         look_at_group();
-        reason(cases[i].key, cases[i].reason);
+        expect_reason(cases[i].key, cases[i].reason);
         for (uint32_t k = 0; k < count; k++)
             if (strcmp(found[k].meter->key, cases[i].key) != 0 &&
                 strcmp(found[k].meter->key, "device_memory_used") != 0)
                 assert_int_equal(found[k].reason, FACET_MEASURED);
         make_group(); /* and never for good */
         look_at_group();
-        reason(cases[i].key, FACET_MEASURED);
+        expect_reason(cases[i].key, FACET_MEASURED);
     }
 }
 
@@ -177,19 +177,19 @@ static void part_of_a_sum_is_not_the_sum(void **state)
     make_group();
     tree_file(&tree, "io.stat", "8:0 rbytes=10 wbytes=20\n8:1 rbytes=x wbytes=1\n");
     look_at_group();
-    reason("io_read", FACET_UNMEASURED_MALFORMED);
-    value("io_write", 21);
+    expect_reason("io_read", FACET_UNMEASURED_MALFORMED);
+    expect_measured("io_write", 21);
     tree_file(&tree, "io.stat", "8:0 rbytes=9223372036854775807 wbytes=20\n8:1 rbytes=1 wbytes=1\n");
     look_at_group();
-    reason("io_read", FACET_UNMEASURED_OUT_OF_RANGE);
-    value("io_write", 21);
+    expect_reason("io_read", FACET_UNMEASURED_OUT_OF_RANGE);
+    expect_measured("io_write", 21);
     tree_file(&tree, "io.stat", "rbytes=10\n");
     look_at_group();
-    reason("io_read", FACET_UNMEASURED_MALFORMED);
-    reason("io_write", FACET_UNMEASURED_MALFORMED);
+    expect_reason("io_read", FACET_UNMEASURED_MALFORMED);
+    expect_reason("io_write", FACET_UNMEASURED_MALFORMED);
 }
 
-static void what_is_no_text_is_refused(void **state)
+static void files_that_are_no_text_are_refused(void **state)
 {
     char *line = malloc(10000);
 
@@ -205,12 +205,12 @@ static void what_is_no_text_is_refused(void **state)
     assert_int_equal(unlinkat(tree.fd, "io.stat", 0), 0);
     assert_int_equal(mkfifoat(tree.fd, "io.stat", 0600), 0);
     look_at_group();
-    reason("memory_used", FACET_UNMEASURED_MALFORMED);
-    reason("tasks", FACET_UNMEASURED_MALFORMED);
-    reason("swap_used", FACET_UNMEASURED_MALFORMED);
-    reason("cpu_limit", FACET_UNMEASURED_IO); /* a link is not followed */
-    reason("io_read", FACET_UNMEASURED_MALFORMED);
-    value("cpu_time", 1500000000);
+    expect_reason("memory_used", FACET_UNMEASURED_MALFORMED);
+    expect_reason("tasks", FACET_UNMEASURED_MALFORMED);
+    expect_reason("swap_used", FACET_UNMEASURED_MALFORMED);
+    expect_reason("cpu_limit", FACET_UNMEASURED_IO); /* a link is not followed */
+    expect_reason("io_read", FACET_UNMEASURED_MALFORMED);
+    expect_measured("cpu_time", 1500000000);
     free(line);
 }
 
@@ -250,16 +250,16 @@ static void look_at_process(void)
     assert_int_equal(count, 6);
 }
 
-static void a_process_is_what_proc_says(void **state)
+static void a_process_is_measured_by_proc(void **state)
 {
     make_process();
     look_at_process();
-    value("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
-    value("memory_used", 1764 * 1024);
-    value("swap_used", 0);
-    value("io_read", 4096);
-    value("io_write", 0);
-    value("threads", 4);
+    expect_measured("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
+    expect_measured("memory_used", 1764 * 1024);
+    expect_measured("swap_used", 0);
+    expect_measured("io_read", 4096);
+    expect_measured("io_write", 0);
+    expect_measured("threads", 4);
     assert_int_equal(found[0].identity, 555);
 }
 
@@ -272,21 +272,21 @@ static void a_name_of_several_lines_hides_nothing(void **state)
         make_process();
         tree_file(&tree, "42/stat", stats[i]);
         look_at_process();
-        value("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
-        value("threads", 4);
+        expect_measured("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
+        expect_measured("threads", 4);
         assert_int_equal(found[0].identity, 555);
     }
 }
 
-static void a_process_without_memory_is_not_one_of_zero(void **state)
+static void memory_of_a_process_without_any_is_absent_and_not_zero(void **state)
 {
     make_process();
     tree_file(&tree, "42/status", "Name:\tkthread\nThreads:\t1\n");
     assert_int_equal(unlinkat(tree.fd, "42/io", 0), 0);
     look_at_process();
-    reason("memory_used", FACET_UNMEASURED_ABSENT);
-    reason("io_read", FACET_UNMEASURED_ABSENT);
-    value("threads", 4);
+    expect_reason("memory_used", FACET_UNMEASURED_ABSENT);
+    expect_reason("io_read", FACET_UNMEASURED_ABSENT);
+    expect_measured("threads", 4);
 }
 
 static void broken_texts_of_a_process_are_malformed(void **state)
@@ -300,15 +300,15 @@ static void broken_texts_of_a_process_are_malformed(void **state)
         look_at_process();
         assert_int_not_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
         assert_int_not_equal(tree_found(found, count, "threads")->reason, FACET_MEASURED);
-        value("memory_used", 1764 * 1024);
+        expect_measured("memory_used", 1764 * 1024);
     }
     tree_file(&tree, "42/status", "VmRSS:\t 12 MB\nVmSwap:\t-1 kB\n");
     look_at_process();
-    reason("memory_used", FACET_UNMEASURED_MALFORMED);
-    reason("swap_used", FACET_UNMEASURED_MALFORMED);
+    expect_reason("memory_used", FACET_UNMEASURED_MALFORMED);
+    expect_reason("swap_used", FACET_UNMEASURED_MALFORMED);
     tree_file(&tree, "42/status", "VmRSS:\t 9223372036854775807 kB\n");
     look_at_process();
-    reason("memory_used", FACET_UNMEASURED_OUT_OF_RANGE);
+    expect_reason("memory_used", FACET_UNMEASURED_OUT_OF_RANGE);
 }
 
 static void a_process_that_is_not_there_is_gone(void **state)
@@ -375,17 +375,17 @@ static void look_at_node(void)
     assert_int_equal(count, 6);
 }
 
-static void a_node_is_what_proc_says(void **state)
+static void a_node_is_measured_by_proc(void **state)
 {
     make_node();
     look_at_node();
-    value("cpu_time", INT64_C(171) * (1000000000 / sysconf(_SC_CLK_TCK)));
-    value("cpu_limit", 200000);
-    value("memory_used", 600 * 1024);
+    expect_measured("cpu_time", INT64_C(171) * (1000000000 / sysconf(_SC_CLK_TCK)));
+    expect_measured("cpu_limit", 200000);
+    expect_measured("memory_used", 600 * 1024);
     assert_int_equal(tree_found(found, count, "memory_used")->capacity, 1000 * 1024);
-    value("swap_used", 0);
-    value("net_rx", 105);
-    value("net_tx", 206);
+    expect_measured("swap_used", 0);
+    expect_measured("net_rx", 105);
+    expect_measured("net_tx", 206);
 }
 
 static struct facet_measurement rate_after(struct facet_subject *subject, uint64_t now_ns, const char *interfaces)
@@ -423,7 +423,7 @@ static void an_interface_that_goes_takes_no_rate_along(void **state)
     facet_subject_destroy(subject);
 }
 
-static void what_a_node_does_not_say_is_not_known(void **state)
+static void values_that_a_node_does_not_report_are_unknown(void **state)
 {
     int64_t ignored = 0;
 
@@ -432,21 +432,21 @@ static void what_a_node_does_not_say_is_not_known(void **state)
     tree_file(&tree, "meminfo", "MemTotal: 1000 kB\nSwapTotal: 5 kB\nSwapFree: 6 kB\n");
     tree_file(&tree, "net/dev", NET_HEAD "eth0: 1 2\n");
     look_at_node();
-    reason("cpu_time", FACET_UNMEASURED_MALFORMED);
-    value("cpu_limit", 100000);
-    reason("memory_used", FACET_UNMEASURED_ABSENT);
-    reason("swap_used", FACET_UNMEASURED_OUT_OF_RANGE);
-    value("net_rx", 1);
-    reason("net_tx", FACET_UNMEASURED_MALFORMED);
+    expect_reason("cpu_time", FACET_UNMEASURED_MALFORMED);
+    expect_measured("cpu_limit", 100000);
+    expect_reason("memory_used", FACET_UNMEASURED_ABSENT);
+    expect_reason("swap_used", FACET_UNMEASURED_OUT_OF_RANGE);
+    expect_measured("net_rx", 1);
+    expect_reason("net_tx", FACET_UNMEASURED_MALFORMED);
     tree_file(&tree, "net/dev", NET_HEAD "no colon\n");
     look_at_node();
-    reason("net_rx", FACET_UNMEASURED_MALFORMED);
+    expect_reason("net_rx", FACET_UNMEASURED_MALFORMED);
     tree_file(&tree, "net/dev", "");
     look_at_node();
-    reason("net_rx", FACET_UNMEASURED_MALFORMED);
+    expect_reason("net_rx", FACET_UNMEASURED_MALFORMED);
     assert_int_equal(unlinkat(tree.fd, "stat", 0), 0);
     look_at_node();
-    reason("cpu_time", FACET_UNMEASURED_ABSENT);
+    expect_reason("cpu_time", FACET_UNMEASURED_ABSENT);
     assert_false(facet_measurement_percent(tree_found(found, count, "cpu_time"), &ignored));
 }
 
@@ -460,7 +460,7 @@ static void long_lines_of_others_do_not_matter(void **state)
     memset(text + head, '1', sizeof text - (size_t)head - 1);
     tree_file(&tree, "stat", text);
     look_at_node();
-    value("cpu_limit", 100000);
+    expect_measured("cpu_limit", 100000);
     assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
     make_process();
     head = snprintf(text, sizeof text, "VmSwap:\t 1 kB");
@@ -468,13 +468,13 @@ static void long_lines_of_others_do_not_matter(void **state)
     snprintf(text + sizeof text - 20, 20, "\nVmRSS:\t 12 kB\n");
     tree_file(&tree, "42/status", text);
     look_at_process();
-    value("memory_used", 12 * 1024);
-    reason("swap_used", FACET_UNMEASURED_MALFORMED); /* the part that was cut off is not known */
+    expect_measured("memory_used", 12 * 1024);
+    expect_reason("swap_used", FACET_UNMEASURED_MALFORMED); /* the part that was cut off is not known */
 }
 
 /* ---- devices ---- */
 
-static void a_device_is_what_its_provider_says(void **state)
+static void a_device_is_measured_by_its_provider(void **state)
 {
     struct facet_device_metrics metrics = {.size = sizeof metrics,
                                            .valid = FACET_METRIC_POWER | FACET_METRIC_TEMPERATURE | FACET_METRIC_CLOCK |
@@ -491,20 +491,20 @@ static void a_device_is_what_its_provider_says(void **state)
 
     assert_int_equal(facet_gather_device(&metrics, 200, 77, found, &count, &error), FACET_OK);
     assert_int_equal(count, 15);
-    value("power", 250125);
-    value("temperature", -5500);
-    value("clock", INT64_C(4294967295000000));
-    value("compute_active", 45500);
-    value("memory_used", 50);
+    expect_measured("power", 250125);
+    expect_measured("temperature", -5500);
+    expect_measured("clock", INT64_C(4294967295000000));
+    expect_measured("compute_active", 45500);
+    expect_measured("memory_used", 50);
     assert_true(facet_measurement_percent(tree_found(found, count, "memory_used"), &percent));
     assert_int_equal(percent, 25000);
     assert_true(facet_measurement_percent(tree_found(found, count, "compute_active"), &percent));
     assert_int_equal(percent, 45500);
-    reason("energy", FACET_UNMEASURED_OUT_OF_RANGE);
-    reason("ecc_corrected", FACET_UNMEASURED_ABSENT);
-    reason("busy_time", FACET_UNMEASURED_ABSENT);
+    expect_reason("energy", FACET_UNMEASURED_OUT_OF_RANGE);
+    expect_reason("ecc_corrected", FACET_UNMEASURED_ABSENT);
+    expect_reason("busy_time", FACET_UNMEASURED_ABSENT);
     assert_int_equal(facet_gather_device(NULL, 200, 78, found, &count, &error), FACET_OK);
-    reason("power", FACET_UNMEASURED_GONE);
+    expect_reason("power", FACET_UNMEASURED_GONE);
     metrics.size = 8;
     assert_int_equal(facet_gather_device(&metrics, 0, 79, found, &count, &error), FACET_INVALID_ARGUMENT);
 }
@@ -514,27 +514,27 @@ static void a_device_is_what_its_provider_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_container_is_what_its_group_says),
-        TEST(what_is_missing_is_absent_and_not_zero),
+        TEST(a_container_is_measured_by_its_group),
+        TEST(values_of_missing_files_are_absent_and_not_zero),
         TEST(an_empty_io_stat_is_zero),
         TEST(no_limit_is_no_capacity),
         TEST(a_group_that_is_no_more_is_gone),
         TEST(each_broken_file_breaks_only_its_own),
         TEST(part_of_a_sum_is_not_the_sum),
-        TEST(what_is_no_text_is_refused),
+        TEST(files_that_are_no_text_are_refused),
         TEST(arguments_are_checked),
-        TEST(a_process_is_what_proc_says),
+        TEST(a_process_is_measured_by_proc),
         TEST(a_name_of_several_lines_hides_nothing),
-        TEST(a_process_without_memory_is_not_one_of_zero),
+        TEST(memory_of_a_process_without_any_is_absent_and_not_zero),
         TEST(broken_texts_of_a_process_are_malformed),
         TEST(a_process_that_is_not_there_is_gone),
         TEST(this_process_can_be_measured),
         TEST(a_child_that_ended_is_gone),
-        TEST(a_node_is_what_proc_says),
+        TEST(a_node_is_measured_by_proc),
         TEST(an_interface_that_goes_takes_no_rate_along),
-        TEST(what_a_node_does_not_say_is_not_known),
+        TEST(values_that_a_node_does_not_report_are_unknown),
         TEST(long_lines_of_others_do_not_matter),
-        TEST(a_device_is_what_its_provider_says),
+        TEST(a_device_is_measured_by_its_provider),
     };
 
     return cmocka_run_group_tests_name("gather", tests, NULL, NULL);

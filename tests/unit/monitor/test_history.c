@@ -45,7 +45,7 @@ static bool is_whole(const struct facet_sample *sample)
     return sample->time_ns == expected.time_ns && sample->valid == expected.valid;
 }
 
-static void add(struct facet_history *history, uint64_t from, uint64_t until)
+static void add_samples(struct facet_history *history, uint64_t from, uint64_t until)
 {
     for (uint64_t number = from; number < until; number++) {
         const struct facet_sample sample = sample_of(number);
@@ -61,7 +61,7 @@ static void test_newest_first(void **state)
 
     assert_int_equal(facet_history_latest(history, samples, 8), 0);
     for (uint64_t number = 0; number < 11; number++) {
-        add(history, number, number + 1);
+        add_samples(history, number, number + 1);
         size_t count = facet_history_latest(history, samples, 8);
 
         assert_int_equal(count, number < 4 ? number + 1 : 4);
@@ -82,7 +82,7 @@ static void test_since_a_time(void **state)
     struct facet_sample samples[8];
 
     assert_int_equal(facet_history_since(history, 0, samples, 8), 0);
-    add(history, 0, 12); /* 80 to 120 are there */
+    add_samples(history, 0, 12); /* 80 to 120 are kept */
     for (uint64_t after = 0; after < 140; after++) {
         size_t count = facet_history_since(history, after, samples, 8);
         uint64_t next = after < 80 ? 80 : after / 10 * 10 + 10;
@@ -135,7 +135,7 @@ struct shared {
     atomic_uint wrong, seen;
 };
 
-static void judge(struct shared *shared, const struct facet_sample *samples, size_t count, int64_t step)
+static void judge_samples(struct shared *shared, const struct facet_sample *samples, size_t count, int64_t step)
 {
     for (size_t i = 0; i < count; i++)
         if (!is_whole(&samples[i]) || (i > 0 && (int64_t)(samples[i].time_ns - samples[i - 1].time_ns) * step <= 0))
@@ -150,10 +150,10 @@ static void *read_all_the_time(void *owner)
     uint64_t after = 0;
 
     while (!atomic_load(&shared->done)) {
-        judge(shared, samples, facet_history_latest(shared->history, samples, 16), -1);
+        judge_samples(shared, samples, facet_history_latest(shared->history, samples, 16), -1);
         size_t count = facet_history_since(shared->history, after, samples, 16);
 
-        judge(shared, samples, count, 1);
+        judge_samples(shared, samples, count, 1);
         if (count > 0 && samples[0].time_ns <= after)
             atomic_fetch_add(&shared->wrong, 1);
         after = count > 0 ? samples[count - 1].time_ns : after;
@@ -171,7 +171,7 @@ static void test_readers_get_whole_samples(void **state)
     uint64_t number = 0;
 
     while (number < WRITES || atomic_load(&shared.seen) == 0) {
-        add(shared.history, number, number + 1);
+        add_samples(shared.history, number, number + 1);
         number++;
     }
     atomic_store(&shared.done, true);
@@ -220,7 +220,7 @@ static void test_summary_is_that_of_sorted_values(void **state)
     }
 }
 
-static void test_summary_of_a_window_and_of_what_is_there(void **state)
+static void test_summary_of_the_measured_samples_of_a_window(void **state)
 {
     struct facet_sample samples[6] = {0};
 
@@ -249,7 +249,7 @@ int main(void)
         cmocka_unit_test(test_capacity_is_refused_beyond_reason),
         cmocka_unit_test(test_readers_get_whole_samples),
         cmocka_unit_test(test_summary_is_that_of_sorted_values),
-        cmocka_unit_test(test_summary_of_a_window_and_of_what_is_there),
+        cmocka_unit_test(test_summary_of_the_measured_samples_of_a_window),
     };
     return cmocka_run_group_tests_name("history", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 
 static struct facet_error error;
 
-static struct facet_subject *make(uint32_t kind, const char *id, uint32_t points)
+static struct facet_subject *make_subject(uint32_t kind, const char *id, uint32_t points)
 {
     struct facet_subject *subject = NULL;
 
@@ -43,7 +43,7 @@ static struct facet_measurement unmeasured(const char *key, uint64_t time_ns, ui
     return measurement;
 }
 
-static void add(struct facet_subject *subject, struct facet_measurement measurement)
+static void add_measurement(struct facet_subject *subject, struct facet_measurement measurement)
 {
     enum facet_status status = facet_subject_add(subject, &measurement, 1, &error);
 
@@ -51,7 +51,7 @@ static void add(struct facet_subject *subject, struct facet_measurement measurem
         fail_msg("%s", error.message);
 }
 
-static void refused(struct facet_subject *subject, struct facet_measurement measurement, const char *argument)
+static void expect_refused(struct facet_subject *subject, struct facet_measurement measurement, const char *argument)
 {
     assert_int_equal(facet_subject_add(subject, &measurement, 1, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, argument);
@@ -156,12 +156,12 @@ static void meters_of_others_are_checked(void **state)
 
 /* ---- statistics ---- */
 
-static struct facet_point at(uint64_t seconds, int64_t value)
+static struct facet_point point_at(uint64_t seconds, int64_t value)
 {
     return (struct facet_point){.time_ns = seconds * SECOND, .value = value};
 }
 
-static struct facet_point hole(uint64_t seconds)
+static struct facet_point unmeasured_point(uint64_t seconds)
 {
     return (struct facet_point){.time_ns = seconds * SECOND, .reason = FACET_UNMEASURED_IO};
 }
@@ -174,7 +174,7 @@ static const struct facet_meter everything = {.size = sizeof everything,
 
 static void levels_have_all_statistics(void **state)
 {
-    const struct facet_point points[] = {at(1, 10), hole(2), at(3, -5), at(5, 6)};
+    const struct facet_point points[] = {point_at(1, 10), unmeasured_point(2), point_at(3, -5), point_at(5, 6)};
     struct facet_statistics got = facet_points_summarize(&everything, points, 4);
 
     assert_int_equal(got.valid, everything.statistics);
@@ -190,8 +190,9 @@ static void levels_have_all_statistics(void **state)
 
 static void nothing_is_made_up_of_holes(void **state)
 {
-    const struct facet_point holes[] = {hole(1), hole(2)}, last[] = {at(1, 1), at(2, 2), hole(3)};
-    const struct facet_point one[] = {hole(1), at(2, 7)};
+    const struct facet_point holes[] = {unmeasured_point(1), unmeasured_point(2)},
+                             last[] = {point_at(1, 1), point_at(2, 2), unmeasured_point(3)};
+    const struct facet_point one[] = {unmeasured_point(1), point_at(2, 7)};
 
     assert_int_equal(facet_points_summarize(&everything, holes, 2).valid, 0);
     assert_int_equal(facet_points_summarize(&everything, holes, 0).valid, 0);
@@ -204,7 +205,7 @@ static void nothing_is_made_up_of_holes(void **state)
 
 static void a_counter_that_began_anew_has_no_growth(void **state)
 {
-    const struct facet_point points[] = {at(1, 100), at(2, 200), at(3, 5), at(4, 300)};
+    const struct facet_point points[] = {point_at(1, 100), point_at(2, 200), point_at(3, 5), point_at(4, 300)};
     const struct facet_meter *counter = facet_meter_find("io_read");
 
     assert_int_equal(facet_points_summarize(counter, points, 4).valid, 0);
@@ -214,9 +215,9 @@ static void a_counter_that_began_anew_has_no_growth(void **state)
     assert_int_equal(facet_points_summarize(counter, points, 2).valid, FACET_STATISTIC_DIFF | FACET_STATISTIC_RATE);
 }
 
-static void what_does_not_fit_is_not_known(void **state)
+static void sums_that_do_not_fit_are_unknown(void **state)
 {
-    const struct facet_point points[] = {at(1, INT64_MIN), at(2, INT64_MIN), at(3, INT64_MAX)};
+    const struct facet_point points[] = {point_at(1, INT64_MIN), point_at(2, INT64_MIN), point_at(3, INT64_MAX)};
     struct facet_statistics got = facet_points_summarize(&everything, points, 3);
 
     assert_int_equal(got.valid, FACET_STATISTIC_MIN | FACET_STATISTIC_MAX);
@@ -247,9 +248,9 @@ static void percent_needs_a_capacity(void **state)
 
 /* ---- subjects ---- */
 
-static void a_utilization_takes_two_looks(void **state)
+static void a_utilization_takes_two_samples(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_CONTAINER, "c", 4);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_CONTAINER, "c", 4);
     struct facet_measurement look[] = {measured("cpu_time", SECOND, 0), measured("cpu_limit", SECOND, 150000)};
 
     assert_int_equal(facet_subject_add(subject, look, 2, &error), FACET_OK);
@@ -266,7 +267,7 @@ static void a_utilization_takes_two_looks(void **state)
     assert_true(facet_measurement_percent(&used, &percent));
     assert_int_equal(percent, 33333);
     assert_int_equal(facet_subject_meters(subject), 3);
-    add(subject, measured("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit of the same look */
+    add_measurement(subject, measured("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit of the same look */
     used = last_of(subject, "cpu_utilization");
     assert_int_equal(used.reason, FACET_MEASURED);
     assert_int_equal(used.value, 0);
@@ -276,31 +277,32 @@ static void a_utilization_takes_two_looks(void **state)
 
 static void a_network_is_in_bits_and_storage_in_bytes(void **state)
 {
-    struct facet_subject *node = make(FACET_SUBJECT_NODE, "n", 2), *process = make(FACET_SUBJECT_PROCESS, "1", 2);
+    struct facet_subject *node = make_subject(FACET_SUBJECT_NODE, "n", 2),
+                         *process = make_subject(FACET_SUBJECT_PROCESS, "1", 2);
 
-    add(node, measured("net_rx", SECOND, 1000));
-    add(node, measured("net_rx", 2 * SECOND, 2001));
+    add_measurement(node, measured("net_rx", SECOND, 1000));
+    add_measurement(node, measured("net_rx", 2 * SECOND, 2001));
     assert_int_equal(last_of(node, "net_rx_rate").value, 8008000);
-    add(process, measured("io_read", SECOND, 1000));
-    add(process, measured("io_read", 3 * SECOND, 1001));
+    add_measurement(process, measured("io_read", SECOND, 1000));
+    add_measurement(process, measured("io_read", 3 * SECOND, 1001));
     assert_int_equal(last_of(process, "io_read_rate").value, 500);
     facet_subject_destroy(node);
     facet_subject_destroy(process);
 }
 
-static void a_failure_is_of_one_meter_and_one_look(void **state)
+static void a_failure_is_of_one_meter_and_one_sample(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_PROCESS, "7", 8);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
 
-    add(subject, measured("io_read", SECOND, 1000));
-    add(subject, measured("cpu_time", SECOND, 1));
-    add(subject, unmeasured("io_read", 2 * SECOND, FACET_UNMEASURED_PERMISSION));
-    add(subject, measured("cpu_time", 2 * SECOND, 2));
+    add_measurement(subject, measured("io_read", SECOND, 1000));
+    add_measurement(subject, measured("cpu_time", SECOND, 1));
+    add_measurement(subject, unmeasured("io_read", 2 * SECOND, FACET_UNMEASURED_PERMISSION));
+    add_measurement(subject, measured("cpu_time", 2 * SECOND, 2));
     assert_int_equal(last_of(subject, "io_read").reason, FACET_UNMEASURED_PERMISSION);
     assert_int_equal(last_of(subject, "io_read_rate").reason, FACET_UNMEASURED_PERMISSION);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_MEASURED);
-    add(subject, measured("io_read", 3 * SECOND, 3000)); /* over both seconds */
+    add_measurement(subject, measured("io_read", 3 * SECOND, 3000)); /* over both seconds */
     assert_int_equal(last_of(subject, "io_read_rate").value, 1000000);
     assert_int_equal(statistics_of(subject, "io_read").diff, 2000);
     facet_subject_destroy(subject);
@@ -308,36 +310,36 @@ static void a_failure_is_of_one_meter_and_one_look(void **state)
 
 static void a_reset_is_not_a_rate(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_PROCESS, "7", 3);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 3);
 
-    add(subject, measured("io_read", SECOND, 1000));
-    add(subject, measured("io_read", 2 * SECOND, 10));
+    add_measurement(subject, measured("io_read", SECOND, 1000));
+    add_measurement(subject, measured("io_read", 2 * SECOND, 10));
     assert_int_equal(last_of(subject, "io_read_rate").reason, FACET_UNMEASURED_RESET);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0);
-    add(subject, measured("io_read", 3 * SECOND, 20));
+    add_measurement(subject, measured("io_read", 3 * SECOND, 20));
     assert_int_equal(last_of(subject, "io_read_rate").value, 10000);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0); /* still in the window */
-    add(subject, measured("io_read", 4 * SECOND, 40));
+    add_measurement(subject, measured("io_read", 4 * SECOND, 40));
     assert_int_equal(statistics_of(subject, "io_read").diff, 30);
     facet_subject_destroy(subject);
 }
 
 static void another_process_of_that_number_begins_anew(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_PROCESS, "7", 8);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
     struct facet_measurement look = measured("cpu_time", SECOND, 100);
 
     look.identity = 555;
-    add(subject, look);
+    add_measurement(subject, look);
     look = unmeasured("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO); /* not known whose */
-    add(subject, look);
+    add_measurement(subject, look);
     look = measured("cpu_time", 3 * SECOND, 200);
     look.identity = 555;
-    add(subject, look);
+    add_measurement(subject, look);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_MEASURED);
     look = measured("cpu_time", 4 * SECOND, 900);
     look.identity = 777;
-    add(subject, look);
+    add_measurement(subject, look);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_UNMEASURED_FIRST);
     assert_int_equal(statistics_of(subject, "cpu_time").points, 1);
     assert_int_equal(statistics_of(subject, "cpu_utilization").points, 1);
@@ -346,43 +348,43 @@ static void another_process_of_that_number_begins_anew(void **state)
 
 static void old_points_make_room(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_NODE, "n", 3);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_NODE, "n", 3);
 
     for (uint64_t i = 1; i <= 10; i++)
-        add(subject, measured("memory_used", i, (int64_t)i));
+        add_measurement(subject, measured("memory_used", i, (int64_t)i));
     assert_int_equal(statistics_of(subject, "memory_used").points, 3);
     assert_int_equal(statistics_of(subject, "memory_used").min, 8);
     facet_subject_destroy(subject);
 }
 
-static void a_look_is_all_or_nothing(void **state)
+static void measurements_are_added_all_or_none(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_PROCESS, "7", 2);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 2);
     struct facet_measurement twice[] = {measured("threads", 5, 1), measured("threads", 6, 1)};
     struct facet_meter impostor = *facet_meter_find("threads"), own = everything, other = everything;
     struct facet_measurement odd = measured("threads", 9, 1);
 
     assert_int_equal(facet_subject_add(subject, twice, 2, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_subject_meters(subject), 0);
-    add(subject, measured("threads", 5, 1));
-    refused(subject, measured("threads", 5, 1), "time_ns");
-    refused(subject, measured("threads", UINT64_MAX, 1), "time_ns");
-    refused(subject, measured("power", 9, 1), "meter");
-    refused(subject, measured("cpu_utilization", 9, 1), "meter");
-    refused(subject, unmeasured("threads", 9, FACET_UNMEASURED_REASONS), "reason");
+    add_measurement(subject, measured("threads", 5, 1));
+    expect_refused(subject, measured("threads", 5, 1), "time_ns");
+    expect_refused(subject, measured("threads", UINT64_MAX, 1), "time_ns");
+    expect_refused(subject, measured("power", 9, 1), "meter");
+    expect_refused(subject, measured("cpu_utilization", 9, 1), "meter");
+    expect_refused(subject, unmeasured("threads", 9, FACET_UNMEASURED_REASONS), "reason");
     odd.meter = &impostor;
-    refused(subject, odd, "meter");
+    expect_refused(subject, odd, "meter");
     odd.meter = NULL;
-    refused(subject, odd, "meter");
+    expect_refused(subject, odd, "meter");
     odd = measured("threads", 9, 1);
     odd.size = 1;
-    refused(subject, odd, "measurements");
+    expect_refused(subject, odd, "measurements");
     odd = measured("threads", 9, 1);
     odd.meter = &own;
-    add(subject, odd);
+    add_measurement(subject, odd);
     odd.meter = &other;
     odd.time_ns = 10;
-    refused(subject, odd, "meter");
+    expect_refused(subject, odd, "meter");
     assert_int_equal(facet_subject_meters(subject), 2);
     assert_int_equal(last_of(subject, "threads").time_ns, 5);
     facet_subject_destroy(subject);
@@ -392,7 +394,7 @@ static void there_is_an_end_to_meters(void **state)
 {
     static struct facet_meter own[FACET_SUBJECT_METERS + 1];
     static char keys[FACET_SUBJECT_METERS + 1][16];
-    struct facet_subject *subject = make(FACET_SUBJECT_NODE, "n", 2);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_NODE, "n", 2);
     struct facet_measurement look[FACET_SUBJECT_METERS + 1];
 
     for (uint32_t i = 0; i <= FACET_SUBJECT_METERS; i++) {
@@ -439,7 +441,7 @@ static void subjects_are_checked(void **state)
     BAD(id, "n", longest, FACET_OUT_OF_RANGE);
 #undef BAD
     longest[FACET_SUBJECT_ID_SIZE - 1] = '\0';
-    subject = make(FACET_SUBJECT_NODE, longest, 2);
+    subject = make_subject(FACET_SUBJECT_NODE, longest, 2);
     assert_int_equal(facet_subject_get(subject, 0, &ignored, NULL, &error), FACET_NOT_FOUND);
     assert_int_equal(facet_subject_find(subject, "threads", &ignored, NULL, &error), FACET_NOT_FOUND);
     facet_subject_destroy(subject);
@@ -451,8 +453,9 @@ static void subjects_are_checked(void **state)
 
 static void prometheus_has_a_subject_once(void **state)
 {
-    struct facet_subject *all[] = {make(FACET_SUBJECT_CONTAINER, "b", 2), make(FACET_SUBJECT_PROCESS, "a", 2),
-                                   make(FACET_SUBJECT_CONTAINER, "a", 2), make(FACET_SUBJECT_CONTAINER, "b", 2)};
+    struct facet_subject *all[] = {
+        make_subject(FACET_SUBJECT_CONTAINER, "b", 2), make_subject(FACET_SUBJECT_PROCESS, "a", 2),
+        make_subject(FACET_SUBJECT_CONTAINER, "a", 2), make_subject(FACET_SUBJECT_CONTAINER, "b", 2)};
     char *text = NULL;
 
     assert_int_equal(facet_subjects_prometheus(all, 4, &text, &error), FACET_INVALID_ARGUMENT);
@@ -466,16 +469,17 @@ static void prometheus_has_a_subject_once(void **state)
 
 static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
 {
-    struct facet_subject *both[] = {make(FACET_SUBJECT_CONTAINER, "a\"b", 4), make(FACET_SUBJECT_DEVICE, "sim:0", 4)};
+    struct facet_subject *both[] = {make_subject(FACET_SUBJECT_CONTAINER, "a\"b", 4),
+                                    make_subject(FACET_SUBJECT_DEVICE, "sim:0", 4)};
     struct facet_measurement memory = measured("memory_used", 1, 4096);
     char *text = NULL;
 
     memory.has_capacity = 1;
     memory.capacity = 8192;
-    add(both[0], memory);
-    add(both[0], measured("cpu_time", SECOND, 1500000001));
-    add(both[1], measured("temperature", 1, -500));
-    add(both[1], unmeasured("power", 1, FACET_UNMEASURED_ABSENT));
+    add_measurement(both[0], memory);
+    add_measurement(both[0], measured("cpu_time", SECOND, 1500000001));
+    add_measurement(both[1], measured("temperature", 1, -500));
+    add_measurement(both[1], unmeasured("power", 1, FACET_UNMEASURED_ABSENT));
     assert_int_equal(facet_subjects_prometheus(both, 2, &text, &error), FACET_OK);
     assert_string_equal(text, "# HELP facet_container_memory_used_bytes Memory used.\n"
                               "# TYPE facet_container_memory_used_bytes gauge\n"
@@ -501,22 +505,23 @@ static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
 
 static void one_family_for_all_subjects(void **state)
 {
-    struct facet_subject *both[] = {make(FACET_SUBJECT_PROCESS, "1", 2), make(FACET_SUBJECT_PROCESS, "2", 2)};
+    struct facet_subject *both[] = {make_subject(FACET_SUBJECT_PROCESS, "1", 2),
+                                    make_subject(FACET_SUBJECT_PROCESS, "2", 2)};
     struct facet_meter one = everything, other = everything;
     struct facet_measurement own = measured("threads", 2, 3);
     char *text = NULL;
 
-    add(both[0], measured("threads", 1, 1));
-    add(both[1], measured("threads", 1, 2));
+    add_measurement(both[0], measured("threads", 1, 1));
+    add_measurement(both[1], measured("threads", 1, 2));
     assert_int_equal(facet_subjects_prometheus(both, 2, &text, &error), FACET_OK);
     assert_string_equal(text, "# HELP facet_process_threads Threads.\n# TYPE facet_process_threads gauge\n"
                               "facet_process_threads{id=\"1\"} 1\nfacet_process_threads{id=\"2\"} 2\n");
     free(text);
     other.unit = FACET_UNIT_WATTS;
     own.meter = &one;
-    add(both[0], own);
+    add_measurement(both[0], own);
     own.meter = &other;
-    add(both[1], own);
+    add_measurement(both[1], own);
     text = NULL;
     assert_int_equal(facet_subjects_prometheus(both, 2, &text, &error), FACET_INVALID_ARGUMENT);
     assert_null(text);
@@ -526,11 +531,11 @@ static void one_family_for_all_subjects(void **state)
 
 static void json_is_exact_and_null_is_not_zero(void **state)
 {
-    struct facet_subject *subject = make(FACET_SUBJECT_PROCESS, "\xe2\x82\xac \xf0\x9f\x98\x80", 4);
+    struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "\xe2\x82\xac \xf0\x9f\x98\x80", 4);
     char *text = NULL;
 
-    add(subject, measured("io_read", 1, INT64_MAX));
-    add(subject, unmeasured("memory_used", 1, FACET_UNMEASURED_PERMISSION));
+    add_measurement(subject, measured("io_read", 1, INT64_MAX));
+    add_measurement(subject, unmeasured("memory_used", 1, FACET_UNMEASURED_PERMISSION));
     assert_int_equal(facet_subjects_json(&subject, 1, &text, &error), FACET_OK);
     json_t *root = json_loads(text, 0, NULL), *list, *first, *second;
 
@@ -566,15 +571,15 @@ int main(void)
         cmocka_unit_test(levels_have_all_statistics),
         cmocka_unit_test(nothing_is_made_up_of_holes),
         cmocka_unit_test(a_counter_that_began_anew_has_no_growth),
-        cmocka_unit_test(what_does_not_fit_is_not_known),
+        cmocka_unit_test(sums_that_do_not_fit_are_unknown),
         cmocka_unit_test(percent_needs_a_capacity),
-        cmocka_unit_test(a_utilization_takes_two_looks),
+        cmocka_unit_test(a_utilization_takes_two_samples),
         cmocka_unit_test(a_network_is_in_bits_and_storage_in_bytes),
-        cmocka_unit_test(a_failure_is_of_one_meter_and_one_look),
+        cmocka_unit_test(a_failure_is_of_one_meter_and_one_sample),
         cmocka_unit_test(a_reset_is_not_a_rate),
         cmocka_unit_test(another_process_of_that_number_begins_anew),
         cmocka_unit_test(old_points_make_room),
-        cmocka_unit_test(a_look_is_all_or_nothing),
+        cmocka_unit_test(measurements_are_added_all_or_none),
         cmocka_unit_test(there_is_an_end_to_meters),
         cmocka_unit_test(subjects_are_checked),
         cmocka_unit_test(prometheus_has_base_units_and_no_zero_for_the_unknown),

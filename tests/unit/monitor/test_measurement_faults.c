@@ -18,28 +18,28 @@ void *__wrap_realloc(void *old, size_t size);
 
 static unsigned calls, fail_at; /* the call that fails, counted from 1; 0: none */
 
-static bool fails(void)
+static bool call_fails(void)
 {
     return ++calls == fail_at;
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : __real_calloc(count, size);
+    return call_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    return fails() ? NULL : __real_realloc(old, size);
+    return call_fails() ? NULL : __real_realloc(old, size);
 }
 
 /* jansson has its own. */
 static void *json_memory(size_t size)
 {
-    return fails() ? NULL : malloc(size);
+    return call_fails() ? NULL : malloc(size);
 }
 
-static void arm(unsigned at)
+static void arm_failure(unsigned at)
 {
     calls = 0;
     fail_at = at;
@@ -68,9 +68,9 @@ static void a_subject_is_made_or_not(void **state)
     while (status != FACET_OK) {
         struct facet_subject *subject = NULL;
 
-        arm(++tries);
+        arm_failure(++tries);
         status = facet_subject_create(&config, &subject, &error);
-        arm(0);
+        arm_failure(0);
         if (status != FACET_OK) {
             assert_int_equal(status, FACET_NO_MEMORY);
             assert_null(subject);
@@ -80,7 +80,7 @@ static void a_subject_is_made_or_not(void **state)
     assert_true(tries > 1);
 }
 
-static void a_look_is_added_or_not(void **state)
+static void measurements_are_added_all_or_none_without_memory(void **state)
 {
     struct facet_measurement look[5];
     enum facet_status status = FACET_NO_MEMORY;
@@ -88,14 +88,14 @@ static void a_look_is_added_or_not(void **state)
     struct facet_error error = {0};
     unsigned tries = 0;
 
-    arm(0);
+    arm_failure(0);
     assert_int_equal(facet_subject_create(&config, &subject, &error), FACET_OK);
     while (status != FACET_OK) {
         uint32_t count = look_at(1, look);
 
-        arm(++tries);
+        arm_failure(++tries);
         status = facet_subject_add(subject, look, count, &error);
-        arm(0);
+        arm_failure(0);
         if (status != FACET_OK) {
             assert_int_equal(status, FACET_NO_MEMORY);
             assert_int_equal(facet_subject_meters(subject), 0);
@@ -103,7 +103,7 @@ static void a_look_is_added_or_not(void **state)
     }
     assert_int_equal(tries, 9); /* five meters and three that are made of them */
     assert_int_equal(facet_subject_meters(subject), 8);
-    arm(1);
+    arm_failure(1);
     assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error), FACET_OK); /* needs no more */
     facet_subject_destroy(subject);
 }
@@ -120,7 +120,7 @@ static unsigned write_until_it_works(write_func write)
     struct facet_error error = {0};
     unsigned tries = 0;
 
-    arm(0);
+    arm_failure(0);
     other.id = "8";
     assert_int_equal(facet_subject_create(&config, &subjects[0], &error), FACET_OK);
     assert_int_equal(facet_subject_create(&other, &subjects[1], &error), FACET_OK);
@@ -128,9 +128,9 @@ static unsigned write_until_it_works(write_func write)
     while (status != FACET_OK) {
         char *text = NULL;
 
-        arm(++tries);
+        arm_failure(++tries);
         status = write(subjects, 2, &text, &error);
-        arm(0);
+        arm_failure(0);
         if (status != FACET_OK) {
             assert_int_equal(status, FACET_NO_MEMORY);
             assert_null(text);
@@ -152,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_subject_is_made_or_not),
-        cmocka_unit_test(a_look_is_added_or_not),
+        cmocka_unit_test(measurements_are_added_all_or_none_without_memory),
         cmocka_unit_test(a_text_is_whole_or_not_there),
     };
 

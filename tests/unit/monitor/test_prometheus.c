@@ -75,7 +75,7 @@ static void labels_and_help_are_escaped(void **state)
                              "x{name=\"a\\\"b\\\\c\\nd\",device=\"caf\xc3\xa9\"} 7\n");
 }
 
-static void it_grows_and_starts_over(void **state)
+static void a_text_grows_and_starts_over(void **state)
 {
     const size_t samples = 10000;
     struct facet_prometheus prometheus;
@@ -109,9 +109,12 @@ static void memory_that_ran_out_is_no_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_text_is_empty),   cmocka_unit_test(a_family_is_announced_once),
-        cmocka_unit_test(numbers_are_exact),        cmocka_unit_test(labels_and_help_are_escaped),
-        cmocka_unit_test(it_grows_and_starts_over), cmocka_unit_test(memory_that_ran_out_is_no_text),
+        cmocka_unit_test(an_empty_text_is_empty),
+        cmocka_unit_test(a_family_is_announced_once),
+        cmocka_unit_test(numbers_are_exact),
+        cmocka_unit_test(labels_and_help_are_escaped),
+        cmocka_unit_test(a_text_grows_and_starts_over),
+        cmocka_unit_test(memory_that_ran_out_is_no_text),
     };
 
     return cmocka_run_group_tests_name("prometheus", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what two samples say together, and of when they say nothing. Never: real time. */
+/* Owns: proofs of the measures of two samples, and of the samples that have none. Never: real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)
 
-static struct facet_sample full(uint64_t time_ns)
+static struct facet_sample full_sample(uint64_t time_ns)
 {
     struct facet_sample sample = {.time_ns = time_ns};
 
@@ -20,8 +20,8 @@ static struct facet_sample full(uint64_t time_ns)
     return sample;
 }
 
-static uint64_t measure(const struct facet_sample *previous, const struct facet_sample *sample,
-                        enum facet_measure measure)
+static uint64_t measure_between(const struct facet_sample *previous, const struct facet_sample *sample,
+                                enum facet_measure measure)
 {
     uint64_t value = 0;
 
@@ -31,7 +31,7 @@ static uint64_t measure(const struct facet_sample *previous, const struct facet_
 
 static void test_measures(void **state)
 {
-    struct facet_sample first = full(S), second = full(S + 500 * MS);
+    struct facet_sample first = full_sample(S), second = full_sample(S + 500 * MS);
 
     first.values[FACET_SAMPLE_BUSY_NS] = 7;
     second.values[FACET_SAMPLE_BUSY_NS] = 7 + 200 * MS;
@@ -41,18 +41,18 @@ static void test_measures(void **state)
     second.values[FACET_SAMPLE_QUEUED] = 6;
     second.values[FACET_SAMPLE_RUNNING] = 4;
     second.values[FACET_SAMPLE_QUEUE_NS] = 24 * MS;
-    assert_int_equal(measure(&first, &second, FACET_MEASURE_UTILIZATION_MILLI), 400);
-    assert_int_equal(measure(&first, &second, FACET_MEASURE_MEMORY_MILLI), 250);
-    assert_int_equal(measure(&first, &second, FACET_MEASURE_QUEUE_DELAY_NS),
+    assert_int_equal(measure_between(&first, &second, FACET_MEASURE_UTILIZATION_MILLI), 400);
+    assert_int_equal(measure_between(&first, &second, FACET_MEASURE_MEMORY_MILLI), 250);
+    assert_int_equal(measure_between(&first, &second, FACET_MEASURE_QUEUE_DELAY_NS),
                      24 * MS / 20); /* of the 20 that completed */
-    assert_int_equal(measure(&first, &second, FACET_MEASURE_LAUNCHES_MILLI), 60000);
-    assert_int_equal(measure(&first, &second, FACET_MEASURE_COMPLETED_MILLI), 40000);
-    assert_int_equal(measure(NULL, &second, FACET_MEASURE_MEMORY_BYTES), 1024);
-    assert_int_equal(measure(NULL, &second, FACET_MEASURE_QUEUED), 6);
-    assert_int_equal(measure(NULL, &second, FACET_MEASURE_RUNNING), 4);
+    assert_int_equal(measure_between(&first, &second, FACET_MEASURE_LAUNCHES_MILLI), 60000);
+    assert_int_equal(measure_between(&first, &second, FACET_MEASURE_COMPLETED_MILLI), 40000);
+    assert_int_equal(measure_between(NULL, &second, FACET_MEASURE_MEMORY_BYTES), 1024);
+    assert_int_equal(measure_between(NULL, &second, FACET_MEASURE_QUEUED), 6);
+    assert_int_equal(measure_between(NULL, &second, FACET_MEASURE_RUNNING), 4);
 }
 
-/* Each measure is absent when any one of what it needs is. */
+/* Each measure is absent when any one of its fields is. */
 static void test_absent_is_not_zero(void **state)
 {
     static const struct {
@@ -71,7 +71,7 @@ static void test_absent_is_not_zero(void **state)
 
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         for (unsigned field = 0; field < FACET_SAMPLE_FIELDS; field++) {
-            struct facet_sample first = full(S), second = full(2 * S);
+            struct facet_sample first = full_sample(S), second = full_sample(2 * S);
             uint64_t value = 77;
 
             second.values[FACET_SAMPLE_COMPLETED] = 1;
@@ -84,9 +84,9 @@ static void test_absent_is_not_zero(void **state)
     }
 }
 
-static void test_what_cannot_be_known(void **state)
+static void test_measures_that_cannot_be_known(void **state)
 {
-    struct facet_sample first = full(S), second = full(2 * S);
+    struct facet_sample first = full_sample(S), second = full_sample(2 * S);
     uint64_t value = 77;
 
     assert_false(facet_sample_measure(NULL, &second, FACET_MEASURE_UTILIZATION_MILLI, 1, &value));
@@ -127,7 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measures),
         cmocka_unit_test(test_absent_is_not_zero),
-        cmocka_unit_test(test_what_cannot_be_known),
+        cmocka_unit_test(test_measures_that_cannot_be_known),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);

@@ -18,7 +18,7 @@ struct told {
     bool state_was_old; /* when the callback ran */
 };
 
-static void hear(void *owner, const struct facet_threshold_event *event)
+static void note_event(void *owner, const struct facet_threshold_event *event)
 {
     struct told *told = owner;
 
@@ -33,7 +33,7 @@ static struct facet_threshold threshold_of(struct facet_threshold_rule rule, str
     struct facet_threshold threshold;
     struct facet_error error;
 
-    assert_int_equal(facet_threshold_init(&threshold, &rule, hear, told, &error), FACET_OK);
+    assert_int_equal(facet_threshold_init(&threshold, &rule, note_event, told, &error), FACET_OK);
     return threshold;
 }
 
@@ -165,7 +165,8 @@ static void test_rules_that_make_no_sense(void **state)
     struct facet_error error;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_int_equal(facet_threshold_init(&threshold, &rows[i].rule, hear, NULL, &error), FACET_INVALID_ARGUMENT);
+        assert_int_equal(facet_threshold_init(&threshold, &rows[i].rule, note_event, NULL, &error),
+                         FACET_INVALID_ARGUMENT);
         assert_non_null(strstr(error.message, rows[i].named));
     }
     assert_int_equal(facet_threshold_init(&threshold, &good, NULL, NULL, &error), FACET_INVALID_ARGUMENT);

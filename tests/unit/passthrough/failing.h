@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the Nth request for memory, and the Nth opening of a file by the scan, which fail or do what a test says (the
+ * Owns: the Nth request for memory, and the Nth opening of a file by the scan, which fail or act as a test says (the
  * linker's --wrap).
  * Never: fails when no test asked for it.
  */

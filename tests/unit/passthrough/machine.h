@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a temporary directory with one of the machines of tests/fixtures/pci, and looks at it.
+ * Owns: a temporary directory with one of the machines of tests/fixtures/pci, and scans of it.
  * Never: leaves it behind.
  */
 #ifndef FACET_TEST_PASSTHROUGH_MACHINE_H
@@ -70,7 +70,7 @@ static inline void machine_folder(const struct machine *machine, const char *pat
     mkdirat(machine->root, path, 0700);
 }
 
-/* Instead of what may be there. */
+/* Replaces a file that may exist. */
 static inline void machine_bytes(const struct machine *machine, const char *path, const void *bytes, size_t size)
 {
     unlinkat(machine->root, path, 0);

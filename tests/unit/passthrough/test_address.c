@@ -12,7 +12,7 @@
 
 #include <facet/pci.h>
 
-static void taken(void **state)
+static void accepted_texts(void **state)
 {
     static const struct {
         const char *text, *printed;
@@ -33,7 +33,7 @@ static void taken(void **state)
     }
 }
 
-static void refused(void **state)
+static void refused_texts(void **state)
 {
     static const char *const cases[] = {"",
                                         ":",
@@ -106,7 +106,7 @@ static void every_address_comes_back(void **state)
 }
 
 /* Texts near to addresses: an accepted text is the printed form, except case and the zeros of a domain. */
-static void whatever_is_taken_is_said_again(void **state)
+static void an_accepted_text_is_printed_again(void **state)
 {
     static const char bytes[] = "0123456789abcdefABCDEF:. -x";
     char text[FACET_PCI_ADDRESS_SIZE], printed[FACET_PCI_ADDRESS_SIZE];
@@ -175,10 +175,10 @@ static void names_end_where_they_should(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taken),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(accepted_texts),
+        cmocka_unit_test(refused_texts),
         cmocka_unit_test(every_address_comes_back),
-        cmocka_unit_test(whatever_is_taken_is_said_again),
+        cmocka_unit_test(an_accepted_text_is_printed_again),
         cmocka_unit_test(the_order_is_of_domain_bus_device_function),
         cmocka_unit_test(names_end_where_they_should),
     };

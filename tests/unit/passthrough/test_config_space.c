@@ -18,21 +18,21 @@ struct space {
     uint8_t bytes[CONFIG_SPACE_SIZE];
 };
 
-static void put(struct space *space, size_t offset, uint32_t value, size_t bytes)
+static void put_bytes(struct space *space, size_t offset, uint32_t value, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         space->bytes[offset + i] = (uint8_t)(value >> (8 * i));
 }
 
 /* An Express endpoint with power management at 0x40 and Express at 0x60. */
-static void make(struct space *space)
+static void make_space(struct space *space)
 {
     memset(space, 0, sizeof *space);
-    put(space, 0x00, 0x233010de, 4);
-    put(space, 0x06, 0x10, 2);
+    put_bytes(space, 0x00, 0x233010de, 4);
+    put_bytes(space, 0x06, 0x10, 2);
     space->bytes[0x34] = 0x40;
-    put(space, 0x40, 0x6001, 2);
-    put(space, 0x60, 0x0010, 2);
+    put_bytes(space, 0x40, 0x6001, 2);
+    put_bytes(space, 0x60, 0x0010, 2);
 }
 
 static struct config_facts facts_of(const struct space *space, size_t length)
@@ -43,11 +43,11 @@ static struct config_facts facts_of(const struct space *space, size_t length)
     return facts;
 }
 
-static void a_plain_one(void **state)
+static void a_plain_config_space(void **state)
 {
     struct space space;
 
-    make(&space);
+    make_space(&space);
     space.bytes[0x0e] = 0x80;
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_true(facts.is_express);
@@ -61,16 +61,16 @@ static void a_plain_one(void **state)
     assert_int_equal(config_space_find(&config, 0x11), 0);
 }
 
-static void extended_ones(void **state)
+static void extended_config_spaces(void **state)
 {
     struct space space;
 
-    make(&space);
-    put(&space, 0x100, 0x14010003, 4);
-    put(&space, 0x104, 0x04050607, 4);
-    put(&space, 0x108, 0x00010203, 4);
-    put(&space, 0x140, 0x0001000d, 4);
-    put(&space, 0x144, 0x001d00ff, 4); /* could do more than is switched on */
+    make_space(&space);
+    put_bytes(&space, 0x100, 0x14010003, 4);
+    put_bytes(&space, 0x104, 0x04050607, 4);
+    put_bytes(&space, 0x108, 0x00010203, 4);
+    put_bytes(&space, 0x140, 0x0001000d, 4);
+    put_bytes(&space, 0x144, 0x001d00ff, 4); /* could do more than is switched on */
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_int_equal(facts.serial, UINT64_C(0x0001020304050607));
     assert_int_equal(facts.acs, FACET_PCI_ACS_PRESENT | 0x1d);
@@ -84,7 +84,7 @@ static void too_short(void **state)
     struct space space;
     struct config_facts facts;
 
-    make(&space);
+    make_space(&space);
     for (size_t length = 0; length < 64; length++)
         assert_false(config_space_read(&(struct config_space){space.bytes, length}, &facts));
     assert_false(facts_of(&space, 64).is_express);
@@ -92,7 +92,7 @@ static void too_short(void **state)
         facts_of(&space, length);
 }
 
-static void lost(void **state)
+static void a_lost_function_has_no_facts(void **state)
 {
     struct space space;
 
@@ -103,8 +103,8 @@ static void lost(void **state)
     assert_int_equal(facts.acs, 0);
     assert_int_equal(facts.serial, 0);
     assert_true(facts_of(&space, 64).is_lost);
-    make(&space);
-    put(&space, 0, UINT32_MAX, 4); /* a virtual function has no ids there */
+    make_space(&space);
+    put_bytes(&space, 0, UINT32_MAX, 4); /* a virtual function has no ids there */
     assert_false(facts_of(&space, sizeof space).is_lost);
 }
 
@@ -112,15 +112,15 @@ static void circles_end(void **state)
 {
     struct space space;
 
-    make(&space);
-    put(&space, 0x60, 0x4005, 2); /* to the one before */
-    put(&space, 0x100, 0x10010001, 4);
+    make_space(&space);
+    put_bytes(&space, 0x60, 0x4005, 2); /* to the one before */
+    put_bytes(&space, 0x100, 0x10010001, 4);
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_false(facts.is_express);
-    put(&space, 0x40, 0x4001, 2); /* to itself */
+    put_bytes(&space, 0x40, 0x4001, 2); /* to itself */
     assert_false(facts_of(&space, sizeof space).is_express);
-    put(&space, 0x100, 0x14010001, 4);
-    put(&space, 0x140, 0x10010001, 4);
+    put_bytes(&space, 0x100, 0x14010001, 4);
+    put_bytes(&space, 0x140, 0x10010001, 4);
     assert_int_equal(facts_of(&space, sizeof space).serial, 0);
 }
 
@@ -128,19 +128,19 @@ static void pointers_into_the_header_or_beyond_the_end_lead_nowhere(void **state
 {
     struct space space;
 
-    make(&space);
+    make_space(&space);
     for (unsigned to = 0; to < 256; to++) {
         space.bytes[0x34] = (uint8_t)to;
         struct config_space config = {space.bytes, 256};
         size_t found = config_space_find(&config, 0x10);
         assert_true(found == 0 || found >= 0x40);
     }
-    make(&space);
+    make_space(&space);
     space.bytes[0x34] = 0xfc;
-    put(&space, 0xfc, 0x0010, 2);
+    put_bytes(&space, 0xfc, 0x0010, 2);
     assert_true(facts_of(&space, 256).is_express); /* the last place */
-    put(&space, 0x100, 0xffc10001, 4);
-    put(&space, 0xffc, 0x0001000d, 4);
+    put_bytes(&space, 0x100, 0xffc10001, 4);
+    put_bytes(&space, 0xffc, 0x0001000d, 4);
     assert_int_equal(facts_of(&space, sizeof space).acs, FACET_PCI_ACS_PRESENT); /* its register is beyond the end */
 }
 
@@ -148,8 +148,8 @@ static void without_the_bit_there_are_none(void **state)
 {
     struct space space;
 
-    make(&space);
-    put(&space, 0x06, 0, 2);
+    make_space(&space);
+    put_bytes(&space, 0x06, 0, 2);
     assert_false(facts_of(&space, sizeof space).is_express);
 }
 
@@ -175,10 +175,10 @@ static void any_bytes_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_one),
-        cmocka_unit_test(extended_ones),
+        cmocka_unit_test(a_plain_config_space),
+        cmocka_unit_test(extended_config_spaces),
         cmocka_unit_test(too_short),
-        cmocka_unit_test(lost),
+        cmocka_unit_test(a_lost_function_has_no_facts),
         cmocka_unit_test(circles_end),
         cmocka_unit_test(pointers_into_the_header_or_beyond_the_end_lead_nowhere),
         cmocka_unit_test(without_the_bit_there_are_none),

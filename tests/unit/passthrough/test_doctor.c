@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about the checks of a host: each says what is so, and nothing that it was not told. Never: asks the
+/* Owns: proofs about the checks of a host: each reports the state, and nothing unknown. Never: asks the
  * host of the tests. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +21,13 @@ struct visit {
     struct facet_doctor_finding findings[FACET_DOCTOR_CHECKS];
 };
 
-static void visit(struct visit *visit, const char *name)
+static void visit_machine(struct visit *visit, const char *name)
 {
     *visit = (struct visit){.environment.size = sizeof visit->environment};
     machine_plant(&visit->machine, name);
 }
 
-static void examine(struct visit *visit)
+static void examine_visit(struct visit *visit)
 {
     struct facet_pci_snapshot *snapshot = machine_scan(&visit->machine, FACET_PCI_SCAN_HOLDERS);
     struct facet_error error = {0};
@@ -37,7 +37,7 @@ static void examine(struct visit *visit)
     facet_pci_snapshot_destroy(snapshot);
 }
 
-static void expect(const struct visit *visit, const char *check, uint32_t state, const char *text)
+static void expect_finding(const struct visit *visit, const char *check, uint32_t state, const char *text)
 {
     for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS; i++) {
         const struct facet_doctor_finding *finding = &visit->findings[i];
@@ -56,21 +56,21 @@ static void expect_of(const char *machine, const char *check, uint32_t state, co
 {
     struct visit at;
 
-    visit(&at, machine);
-    examine(&at);
-    expect(&at, check, state, text);
+    visit_machine(&at, machine);
+    examine_visit(&at);
+    expect_finding(&at, check, state, text);
     machine_remove(&at.machine);
 }
 
-static void what_was_not_looked_at_is_unknown(void **state)
+static void parts_that_were_not_examined_are_unknown(void **state)
 {
     struct visit at;
 
-    visit(&at, "server");
-    examine(&at);
-    expect(&at, "kvm", FACET_DOCTOR_UNKNOWN, "not looked at");
-    expect(&at, "qemu", FACET_DOCTOR_UNKNOWN, "not looked at");
-    expect(&at, "memory lock", FACET_DOCTOR_UNKNOWN, "the limit is not known");
+    visit_machine(&at, "server");
+    examine_visit(&at);
+    expect_finding(&at, "kvm", FACET_DOCTOR_UNKNOWN, "not looked at");
+    expect_finding(&at, "qemu", FACET_DOCTOR_UNKNOWN, "not looked at");
+    expect_finding(&at, "memory lock", FACET_DOCTOR_UNKNOWN, "the limit is not known");
     machine_remove(&at.machine);
 }
 
@@ -80,12 +80,12 @@ static void an_empty_machine_promises_nothing(void **state)
 
     machine_make(&at.machine);
     machine_folder(&at.machine, "sys");
-    examine(&at);
+    examine_visit(&at);
     for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS; i++)
         if (at.findings[i].state == FACET_DOCTOR_GOOD)
             fail_msg("%s: %s", at.findings[i].check, at.findings[i].text);
-    expect(&at, "groups", FACET_DOCTOR_UNKNOWN, "without an IOMMU there are none");
-    expect(&at, "console", FACET_DOCTOR_UNKNOWN, "/proc/iomem does not tell: absent");
+    expect_finding(&at, "groups", FACET_DOCTOR_UNKNOWN, "without an IOMMU there are none");
+    expect_finding(&at, "console", FACET_DOCTOR_UNKNOWN, "/proc/iomem does not tell: absent");
     machine_remove(&at.machine);
 }
 
@@ -93,17 +93,17 @@ static void a_driver_that_hangs_is_named(void **state)
 {
     struct visit at;
 
-    visit(&at, "lost");
+    visit_machine(&at, "lost");
     int second = machine_hang(&at.machine, "0000:02:00.0"), first = machine_hang(&at.machine, "0000:01:00.0");
-    examine(&at);
-    expect(&at, "drivers", FACET_DOCTOR_WARNING,
-           "0000:01:00.0 is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel "
-           "(and 1 more)");
-    expect(&at, "accelerators", FACET_DOCTOR_WARNING, "2, of which 2 cannot be asked");
+    examine_visit(&at);
+    expect_finding(&at, "drivers", FACET_DOCTOR_WARNING,
+                   "0000:01:00.0 is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel "
+                   "(and 1 more)");
+    expect_finding(&at, "accelerators", FACET_DOCTOR_WARNING, "2, of which 2 cannot be asked");
     close(first);
     close(second);
-    examine(&at);
-    expect(&at, "drivers", FACET_DOCTOR_GOOD, "none hangs");
+    examine_visit(&at);
+    expect_finding(&at, "drivers", FACET_DOCTOR_GOOD, "none hangs");
     machine_remove(&at.machine);
 }
 
@@ -111,9 +111,9 @@ static void a_lost_device_stops_the_others_not(void **state)
 {
     struct visit at;
 
-    visit(&at, "lost");
-    examine(&at);
-    expect(&at, "accelerators", FACET_DOCTOR_WARNING, "1 of 2 do not answer");
+    visit_machine(&at, "lost");
+    examine_visit(&at);
+    expect_finding(&at, "accelerators", FACET_DOCTOR_WARNING, "1 of 2 do not answer");
     machine_remove(&at.machine);
 }
 
@@ -127,10 +127,10 @@ static void an_accelerator_that_could_not_be_asked_does_not_answer(void **state)
 {
     struct visit at;
 
-    visit(&at, "ready");
+    visit_machine(&at, "ready");
     unlinkat(at.machine.root, "sys/bus/pci/devices/0000:01:00.0/config", 0);
-    examine(&at);
-    expect(&at, "accelerators", FACET_DOCTOR_UNKNOWN, "1 of 2 could not be asked");
+    examine_visit(&at);
+    expect_finding(&at, "accelerators", FACET_DOCTOR_UNKNOWN, "1 of 2 could not be asked");
     machine_remove(&at.machine);
 }
 
@@ -139,16 +139,16 @@ static void the_console_is_named_with_its_gpu(void **state)
     struct visit at;
 
     expect_of("laptop", "console", FACET_DOCTOR_WARNING, "efifb holds memory of 0000:00:02.0");
-    visit(&at, "laptop");
+    visit_machine(&at, "laptop");
     machine_file(&at.machine, "proc/iomem", "90000000-907fffff : BOOTFB\n");
-    examine(&at);
-    expect(&at, "console", FACET_DOCTOR_WARNING, "BOOTFB holds memory of 0000:00:02.0");
+    examine_visit(&at);
+    expect_finding(&at, "console", FACET_DOCTOR_WARNING, "BOOTFB holds memory of 0000:00:02.0");
     machine_file(&at.machine, "proc/iomem", "1000-1fff : BOOTFB\n");
-    examine(&at);
-    expect(&at, "console", FACET_DOCTOR_GOOD, "it holds no GPU's memory");
+    examine_visit(&at);
+    expect_finding(&at, "console", FACET_DOCTOR_GOOD, "it holds no GPU's memory");
     machine_file(&at.machine, "proc/iomem", "00000000-00000000 : BOOTFB\n");
-    examine(&at);
-    expect(&at, "console", FACET_DOCTOR_UNKNOWN, "/proc/iomem does not tell: permission");
+    examine_visit(&at);
+    expect_finding(&at, "console", FACET_DOCTOR_UNKNOWN, "/proc/iomem does not tell: permission");
     machine_remove(&at.machine);
 }
 
@@ -166,27 +166,27 @@ static void versions_decide_about_iommufd(void **state)
 {
     struct visit at;
 
-    visit(&at, "ready");
+    visit_machine(&at, "ready");
     at.environment.qemu = FACET_PCI_YES;
     at.environment.qemu_version = VERSION(7, 2);
     at.environment.kernel_version = VERSION(6, 5);
-    examine(&at);
-    expect(&at, "iommufd", FACET_DOCTOR_WARNING, "the kernel has it, QEMU 7.2 does not");
-    expect(&at, "qemu", FACET_DOCTOR_GOOD, "QEMU 7.2");
+    examine_visit(&at);
+    expect_finding(&at, "iommufd", FACET_DOCTOR_WARNING, "the kernel has it, QEMU 7.2 does not");
+    expect_finding(&at, "qemu", FACET_DOCTOR_GOOD, "QEMU 7.2");
     at.environment.qemu_version = VERSION(9, 0);
-    examine(&at);
-    expect(&at, "iommufd", FACET_DOCTOR_GOOD, "/dev/iommu is there");
+    examine_visit(&at);
+    expect_finding(&at, "iommufd", FACET_DOCTOR_GOOD, "/dev/iommu is there");
     unlinkat(at.machine.root, "dev/iommu", 0);
-    examine(&at);
-    expect(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there, as this kernel is 6.5");
+    examine_visit(&at);
+    expect_finding(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there, as this kernel is 6.5");
     at.environment.kernel_version = VERSION(6, 6);
     at.environment.qemu_version = 0;
-    examine(&at);
-    expect(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there");
-    expect(&at, "qemu", FACET_DOCTOR_UNKNOWN, "it is there, and does not tell its version");
+    examine_visit(&at);
+    expect_finding(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there");
+    expect_finding(&at, "qemu", FACET_DOCTOR_UNKNOWN, "it is there, and does not tell its version");
     at.environment.qemu = FACET_PCI_NO;
-    examine(&at);
-    expect(&at, "qemu", FACET_DOCTOR_WARNING, "it was not found");
+    examine_visit(&at);
+    expect_finding(&at, "qemu", FACET_DOCTOR_WARNING, "it was not found");
     machine_remove(&at.machine);
 }
 
@@ -194,24 +194,24 @@ static void memory_is_measured_against_the_machine(void **state)
 {
     struct visit at;
 
-    visit(&at, "ready");
+    visit_machine(&at, "ready");
     at.environment.memory_lock_bytes = UINT64_MAX;
     at.environment.kvm = FACET_PCI_YES;
-    examine(&at);
-    expect(&at, "memory lock", FACET_DOCTOR_GOOD, "all memory may be locked");
-    expect(&at, "kvm", FACET_DOCTOR_GOOD, "/dev/kvm can be opened");
-    expect(&at, "mappings", FACET_DOCTOR_GOOD, "65535 in a container");
+    examine_visit(&at);
+    expect_finding(&at, "memory lock", FACET_DOCTOR_GOOD, "all memory may be locked");
+    expect_finding(&at, "kvm", FACET_DOCTOR_GOOD, "/dev/kvm can be opened");
+    expect_finding(&at, "mappings", FACET_DOCTOR_GOOD, "65535 in a container");
     at.environment.memory_lock_bytes = UINT64_C(8) << 20;
     at.environment.kvm = FACET_PCI_NO;
     machine_file(&at.machine, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", "100\n");
-    examine(&at);
-    expect(&at, "memory lock", FACET_DOCTOR_WARNING,
-           "8 MiB may be locked: a machine with more ends with VFIO_MAP_DMA: ENOMEM");
-    expect(&at, "kvm", FACET_DOCTOR_WARNING, "/dev/kvm cannot be opened: machines would be emulated");
-    expect(&at, "mappings", FACET_DOCTOR_WARNING, "100 in a container; the kernel's default is 65535");
+    examine_visit(&at);
+    expect_finding(&at, "memory lock", FACET_DOCTOR_WARNING,
+                   "8 MiB may be locked: a machine with more ends with VFIO_MAP_DMA: ENOMEM");
+    expect_finding(&at, "kvm", FACET_DOCTOR_WARNING, "/dev/kvm cannot be opened: machines would be emulated");
+    expect_finding(&at, "mappings", FACET_DOCTOR_WARNING, "100 in a container; the kernel's default is 65535");
     unlinkat(at.machine.root, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", 0);
-    examine(&at);
-    expect(&at, "mappings", FACET_DOCTOR_UNKNOWN, "vfio_iommu_type1 is not loaded");
+    examine_visit(&at);
+    expect_finding(&at, "mappings", FACET_DOCTOR_UNKNOWN, "vfio_iommu_type1 is not loaded");
     machine_remove(&at.machine);
 }
 
@@ -220,7 +220,7 @@ static void wrong_arguments_are_named(void **state)
     struct visit at;
     struct facet_error error = {0};
 
-    visit(&at, "ready");
+    visit_machine(&at, "ready");
     struct facet_pci_snapshot *snapshot = machine_scan(&at.machine, 0);
     assert_int_equal(facet_doctor_examine(NULL, &at.environment, at.findings, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, "snapshot");
@@ -239,7 +239,7 @@ static void wrong_arguments_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_looked_at_is_unknown),
+        cmocka_unit_test(parts_that_were_not_examined_are_unknown),
         cmocka_unit_test(an_empty_machine_promises_nothing),
         cmocka_unit_test(a_driver_that_hangs_is_named),
         cmocka_unit_test(a_lost_device_stops_the_others_not),

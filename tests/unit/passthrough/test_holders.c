@@ -52,7 +52,7 @@ static void set_driver(const struct machine *machine, const char *directory, con
 }
 
 /* Expects these holders' nodes in their order, one string with spaces between, and these missing facts about them. */
-static void expect(const struct machine *machine, const char *address, uint8_t unread, const char *nodes)
+static void expect_nodes(const struct machine *machine, const char *address, uint8_t unread, const char *nodes)
 {
     struct facet_pci_snapshot *snapshot = machine_scan(machine, MACHINE_EVERYTHING);
     const struct facet_pci_function *function = function_of(snapshot, address);
@@ -67,25 +67,25 @@ static void expect(const struct machine *machine, const char *address, uint8_t u
 
 /* ---- nodes ---- */
 
-static void what_lies_below_a_function_is_its_own(void **state)
+static void nodes_below_a_function_are_its_own(void **state)
 {
     struct machine machine;
 
     machine_plant(&machine, "guest");
-    expect(&machine, "00:02.0", FACET_PCI_READ, "/dev/dri/card0"); /* behind virtio0 */
-    expect(&machine, "00:03.0", FACET_PCI_READ, "");
-    expect(&machine, "00:04.0", FACET_PCI_READ, "/dev/ng0n1 /dev/nvme0n1p1");
-    expect(&machine, "00:05.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "00:02.0", FACET_PCI_READ, "/dev/dri/card0"); /* behind virtio0 */
+    expect_nodes(&machine, "00:03.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "00:04.0", FACET_PCI_READ, "/dev/ng0n1 /dev/nvme0n1p1");
+    expect_nodes(&machine, "00:05.0", FACET_PCI_READ, "");
     plant_holder(&machine, 901, "/dev/nvme1n1");
-    expect(&machine, "00:05.0", FACET_PCI_READ, "/dev/nvme1n1");
+    expect_nodes(&machine, "00:05.0", FACET_PCI_READ, "/dev/nvme1n1");
     plant_node(&machine, "sys/devices/pci0000:00/0000:00:03.0/rdma/uverbs0", "231:192", "infiniband/uverbs0");
     plant_holder(&machine, 901, "/dev/infiniband/uverbs0");
-    expect(&machine, "00:03.0", FACET_PCI_READ, "/dev/infiniband/uverbs0");
+    expect_nodes(&machine, "00:03.0", FACET_PCI_READ, "/dev/infiniband/uverbs0");
     machine_remove(&machine);
 }
 
 /* A controller of disks that has functions of its own below it. */
-static void what_lies_below_another_function_is_not(void **state)
+static void nodes_below_another_function_are_not_its_own(void **state)
 {
     struct machine machine;
 
@@ -93,8 +93,8 @@ static void what_lies_below_another_function_is_not(void **state)
     plant_node(&machine, "sys/devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0/10000:e1:00.0/nvme/nvme0",
                "238:0", "nvme0");
     plant_holder(&machine, 900, "/dev/nvme0");
-    expect(&machine, "0000:00:0e.0", FACET_PCI_READ, "");
-    expect(&machine, "10000:e1:00.0", FACET_PCI_READ, "/dev/nvme0");
+    expect_nodes(&machine, "0000:00:0e.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "10000:e1:00.0", FACET_PCI_READ, "/dev/nvme0");
     machine_remove(&machine);
 }
 
@@ -105,7 +105,7 @@ static void a_disk_of_several_controllers_is_of_each(void **state)
     machine_plant(&machine, "server");
     plant_node(&machine, "sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1", "259:0", "nvme0n1");
     plant_holder(&machine, 900, "/dev/nvme0n1");
-    expect(&machine, "04:00.0", FACET_PCI_READ, "/dev/nvme0n1");
+    expect_nodes(&machine, "04:00.0", FACET_PCI_READ, "/dev/nvme0n1");
     machine_remove(&machine);
 }
 
@@ -118,10 +118,10 @@ static void a_keyboard_holds_nothing(void **state)
     plant_node(&machine, "sys/devices/pci0000:00/0000:00:01.3/0000:03:00.0/usb1/1-1/input/input3/event3", "13:67",
                "input/event3");
     plant_holder(&machine, 900, "/dev/input/event3");
-    expect(&machine, "03:00.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "03:00.0", FACET_PCI_READ, "");
     plant_node(&machine, "sys/devices/pci0000:00/0000:00:01.3/0000:03:00.0/usb1/1-1", "189:1", "bus/usb/001/002");
     plant_holder(&machine, 900, "/dev/bus/usb/001/002");
-    expect(&machine, "03:00.0", FACET_PCI_READ, "/dev/bus/usb/001/002");
+    expect_nodes(&machine, "03:00.0", FACET_PCI_READ, "/dev/bus/usb/001/002");
     machine_remove(&machine);
 }
 
@@ -133,15 +133,15 @@ static void of_nvidia_any_gpu_counts_where_nothing_tells_which(void **state)
 
     machine_plant(&machine, "server");
     plant_holder(&machine, 900, "/dev/nvidia3");
-    expect(&machine, "1a:00.0", FACET_PCI_READ, "/dev/nvidia3");
-    expect(&machine, "c1:00.0", FACET_PCI_READ, "/dev/nvidia3");
+    expect_nodes(&machine, "1a:00.0", FACET_PCI_READ, "/dev/nvidia3");
+    expect_nodes(&machine, "c1:00.0", FACET_PCI_READ, "/dev/nvidia3");
     machine_folder(&machine, "proc/driver/nvidia/gpus/0000:1a:00.0");
     machine_file(&machine, "proc/driver/nvidia/gpus/0000:1a:00.0/information", "Device Minor: \t 0\n");
-    expect(&machine, "1a:00.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "1a:00.0", FACET_PCI_READ, "");
     plant_holder(&machine, 900, "/dev/nvidiactl");
-    expect(&machine, "c1:00.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "c1:00.0", FACET_PCI_READ, "");
     plant_holder(&machine, 900, "/dev/nvidia-nvswitch0");
-    expect(&machine, "c1:00.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "c1:00.0", FACET_PCI_READ, "");
     machine_remove(&machine);
 }
 
@@ -162,17 +162,17 @@ static void nodes_that_are_not_known_are_not_none(void **state)
     machine_plant(&machine, "npu");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         set_driver(&machine, ASCEND, cases[i].driver);
-        expect(&machine, "01:00.0", cases[i].unread, "");
+        expect_nodes(&machine, "01:00.0", cases[i].unread, "");
     }
     set_driver(&machine, ASCEND, "devdrv_device_driver");
     plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* a wire of it, not used to compute */
-    expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
     plant_holder(&machine, 900, "/dev/i2c-4");
-    expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");
     plant_node(&machine, ASCEND "/devdrv/davinci0", "236:0", "davinci0");
-    expect(&machine, "01:00.0", FACET_PCI_READ, "/dev/i2c-4");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_READ, "/dev/i2c-4");
     plant_holder(&machine, 901, "/dev/davinci0");
-    expect(&machine, "01:00.0", FACET_PCI_READ, "/dev/i2c-4 /dev/davinci0");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_READ, "/dev/i2c-4 /dev/davinci0");
     machine_remove(&machine);
 }
 
@@ -184,12 +184,12 @@ static void a_container_hides_more_than_a_driver(void **state)
     machine_plant(&machine, "npu");
     machine_folder(&machine, "proc/self/ns");
     assert_int_equal(symlinkat("pid:[4026532201]", machine.root, "proc/self/ns/pid"), 0);
-    expect(&machine, "04:00.0", FACET_PCI_UNREAD_PERMISSION, "/dev/hailo0");
-    expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
+    expect_nodes(&machine, "04:00.0", FACET_PCI_UNREAD_PERMISSION, "/dev/hailo0");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
     plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4");
-    expect(&machine, "01:00.0", FACET_PCI_UNREAD_PERMISSION, "");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_PERMISSION, "");
     set_driver(&machine, ASCEND, "");
-    expect(&machine, "01:00.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "01:00.0", FACET_PCI_READ, "");
     machine_remove(&machine);
 }
 
@@ -201,7 +201,7 @@ static void a_node_without_a_number_may_be_any(void **state)
     machine_plant(&machine, "guest");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         plant_node(&machine, "sys/devices/pci0000:00/0000:00:03.0/drm/card1", numbers[i], "dri/card1");
-        expect(&machine, "00:03.0", FACET_PCI_UNREAD_MALFORMED, "");
+        expect_nodes(&machine, "00:03.0", FACET_PCI_UNREAD_MALFORMED, "");
     }
     machine_remove(&machine);
 }
@@ -217,10 +217,10 @@ static void a_tree_without_an_end_is_not_walked_to_it(void **state)
     for (int i = 0; i < 24; i++)
         used += snprintf(path + used, sizeof path - (size_t)used, "/below");
     machine_folder(&machine, path);
-    expect(&machine, "00:03.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "00:03.0", FACET_PCI_READ, "");
     snprintf(path + used, sizeof path - (size_t)used, "/below");
     machine_folder(&machine, path);
-    expect(&machine, "00:03.0", FACET_PCI_UNREAD_MALFORMED, "");
+    expect_nodes(&machine, "00:03.0", FACET_PCI_UNREAD_MALFORMED, "");
     machine_remove(&machine);
 }
 
@@ -232,13 +232,13 @@ static void a_link_is_not_walked(void **state)
     plant_holder(&machine, 900, "/dev/dri/card0");
     assert_int_equal(symlinkat("../0000:00:02.0", machine.root, "sys/devices/pci0000:00/0000:00:03.0/other"), 0);
     assert_int_equal(symlinkat(".", machine.root, "sys/devices/pci0000:00/0000:00:03.0/again"), 0);
-    expect(&machine, "00:03.0", FACET_PCI_READ, "");
+    expect_nodes(&machine, "00:03.0", FACET_PCI_READ, "");
     machine_remove(&machine);
 }
 
 /* ---- the judgement of it ---- */
 
-static void what_cannot_be_told_is_said_and_stops_nothing(void **state)
+static void unknown_users_are_reported_and_stop_nothing(void **state)
 {
     struct facet_pci_address address = address_of("01:00.0");
     struct facet_passthrough_wish wish = {.size = sizeof wish, .functions = &address, .count = 1};
@@ -269,8 +269,8 @@ static void what_cannot_be_told_is_said_and_stops_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_lies_below_a_function_is_its_own),
-        cmocka_unit_test(what_lies_below_another_function_is_not),
+        cmocka_unit_test(nodes_below_a_function_are_its_own),
+        cmocka_unit_test(nodes_below_another_function_are_not_its_own),
         cmocka_unit_test(a_disk_of_several_controllers_is_of_each),
         cmocka_unit_test(a_keyboard_holds_nothing),
         cmocka_unit_test(of_nvidia_any_gpu_counts_where_nothing_tells_which),
@@ -279,7 +279,7 @@ int main(void)
         cmocka_unit_test(a_node_without_a_number_may_be_any),
         cmocka_unit_test(a_tree_without_an_end_is_not_walked_to_it),
         cmocka_unit_test(a_link_is_not_walked),
-        cmocka_unit_test(what_cannot_be_told_is_said_and_stops_nothing),
+        cmocka_unit_test(unknown_users_are_reported_and_stop_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

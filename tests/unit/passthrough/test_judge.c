@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about judgements: every reason is found on some machine, and each gate stops what it should. Never:
+/* Owns: proofs about judgements: every reason is found on some machine, and each gate stops its cases. Never:
  * touches a host. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-static struct facet_passthrough_verdict *judge(const struct facet_pci_snapshot *snapshot,
-                                               struct facet_passthrough_wish wish)
+static struct facet_passthrough_verdict *judge_wish(const struct facet_pci_snapshot *snapshot,
+                                                    struct facet_passthrough_wish wish)
 {
     struct facet_passthrough_verdict *verdict = NULL;
     struct facet_error error = {0};
@@ -28,8 +28,8 @@ static struct facet_passthrough_verdict *judge(const struct facet_pci_snapshot *
     return verdict;
 }
 
-static const struct facet_passthrough_reason *find(const struct facet_passthrough_verdict *verdict, uint32_t code,
-                                                   const char *fragment)
+static const struct facet_passthrough_reason *find_reason(const struct facet_passthrough_verdict *verdict,
+                                                          uint32_t code, const char *fragment)
 {
     for (size_t i = 0; i < verdict->reason_count; i++)
         if (verdict->reasons[i].code == code && strstr(verdict->reasons[i].text, fragment))
@@ -37,7 +37,7 @@ static const struct facet_passthrough_reason *find(const struct facet_passthroug
     return NULL;
 }
 
-static size_t count(const struct facet_passthrough_verdict *verdict, uint32_t code)
+static size_t count_reasons(const struct facet_passthrough_verdict *verdict, uint32_t code)
 {
     size_t found = 0;
 
@@ -54,27 +54,28 @@ struct question {
     struct facet_passthrough_verdict *verdict;
 };
 
-static void ask(struct question *question, const char *machine, const char *address, struct facet_passthrough_wish wish)
+static void ask_question(struct question *question, const char *machine, const char *address,
+                         struct facet_passthrough_wish wish)
 {
     machine_plant(&question->machine, machine);
     question->snapshot = machine_scan(&question->machine, MACHINE_EVERYTHING);
     question->address = address_of(address);
     wish.functions = &question->address;
     wish.count = 1;
-    question->verdict = judge(question->snapshot, wish);
+    question->verdict = judge_wish(question->snapshot, wish);
 }
 
-static void again(struct question *question, struct facet_passthrough_wish wish, uint32_t flags)
+static void ask_again(struct question *question, struct facet_passthrough_wish wish, uint32_t flags)
 {
     facet_passthrough_verdict_destroy(question->verdict);
     facet_pci_snapshot_destroy(question->snapshot);
     question->snapshot = machine_scan(&question->machine, flags);
     wish.functions = &question->address;
     wish.count = 1;
-    question->verdict = judge(question->snapshot, wish);
+    question->verdict = judge_wish(question->snapshot, wish);
 }
 
-static void end(struct question *question)
+static void end_question(struct question *question)
 {
     facet_passthrough_verdict_destroy(question->verdict);
     facet_pci_snapshot_destroy(question->snapshot);
@@ -105,7 +106,7 @@ static void check_form(const struct facet_passthrough_verdict *verdict)
                                                                               : FACET_PASSTHROUGH_YES);
 }
 
-static void gather(const char *name, unsigned *found)
+static void gather_reasons(const char *name, unsigned *found)
 {
     const struct facet_passthrough_wish wishes[] = {
         WISH(.flags = 0),
@@ -124,7 +125,7 @@ static void gather(const char *name, unsigned *found)
 
             wish.functions = &function->address;
             wish.count = 1;
-            struct facet_passthrough_verdict *verdict = judge(snapshot, wish);
+            struct facet_passthrough_verdict *verdict = judge_wish(snapshot, wish);
             check_form(verdict);
             for (size_t k = 0; k < verdict->reason_count; k++)
                 found[verdict->reasons[k].code]++;
@@ -146,7 +147,7 @@ static void every_reason_is_of_some_machine(void **state)
         if (!end)
             continue;
         *end = '\0';
-        gather(entry->d_name, found);
+        gather_reasons(entry->d_name, found);
         machines++;
     }
     closedir(folder);
@@ -171,23 +172,24 @@ static void reasons_have_names_and_advice(void **state)
 
 /* ---- stuck functions ---- */
 
-static void what_is_stuck_stops_itself_and_its_group(void **state)
+static void a_stuck_function_stops_itself_and_its_group(void **state)
 {
     struct question question;
 
-    ask(&question, "laptop", "01:00.0", WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP));
-    assert_null(find(question.verdict, FACET_PASSTHROUGH_STUCK, ""));
+    ask_question(&question, "laptop", "01:00.0", WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP));
+    assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, ""));
     int sound = machine_hang(&question.machine, "0000:01:00.1");
-    again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
+    ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_NO);
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_STUCK, "is stuck: its driver, or a reset, has not come"));
-    assert_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "stuck")); /* said once */
-    again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_STUCK, "0000:01:00.1 of the same group is stuck"));
+    assert_non_null(
+        find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "is stuck: its driver, or a reset, has not come"));
+    assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "stuck")); /* said once */
+    ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "0000:01:00.1 of the same group is stuck"));
     close(sound);
-    again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
-    assert_null(find(question.verdict, FACET_PASSTHROUGH_STUCK, ""));
-    end(&question);
+    ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
+    assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, ""));
+    end_question(&question);
 }
 
 /* ---- groups ---- */
@@ -196,18 +198,19 @@ static void a_group_that_is_not_viable_names_its_members(void **state)
 {
     struct question question;
 
-    ask(&question, "laptop", "01:00.0", WISH(.flags = 0));
+    ask_question(&question, "laptop", "01:00.0", WISH(.flags = 0));
     assert_int_equal(question.verdict->function_count, 1);
-    assert_non_null(
-        find(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
-             "group 1 is not viable: it shares it with 0000:01:00.1, which the host's driver snd_hda_intel has"));
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), 3); /* and not of the port above it */
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_COMPANION), 3);
-    again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
+    assert_non_null(find_reason(
+        question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
+        "group 1 is not viable: it shares it with 0000:01:00.1, which the host's driver snd_hda_intel has"));
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER),
+                     3); /* and not of the port above it */
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_COMPANION), 3);
+    ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
     assert_int_equal(question.verdict->function_count, 4);
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), 0);
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_COMPANION), 0);
-    end(&question);
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), 0);
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_COMPANION), 0);
+    end_question(&question);
 }
 
 /* The kernel of today lets the port driver pass, and a stub; others of bridges are the host's like any. */
@@ -220,19 +223,19 @@ static void of_bridges_only_the_port_driver_passes(void **state)
     } cases[] = {{"pcieport", 3}, {"pci-stub", 3}, {"shpchp", 4}};
     struct question question;
 
-    ask(&question, "laptop", "01:00.0", WISH(.flags = 0));
+    ask_question(&question, "laptop", "01:00.0", WISH(.flags = 0));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char target[64];
 
         snprintf(target, sizeof target, "../../../bus/pci/drivers/%s", cases[i].driver);
         unlinkat(question.machine.root, path, 0);
         assert_int_equal(symlinkat(target, question.machine.root, path), 0);
-        again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
-        assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), cases[i].count);
+        ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
+        assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), cases[i].count);
     }
     assert_non_null(
-        find(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "0000:00:01.0, which the host's driver shpchp"));
-    end(&question);
+        find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "0000:00:01.0, which the host's driver shpchp"));
+    end_question(&question);
 }
 
 /* As the kernel has it, a driver of an ISA bridge or of the host's own is one of the host. */
@@ -247,41 +250,42 @@ static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
     symlinkat("../groups/4", question.machine.root, "sys/bus/pci/devices/0000:00:1f.0/iommu_group");
     question.snapshot = machine_scan(&question.machine, MACHINE_EVERYTHING);
     question.address = address_of("01:00.0");
-    question.verdict = judge(question.snapshot,
-                             WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP, .functions = &question.address, .count = 1));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "which the host's driver lpc_ich has"));
+    question.verdict = judge_wish(
+        question.snapshot, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP, .functions = &question.address, .count = 1));
+    assert_non_null(
+        find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "which the host's driver lpc_ich has"));
     assert_int_equal(question.verdict->function_count, 2);
-    end(&question);
+    end_question(&question);
 }
 
 static void a_group_is_for_one_virtual_machine(void **state)
 {
     struct question question;
 
-    ask(&question, "acs_override", "02:00.0", WISH(.flags = 0));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_GROUP_OPEN, "process 2200 (qemu-system-x86)"));
+    ask_question(&question, "acs_override", "02:00.0", WISH(.flags = 0));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_OPEN, "process 2200 (qemu-system-x86)"));
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_NO);
-    again(&question, WISH(.own_pid = 2200), MACHINE_EVERYTHING);
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_OPEN), 0);
-    end(&question);
+    ask_again(&question, WISH(.own_pid = 2200), MACHINE_EVERYTHING);
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_OPEN), 0);
+    end_question(&question);
 }
 
 /* ---- values that were not measured ---- */
 
-static void holders_were_not_looked_for(void **state)
+static void skipped_holders_give_unknown(void **state)
 {
     struct question question;
 
-    ask(&question, "ready", "01:00.0", WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP));
+    ask_question(&question, "ready", "01:00.0", WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP));
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
     assert_int_equal(question.verdict->reason_count, 0);
-    again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), FACET_PCI_SCAN_ALL);
+    ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), FACET_PCI_SCAN_ALL);
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_UNKNOWN);
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "holders could not be read: skipped"));
-    end(&question);
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "holders could not be read: skipped"));
+    end_question(&question);
 }
 
-static void what_is_not_read_is_never_yes(void **state)
+static void an_unread_value_never_gives_yes(void **state)
 {
     static const struct {
         const char *path, *text, *reason;
@@ -297,41 +301,42 @@ static void what_is_not_read_is_never_yes(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct question question;
 
-        ask(&question, "ready", "01:00.0", WISH(.flags = 0));
+        ask_question(&question, "ready", "01:00.0", WISH(.flags = 0));
         machine_file(&question.machine, cases[i].path, cases[i].text);
-        again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
-        if (!find(question.verdict, FACET_PASSTHROUGH_UNREAD, cases[i].reason))
+        ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
+        if (!find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, cases[i].reason))
             fail_msg("%s is not said", cases[i].reason);
         assert_int_not_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
-        end(&question);
+        end_question(&question);
     }
 }
 
-/* A function far from any accelerator was not looked at closely. */
-static void what_was_skipped_is_never_yes(void **state)
+/* A function far from any accelerator was not read in full. */
+static void a_skipped_value_never_gives_yes(void **state)
 {
     struct question question;
 
-    ask(&question, "desktop", "00:14.3", WISH(.flags = 0));
-    again(&question, WISH(.flags = 0), FACET_PCI_SCAN_HOLDERS);
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "sriov could not be read: skipped"));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "config could not be read: skipped"));
-    end(&question);
+    ask_question(&question, "desktop", "00:14.3", WISH(.flags = 0));
+    ask_again(&question, WISH(.flags = 0), FACET_PCI_SCAN_HOLDERS);
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "sriov could not be read: skipped"));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "config could not be read: skipped"));
+    end_question(&question);
 }
 
 static void the_console_may_be_behind_bars_that_were_not_read(void **state)
 {
     struct question question;
 
-    ask(&question, "laptop", "00:02.0", WISH(.flags = FACET_PASSTHROUGH_HEADLESS));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_CONSOLE, "(efifb) is in its BAR 2"));
+    ask_question(&question, "laptop", "00:02.0", WISH(.flags = FACET_PASSTHROUGH_HEADLESS));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_CONSOLE, "(efifb) is in its BAR 2"));
     machine_file(&question.machine, "sys/devices/pci0000:00/0000:00:02.0/resource", "?\n");
-    again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "bars could not be read"));
+    ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "bars could not be read"));
     assert_int_equal(unlinkat(question.machine.root, "proc/iomem", 0), 0);
-    again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "whether the host's console is in its memory"));
-    end(&question);
+    ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
+    assert_non_null(
+        find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "whether the host's console is in its memory"));
+    end_question(&question);
 }
 
 /* ---- the virtual machine ---- */
@@ -341,59 +346,60 @@ static void memory_is_counted_for_the_set(void **state)
     struct question question;
     const uint64_t bars = 2 * (16 * GIB + (256 << 20) + (1 << 20));
 
-    ask(&question, "acs_override", "01:00.0", WISH(.flags = 0));
+    ask_question(&question, "acs_override", "01:00.0", WISH(.flags = 0));
     struct facet_pci_address both[] = {address_of("01:00.0"), address_of("02:00.0")};
     struct facet_passthrough_wish wish =
         WISH(.functions = both, .count = 2, .memory_bytes = GIB, .memory_lock_bytes = GIB + bars);
-    struct facet_passthrough_verdict *verdict = judge(question.snapshot, wish);
-    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 0);
+    struct facet_passthrough_verdict *verdict = judge_wish(question.snapshot, wish);
+    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 0);
     facet_passthrough_verdict_destroy(verdict);
     wish.memory_lock_bytes--;
-    verdict = judge(question.snapshot, wish);
-    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
-    assert_non_null(find(verdict, FACET_PASSTHROUGH_MEMORY_LOCK, "of memory and BARs would be locked"));
+    verdict = judge_wish(question.snapshot, wish);
+    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
+    assert_non_null(find_reason(verdict, FACET_PASSTHROUGH_MEMORY_LOCK, "of memory and BARs would be locked"));
     facet_passthrough_verdict_destroy(verdict);
     wish.memory_bytes = UINT64_MAX; /* nothing wraps around */
-    verdict = judge(question.snapshot, wish);
-    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
+    verdict = judge_wish(question.snapshot, wish);
+    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
     facet_passthrough_verdict_destroy(verdict);
     wish.memory_lock_bytes = UINT64_MAX; /* unlimited */
-    verdict = judge(question.snapshot, wish);
-    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 0);
+    verdict = judge_wish(question.snapshot, wish);
+    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 0);
     facet_passthrough_verdict_destroy(verdict);
-    end(&question);
+    end_question(&question);
 }
 
 static void far_is_of_known_nodes_only(void **state)
 {
     struct question question;
 
-    ask(&question, "server", "9a:00.0", WISH(.has_numa_node = 1, .numa_node = 0));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_FAR, "is on NUMA node 1, the virtual machine on 0"));
-    again(&question, WISH(.has_numa_node = 1, .numa_node = 1), MACHINE_EVERYTHING);
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_FAR), 0);
-    end(&question);
-    ask(&question, "ready", "01:00.0", WISH(.has_numa_node = 1, .numa_node = 0));
-    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_FAR), 0);
-    end(&question);
+    ask_question(&question, "server", "9a:00.0", WISH(.has_numa_node = 1, .numa_node = 0));
+    assert_non_null(
+        find_reason(question.verdict, FACET_PASSTHROUGH_FAR, "is on NUMA node 1, the virtual machine on 0"));
+    ask_again(&question, WISH(.has_numa_node = 1, .numa_node = 1), MACHINE_EVERYTHING);
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_FAR), 0);
+    end_question(&question);
+    ask_question(&question, "ready", "01:00.0", WISH(.has_numa_node = 1, .numa_node = 0));
+    assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_FAR), 0);
+    end_question(&question);
 }
 
 static void the_screen_stays_unless_none_is_wanted(void **state)
 {
     struct question question;
 
-    ask(&question, "ready", "00:02.0", WISH(.flags = 0));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "is the last GPU"));
-    again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
+    ask_question(&question, "ready", "00:02.0", WISH(.flags = 0));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "is the last GPU"));
+    ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
-    end(&question);
-    ask(&question, "desktop", "26:00.0", WISH(.flags = 0));
-    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "on which the firmware shows"));
+    end_question(&question);
+    ask_question(&question, "desktop", "26:00.0", WISH(.flags = 0));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "on which the firmware shows"));
     struct facet_pci_address both[] = {address_of("22:00.0"), address_of("26:00.0")};
-    struct facet_passthrough_verdict *verdict = judge(question.snapshot, WISH(.functions = both, .count = 2));
-    assert_int_equal(count(verdict, FACET_PASSTHROUGH_ONLY_GPU), 2); /* neither would remain */
+    struct facet_passthrough_verdict *verdict = judge_wish(question.snapshot, WISH(.functions = both, .count = 2));
+    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_ONLY_GPU), 2); /* neither would remain */
     facet_passthrough_verdict_destroy(verdict);
-    end(&question);
+    end_question(&question);
 }
 
 /* ---- wrong use ---- */
@@ -426,17 +432,17 @@ static void wrong_wishes_are_refused(void **state)
     machine_remove(&machine);
 }
 
-static void what_is_named_twice_counts_once(void **state)
+static void a_function_named_twice_counts_once(void **state)
 {
     struct question question;
 
-    ask(&question, "ready", "01:00.0", WISH(.flags = 0));
+    ask_question(&question, "ready", "01:00.0", WISH(.flags = 0));
     struct facet_pci_address thrice[] = {question.address, address_of("01:00.1"), question.address};
-    struct facet_passthrough_verdict *verdict = judge(question.snapshot, WISH(.functions = thrice, .count = 3));
+    struct facet_passthrough_verdict *verdict = judge_wish(question.snapshot, WISH(.functions = thrice, .count = 3));
     assert_int_equal(verdict->function_count, 2);
     assert_int_equal(verdict->answer, FACET_PASSTHROUGH_YES);
     facet_passthrough_verdict_destroy(verdict);
-    end(&question);
+    end_question(&question);
 }
 
 int main(void)
@@ -444,20 +450,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_reason_is_of_some_machine),
         cmocka_unit_test(reasons_have_names_and_advice),
-        cmocka_unit_test(what_is_stuck_stops_itself_and_its_group),
+        cmocka_unit_test(a_stuck_function_stops_itself_and_its_group),
         cmocka_unit_test(a_group_that_is_not_viable_names_its_members),
         cmocka_unit_test(of_bridges_only_the_port_driver_passes),
         cmocka_unit_test(a_driver_of_an_isa_bridge_spoils_a_group),
         cmocka_unit_test(a_group_is_for_one_virtual_machine),
-        cmocka_unit_test(holders_were_not_looked_for),
-        cmocka_unit_test(what_is_not_read_is_never_yes),
-        cmocka_unit_test(what_was_skipped_is_never_yes),
+        cmocka_unit_test(skipped_holders_give_unknown),
+        cmocka_unit_test(an_unread_value_never_gives_yes),
+        cmocka_unit_test(a_skipped_value_never_gives_yes),
         cmocka_unit_test(the_console_may_be_behind_bars_that_were_not_read),
         cmocka_unit_test(memory_is_counted_for_the_set),
         cmocka_unit_test(far_is_of_known_nodes_only),
         cmocka_unit_test(the_screen_stays_unless_none_is_wanted),
         cmocka_unit_test(wrong_wishes_are_refused),
-        cmocka_unit_test(what_is_named_twice_counts_once),
+        cmocka_unit_test(a_function_named_twice_counts_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,8 +14,9 @@
 
 #include "failing.h"
 
-static enum facet_status judge(const struct facet_pci_snapshot *snapshot, const struct facet_pci_address *address,
-                               struct facet_passthrough_verdict **ret_verdict)
+static enum facet_status judge_function(const struct facet_pci_snapshot *snapshot,
+                                        const struct facet_pci_address *address,
+                                        struct facet_passthrough_verdict **ret_verdict)
 {
     struct facet_passthrough_wish wish = {
         .size = sizeof wish, .flags = FACET_PASSTHROUGH_WHOLE_GROUP, .functions = address, .count = 1};
@@ -23,17 +24,17 @@ static enum facet_status judge(const struct facet_pci_snapshot *snapshot, const 
     return facet_passthrough_judge(snapshot, &wish, ret_verdict, NULL);
 }
 
-static uint32_t answer(const struct facet_pci_snapshot *snapshot, const struct facet_pci_address *address)
+static uint32_t answer_of(const struct facet_pci_snapshot *snapshot, const struct facet_pci_address *address)
 {
     struct facet_passthrough_verdict *verdict = NULL;
 
-    assert_int_equal(judge(snapshot, address, &verdict), FACET_OK);
+    assert_int_equal(judge_function(snapshot, address, &verdict), FACET_OK);
     uint32_t answer = verdict->answer;
     facet_passthrough_verdict_destroy(verdict);
     return answer;
 }
 
-static struct facet_pci_snapshot *look(const struct machine *machine)
+static struct facet_pci_snapshot *scan_machine(const struct machine *machine)
 {
     struct facet_pci_scan_config config = machine_config(machine, MACHINE_EVERYTHING);
     struct facet_pci_snapshot *snapshot = NULL;
@@ -43,14 +44,16 @@ static struct facet_pci_snapshot *look(const struct machine *machine)
 }
 
 /* Where the answer was not yes, it is not yes when something could not be read. */
-static void compare(const struct facet_pci_snapshot *whole, const struct facet_pci_snapshot *snapshot, uint64_t at)
+static void compare_snapshots(const struct facet_pci_snapshot *whole, const struct facet_pci_snapshot *snapshot,
+                              uint64_t at)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
     const struct facet_pci_function *function;
 
     for (uint32_t i = 0; (function = facet_pci_snapshot_at(snapshot, i)); i++)
-        if (function->kind != FACET_PCI_KIND_BRIDGE && answer(snapshot, &function->address) == FACET_PASSTHROUGH_YES &&
-            answer(whole, &function->address) != FACET_PASSTHROUGH_YES) {
+        if (function->kind != FACET_PCI_KIND_BRIDGE &&
+            answer_of(snapshot, &function->address) == FACET_PASSTHROUGH_YES &&
+            answer_of(whole, &function->address) != FACET_PASSTHROUGH_YES) {
             facet_pci_address_print(&function->address, text);
             fail_msg("%s becomes yes when opening %u fails", text, (unsigned)at);
         }
@@ -66,16 +69,16 @@ static void no_failure_makes_a_yes(void **state)
         struct machine machine;
 
         machine_plant(&machine, names[i]);
-        struct facet_pci_snapshot *whole = look(&machine);
+        struct facet_pci_snapshot *whole = scan_machine(&machine);
         for (size_t j = 0; j < sizeof errors / sizeof errors[0]; j++) {
             bool reached = true;
 
             for (uint64_t at = 1; reached; at++) {
                 failing = (struct failing){.open_at = at, .open_errno = errors[j]};
-                struct facet_pci_snapshot *snapshot = look(&machine);
+                struct facet_pci_snapshot *snapshot = scan_machine(&machine);
                 reached = failing.opens >= at;
                 if (snapshot)
-                    compare(whole, snapshot, at);
+                    compare_snapshots(whole, snapshot, at);
                 facet_pci_snapshot_destroy(snapshot);
             }
         }
@@ -94,14 +97,14 @@ static void no_memory_makes_no_yes(void **state)
         bool reached = true;
 
         machine_plant(&machine, names[i]);
-        struct facet_pci_snapshot *whole = look(&machine);
+        struct facet_pci_snapshot *whole = scan_machine(&machine);
         for (uint64_t at = 1; reached; at++) {
             failing = (struct failing){.at = at};
-            struct facet_pci_snapshot *snapshot = look(&machine);
+            struct facet_pci_snapshot *snapshot = scan_machine(&machine);
             reached = failing.calls >= at;
             failing.at = 0;
             if (snapshot)
-                compare(whole, snapshot, at);
+                compare_snapshots(whole, snapshot, at);
             facet_pci_snapshot_destroy(snapshot);
         }
         facet_pci_snapshot_destroy(whole);
@@ -115,7 +118,7 @@ static void a_judgement_without_memory_is_refused(void **state)
     const struct facet_pci_function *function;
 
     machine_plant(&machine, "desktop");
-    struct facet_pci_snapshot *snapshot = look(&machine);
+    struct facet_pci_snapshot *snapshot = scan_machine(&machine);
     for (uint32_t i = 0; (function = facet_pci_snapshot_at(snapshot, i)); i++) {
         bool reached = true;
 
@@ -123,7 +126,7 @@ static void a_judgement_without_memory_is_refused(void **state)
             struct facet_passthrough_verdict *verdict = NULL;
 
             failing = (struct failing){.at = at};
-            enum facet_status status = judge(snapshot, &function->address, &verdict);
+            enum facet_status status = judge_function(snapshot, &function->address, &verdict);
             reached = failing.calls >= at;
             failing.at = 0;
             assert_int_equal(status, reached ? FACET_NO_MEMORY : FACET_OK);

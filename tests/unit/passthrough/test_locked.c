@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about reading what the kernel may keep: that a reader which hangs is left behind, that there is one of
- * it for each function, and that everything is right again when it has come back. Never: needs a device that hangs; the
- * reader's lock is wrapped (the linker's --wrap), and a real kernel hangs in tests/integration/passthrough/hang.sh.
+ * Owns: proofs about reading files that the kernel may lock: that a reader which hangs is left behind, that there is
+ * one of it for each function, and that everything is right again when it has come back. Never: needs a device that
+ * hangs; the reader's lock is wrapped (the linker's --wrap), and a real kernel hangs in
+ * tests/integration/passthrough/hang.sh.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,7 +82,7 @@ static void path_of(const struct tree *tree, int index, const char *name, char *
     snprintf(path, size, "%s/sys/bus/pci/devices/0000:00:%02x.0/%s", tree->machine.path, index + 1, name);
 }
 
-static void put(const struct tree *tree, int index, const char *name, const char *text)
+static void put_file(const struct tree *tree, int index, const char *name, const char *text)
 {
     char path[160];
 
@@ -109,7 +110,7 @@ static int set_up(void **state)
     for (int i = 0; i < FUNCTIONS; i++) {
         path_of(&tree, i, "", path, sizeof path);
         assert_int_equal(mkdir(path, 0755), 0);
-        put(&tree, i, "driver_override", i % 2 ? "vfio-pci\n" : "(null)\n");
+        put_file(&tree, i, "driver_override", i % 2 ? "vfio-pci\n" : "(null)\n");
     }
     tree.snapshot = (struct facet_pci_snapshot){.functions = tree.functions, .count = FUNCTIONS};
     *state = &tree;
@@ -123,7 +124,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void look(struct tree *tree)
+static void read_locked(struct tree *tree)
 {
     for (int i = 0; i < FUNCTIONS; i++)
         tree->functions[i] = (struct facet_pci_function){.address = {.device = (uint8_t)(i + 1)},
@@ -147,7 +148,7 @@ static void expect_no_children(void)
 }
 
 /* As the reader of another look. */
-static int lock(const struct tree *tree, int index, const char *name)
+static int lock_file(const struct tree *tree, int index, const char *name)
 {
     char path[160];
 
@@ -158,17 +159,17 @@ static int lock(const struct tree *tree, int index, const char *name)
     return fd;
 }
 
-static void what_does_not_hang_is_read_by_one_child(void **state)
+static void functions_that_do_not_hang_are_read_by_one_child(void **state)
 {
     struct tree *tree = *state;
 
-    look(tree);
+    read_locked(tree);
     expect_all_but(tree, -1, 0);
     assert_int_equal(told->locks, FUNCTIONS);
     expect_no_children();
 }
 
-static void only_what_is_marked_is_read(void **state)
+static void only_marked_functions_are_read(void **state)
 {
     struct tree *tree = *state;
 
@@ -199,16 +200,16 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* so that the reader comes to us in the end */
     told->hang_at = 2;
-    look(tree);
+    read_locked(tree);
     expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
     pid_t reader = told->reader;
     assert_true(reader > 0);
     assert_int_equal(kill(reader, 0), 0);
     expect_its_end(ends);
 
-    /* The next looks see that it is there: they leave no reader behind. */
+    /* The next scans see that reader: they leave none behind. */
     for (int i = 0; i < 3; i++) {
-        look(tree);
+        read_locked(tree);
         expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
         assert_int_equal(told->reader, reader);
     }
@@ -216,7 +217,7 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
     /* It comes back, and so does the function. */
     assert_int_equal(kill(reader, SIGKILL), 0);
     assert_int_equal(waitpid(reader, NULL, __WALL), reader);
-    look(tree);
+    read_locked(tree);
     expect_all_but(tree, -1, 0);
     expect_no_children();
     prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
@@ -230,7 +231,7 @@ static void one_function_alone_hangs_as_well(void **state)
 
     assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_READ);
     assert_string_equal(text, "vfio-pci");
-    int fd = lock(tree, 1, "driver_override");
+    int fd = lock_file(tree, 1, "driver_override");
     assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_UNREAD_STUCK);
     assert_string_equal(text, "");
     close(fd);
@@ -239,43 +240,43 @@ static void one_function_alone_hangs_as_well(void **state)
 }
 
 /* A moment before us is not forever. */
-static void another_look_is_waited_for(void **state)
+static void the_lock_of_another_reader_is_waited_for(void **state)
 {
     struct tree *tree = *state;
 
     told->busy_at = 2;
-    look(tree);
+    read_locked(tree);
     expect_all_but(tree, -1, 0);
     assert_int_equal(told->locks, FUNCTIONS + 1);
 }
 
 /* Any user may lock a file that any user may read: that does not keep root from looking. */
-static void what_only_root_opens_is_locked_where_it_can_be(void **state)
+static void only_the_lock_of_a_file_of_root_counts_as_stuck(void **state)
 {
     struct tree *tree = *state;
 
-    put(tree, 1, "rescan", "");
-    int fd = lock(tree, 1, "driver_override");
-    look(tree);
+    put_file(tree, 1, "rescan", "");
+    int fd = lock_file(tree, 1, "driver_override");
+    read_locked(tree);
     expect_all_but(tree, -1, 0);
     close(fd);
-    fd = lock(tree, 1, "rescan");
-    look(tree);
+    fd = lock_file(tree, 1, "rescan");
+    read_locked(tree);
     expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
     close(fd);
 }
 
-static void what_could_not_be_looked_at_is_not_stuck(void **state)
+static void a_function_that_could_not_be_read_is_not_stuck(void **state)
 {
     struct tree *tree = *state;
 
     told->no_clone = 1;
-    look(tree);
+    read_locked(tree);
     for (int i = 0; i < FUNCTIONS; i++)
         assert_int_equal(tree->functions[i].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_IO);
     told->no_clone = 0;
     told->end_at = 4;
-    look(tree);
+    read_locked(tree);
     expect_all_but(tree, 3, FACET_PCI_UNREAD_IO);
     expect_no_children();
 }
@@ -283,13 +284,13 @@ static void what_could_not_be_looked_at_is_not_stuck(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_does_not_hang_is_read_by_one_child, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(only_what_is_marked_is_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(functions_that_do_not_hang_are_read_by_one_child, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_marked_functions_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_reader_that_hangs_is_left_behind_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_function_alone_hangs_as_well, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_look_is_waited_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_only_root_opens_is_locked_where_it_can_be, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_could_not_be_looked_at_is_not_stuck, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_lock_of_another_reader_is_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_the_lock_of_a_file_of_root_counts_as_stuck, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_function_that_could_not_be_read_is_not_stuck, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about one look at a machine: its functions, the values read of them, the distances between them. Never:
+ * Owns: proofs about one scan of a machine: its functions, the values read of them, the distances between them. Never:
  * judges; the look of a whole machine is in the golden files of the command.
  */
 #include <setjmp.h>
@@ -96,7 +96,7 @@ static void distance_counts_the_bridges_between(void **state)
 }
 
 /* Companions, members of the group and bridges above are read in full; functions far from an accelerator are not. */
-static void only_what_matters_is_read_in_full(void **state)
+static void only_functions_near_accelerators_are_read_in_full(void **state)
 {
     struct machine machine;
 
@@ -120,7 +120,7 @@ static void only_what_matters_is_read_in_full(void **state)
     machine_remove(&machine);
 }
 
-static void what_a_function_says(void **state)
+static void values_of_a_function(void **state)
 {
     struct machine machine;
 
@@ -163,7 +163,7 @@ static void what_a_function_says(void **state)
     machine_remove(&machine);
 }
 
-static void a_host_says_what_it_offers(void **state)
+static void values_of_a_host(void **state)
 {
     struct machine machine;
 
@@ -195,7 +195,7 @@ static void a_host_says_what_it_offers(void **state)
     machine_remove(&machine);
 }
 
-/* A line has eleven bytes for each CPU, and says at its end what is looked for. */
+/* A line has eleven bytes for each CPU, and has the sought word at its end. */
 static void interrupts_of_many_cpus(void **state)
 {
     struct machine machine;
@@ -291,7 +291,7 @@ struct shaker {
 };
 
 /* Takes a whole branch away and puts it back, and renames all the time, at which the kernel doubts paths with "..". */
-static void *shake(void *argument)
+static void *shake_branch(void *argument)
 {
     struct shaker *shaker = argument;
     const char *there = "sys/devices/pci0000:00/0000:00:01.0", *gone = "gone";
@@ -311,7 +311,7 @@ static void a_machine_that_changes_is_seen_before_or_after(void **state)
 
     machine_plant(&machine, "laptop");
     struct shaker shaker = {.machine = &machine};
-    assert_int_equal(pthread_create(&thread, NULL, shake, &shaker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, shake_branch, &shaker), 0);
     for (int i = 0; i < 300; i++) {
         struct facet_pci_snapshot *snapshot = machine_scan(&machine, MACHINE_EVERYTHING);
         uint32_t count = facet_pci_snapshot_count(snapshot);
@@ -380,9 +380,9 @@ int main(void)
         cmocka_unit_test(functions_come_by_address_and_are_found),
         cmocka_unit_test(kinds_are_by_class_or_model),
         cmocka_unit_test(distance_counts_the_bridges_between),
-        cmocka_unit_test(only_what_matters_is_read_in_full),
-        cmocka_unit_test(what_a_function_says),
-        cmocka_unit_test(a_host_says_what_it_offers),
+        cmocka_unit_test(only_functions_near_accelerators_are_read_in_full),
+        cmocka_unit_test(values_of_a_function),
+        cmocka_unit_test(values_of_a_host),
         cmocka_unit_test(interrupts_of_many_cpus),
         cmocka_unit_test(a_machine_without_pci_is_a_snapshot_of_none),
         cmocka_unit_test(wrong_arguments_are_refused),

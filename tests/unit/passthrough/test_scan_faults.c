@@ -28,7 +28,7 @@ static unsigned open_files(void)
     return count;
 }
 
-static enum facet_status look(const struct machine *machine, struct facet_pci_snapshot **ret_snapshot)
+static enum facet_status scan_machine(const struct machine *machine, struct facet_pci_snapshot **ret_snapshot)
 {
     struct facet_pci_scan_config config = machine_config(machine, MACHINE_EVERYTHING);
     struct facet_error error = {0};
@@ -57,7 +57,7 @@ static void memory_runs_out(void **state)
             struct facet_pci_snapshot *snapshot = NULL;
 
             failing = (struct failing){.at = at};
-            enum facet_status status = look(&machine, &snapshot);
+            enum facet_status status = scan_machine(&machine, &snapshot);
             reached = failing.calls >= at;
             failing.at = 0;
             assert_true(status == FACET_OK || status == FACET_NO_MEMORY);
@@ -88,7 +88,7 @@ static void files_fail(void **state)
             struct facet_pci_snapshot *snapshot = NULL;
 
             failing = (struct failing){.open_at = at, .open_errno = errors[i]};
-            look(&machine, &snapshot);
+            scan_machine(&machine, &snapshot);
             reached = failing.opens >= at;
             facet_pci_snapshot_destroy(snapshot);
             assert_int_equal(open_files(), files);
@@ -109,7 +109,7 @@ static void a_doubt_of_the_kernel_is_no_fault(void **state)
         struct facet_pci_snapshot *snapshot = NULL;
 
         failing = (struct failing){.open_at = at, .open_errno = at % 2 ? EAGAIN : EINTR};
-        assert_int_equal(look(&machine, &snapshot), FACET_OK);
+        assert_int_equal(scan_machine(&machine, &snapshot), FACET_OK);
         reached = failing.opens >= at;
         assert_int_equal(facet_pci_snapshot_count(snapshot), 5);
         for (uint32_t i = 0; i < 5; i++)
@@ -142,7 +142,7 @@ static void a_function_goes_in_the_middle(void **state)
         struct facet_pci_snapshot *snapshot = NULL;
 
         failing = (struct failing){.open_at = at, .before_open = take_away, .context = &machine};
-        assert_int_equal(look(&machine, &snapshot), FACET_OK);
+        assert_int_equal(scan_machine(&machine, &snapshot), FACET_OK);
         reached = failing.opens >= at;
         renameat(machine.root, "gone", machine.root, GONE);
         uint32_t count = facet_pci_snapshot_count(snapshot);

@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "passthrough/scan/tree.h"
 
-static int make(void **state)
+static int make_machine(void **state)
 {
     struct machine *machine = calloc(1, sizeof *machine);
 
@@ -22,7 +22,7 @@ static int make(void **state)
     return 0;
 }
 
-static int drop(void **state)
+static int remove_machine(void **state)
 {
     machine_remove(*state);
     free(*state);
@@ -95,7 +95,7 @@ static void numbers_are_all_digits(void **state)
     }
 }
 
-static void what_is_no_file_is_not_read(void **state)
+static void a_path_that_is_no_file_is_not_read(void **state)
 {
     const struct machine *machine = *state;
     char got[16];
@@ -217,7 +217,7 @@ static void long_lines_are_whole(void **state)
     free(text);
 }
 
-static void what_is_no_text_and_has_no_end_is_given_up(void **state)
+static void an_endless_file_without_text_is_given_up(void **state)
 {
     const struct machine *machine = *state;
     struct lines lines = {0};
@@ -265,15 +265,15 @@ static void errors_have_reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(texts_are_one_line, make, drop),
-        cmocka_unit_test_setup_teardown(numbers_are_all_digits, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_no_file_is_not_read, make, drop),
-        cmocka_unit_test_setup_teardown(no_path_leaves_the_directory, make, drop),
-        cmocka_unit_test_setup_teardown(links_have_names, make, drop),
-        cmocka_unit_test_setup_teardown(lines_come_one_by_one, make, drop),
-        cmocka_unit_test_setup_teardown(long_lines_are_whole, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_no_text_and_has_no_end_is_given_up, make, drop),
-        cmocka_unit_test_setup_teardown(names_of_a_directory, make, drop),
+        cmocka_unit_test_setup_teardown(texts_are_one_line, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(numbers_are_all_digits, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(a_path_that_is_no_file_is_not_read, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(no_path_leaves_the_directory, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(links_have_names, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(lines_come_one_by_one, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(long_lines_are_whole, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(an_endless_file_without_text_is_given_up, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(names_of_a_directory, make_machine, remove_machine),
         cmocka_unit_test(errors_have_reasons),
     };
 

@@ -10,7 +10,7 @@
 
 #define MAX_DEVICES 128
 
-/* NULL stays for one that is not there. */
+/* NULL stays for an absent one. */
 static inline void node_libraries(const char *dcmi, const char *acl)
 {
     const char *folder = getenv("FACET_TEST_FAKES");

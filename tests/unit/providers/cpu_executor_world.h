@@ -2,8 +2,8 @@
 /*
  * An executor with tenants and kernels made of C functions, for test_cpu_executor*.c.
  *
- * Owns: the world that the tests share, a clock that kernels move, a log of what ran. Never: asserts what a test is
- * about.
+ * Owns: the world that the tests share, a clock that kernels move, a log of launches. Never: asserts the subject
+ * of a test.
  */
 #ifndef CPU_EXECUTOR_WORLD_H
 #define CPU_EXECUTOR_WORLD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the built cuda provider over the fake driver: opening it, a worker with a stream, launches.
- * Never: opens a real driver. Included once by each test; no header of the house's: it brings what a test needs.
+ * Never: opens a real driver. Included once by each test; no header of the house's: it includes all that a test needs.
  */
 #ifndef TEST_CUDA_WORLD_H
 #define TEST_CUDA_WORLD_H
@@ -89,7 +89,7 @@ UNUSED static struct world open_world(void)
     return enter_world(open_fake(), "w");
 }
 
-/* So many work-groups, of which each does what the kernel's name says. */
+/* Launches `groups` work-groups, each of which does the action in the kernel's name. */
 UNUSED static void launch_groups(const struct world *world, const char *kernel, uint32_t groups)
 {
     struct facet_launch launch = {

@@ -51,7 +51,7 @@ void sim_engine_lose(struct facet_provider_instance *instance, uint32_t device)
     engine_double.lost++;
 }
 
-static void set(const char *name, const char *value)
+static void set_variable(const char *name, const char *value)
 {
     if (value)
         setenv(name, value, 1);
@@ -63,10 +63,10 @@ enum facet_status try_open(const char *profile, const char *state, const char *f
                            struct facet_provider_instance **ret_instance, struct facet_error *error)
 {
     engine_double = (struct engine_double){.next_ns = UINT64_MAX};
-    set("FACET_SIM_PROFILE", profile);
-    set("FACET_SIM_STATE", state);
-    set("FACET_SIM_FAULTS", faults);
-    set("FACET_SIM_CLOCK", "stepped");
+    set_variable("FACET_SIM_PROFILE", profile);
+    set_variable("FACET_SIM_STATE", state);
+    set_variable("FACET_SIM_FAULTS", faults);
+    set_variable("FACET_SIM_CLOCK", "stepped");
     return sim_device_ops.open(ret_instance, error);
 }
 

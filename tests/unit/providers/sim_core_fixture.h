@@ -30,7 +30,7 @@ struct engine_double {
 };
 extern struct engine_double engine_double;
 
-/* Opens the profile with these settings (NULL: unset), and everything of the double at rest. Fails the test if not. */
+/* Opens the profile with these settings (NULL: unset), and resets the double. Fails the test on an error. */
 struct facet_provider_instance *open_machine(const char *profile, const char *state, const char *faults);
 enum facet_status try_open(const char *profile, const char *state, const char *faults,
                            struct facet_provider_instance **ret_instance, struct facet_error *error);

@@ -6,7 +6,7 @@
  * bandwidth, so that one byte is one nanosecond, 64 MiB in pages of 64 KiB, and slices 0 to 6 of which "3s" takes 3.
  *
  * Owns: the profile, the provider's tables, and one context to work with.
- * Never: looks into the provider; asserts only results of the ABI.
+ * Never: reaches into the provider; asserts only results of the ABI.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H

@@ -121,7 +121,7 @@ static void an_older_cann_cannot_limit(void **state)
     assert_false(infos[0].modes & FACET_DEVICE_MODE(FACET_MODE_HARD));
 }
 
-static void a_cann_that_does_not_load_is_told(void **state)
+static void a_cann_that_does_not_load_is_reported(void **state)
 {
     char path[] = "/tmp/facet-ascend-XXXXXX", text[4096];
     int fd = mkstemp(path);
@@ -149,7 +149,7 @@ static void an_older_driver_leaves_bits_clear(void **state)
     struct facet_provider_instance *instance = node_start("", infos, &count);
 
     assert_int_equal(count, 8);
-    assert_true(infos[3].valid == ALL_FIELDS); /* the first form of the PCI call is still there */
+    assert_true(infos[3].valid == ALL_FIELDS); /* the first form of the PCI call still exists */
     assert_string_equal(infos[3].pci_address, "0000:84:00.0");
     assert_true(infos[3].capabilities == (ALL_OF_A_NEW_NODE & ~(FACET_CAN_PROCESS_METRICS | FACET_CAN_TOPOLOGY)));
     assert_int_equal(node_provider()->metrics->processes(instance, 0, NULL, 184, 0, &number, NULL), FACET_UNSUPPORTED);
@@ -455,7 +455,7 @@ static uint32_t events_after(struct facet_provider_instance *instance, uint64_t 
     return number;
 }
 
-static void what_changes_is_an_event(void **state)
+static void changes_are_events(void **state)
 {
     struct facet_event events[300];
 
@@ -576,7 +576,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_no_library_is_refused),
         cmocka_unit_test(without_cann_devices_are_seen_but_not_limited),
         cmocka_unit_test(an_older_cann_cannot_limit),
-        cmocka_unit_test(a_cann_that_does_not_load_is_told),
+        cmocka_unit_test(a_cann_that_does_not_load_is_reported),
         cmocka_unit_test(an_older_driver_leaves_bits_clear),
         cmocka_unit_test(each_call_that_fails_takes_only_its_own),
         cmocka_unit_test(no_pci_call_no_address),
@@ -590,7 +590,7 @@ int main(void)
         cmocka_unit_test(processes_are_listed),
         cmocka_unit_test(ways_become_links),
         cmocka_unit_test(two_dies_of_a_card_are_in_one_package),
-        cmocka_unit_test(what_changes_is_an_event),
+        cmocka_unit_test(changes_are_events),
         cmocka_unit_test(old_events_are_dropped_with_a_gap),
         cmocka_unit_test(a_container_gets_nodes_files_and_the_number),
         cmocka_unit_test(properties_say_the_rest),

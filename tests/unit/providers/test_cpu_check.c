@@ -13,7 +13,7 @@ struct arguments {
     uint32_t count, stride;
 };
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
@@ -21,14 +21,14 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
     return 0;
 }
 
-static enum facet_status run(const char *kernel, uint32_t grid, uint32_t group, uint32_t stride, uint64_t words)
+static enum facet_status run_kernel(const char *kernel, uint32_t grid, uint32_t group, uint32_t stride, uint64_t words)
 {
     const struct arguments arguments = {words, 0, stride};
     const struct facet_launch launch = world_launch(&world, kernel, sizeof arguments, grid, group);
@@ -51,32 +51,33 @@ static void a_right_kernel_is_left_alone(void **state)
     uint32_t got[1024];
     (void)state;
 
-    OK(&world, run("store", 16, 64, 1, words)); /* 1024 words: all there are */
+    OK(&world, run_kernel("store", 16, 64, 1, words)); /* 1024 words: all there are */
     OK(&world, world.provider->memory->read(INSTANCE, world.context, words, sizeof got, got, &world.error));
     for (uint32_t i = 0; i < 1024; i++)
         assert_int_equal(got[i], i);
-    OK(&world, run("neighbour", 1, 16, 1, words));
+    OK(&world, run_kernel("neighbour", 1, 16, 1, words));
     expect_failed(FACET_OK);
 }
 
-static void an_access_out_of_bounds_is_told_and_not_made(void **state)
+static void an_access_out_of_bounds_is_reported_and_not_made(void **state)
 {
     uint64_t words = world_alloc(&world, world.context, 4096);
     (void)state;
 
-    assert_int_equal(run("store", 1, 64, 100, words), FACET_OUT_OF_RANGE); /* item 11 is the first beyond 1024 words */
+    assert_int_equal(run_kernel("store", 1, 64, 100, words),
+                     FACET_OUT_OF_RANGE); /* item 11 is the first beyond 1024 words */
     assert_non_null(strstr(world.error.message, "store.cl:7:3: kernel store, work-item (11, 0, 0): write of 4 bytes"));
     expect_failed(FACET_OUT_OF_RANGE);
     OK(&world, world_wait(&world)); /* the failure is reported once */
 }
 
-static void bounds_are_what_was_asked_for(void **state)
+static void bounds_are_the_requested_sizes(void **state)
 {
     uint64_t words = world_alloc(&world, world.context, 64 * sizeof(uint32_t));
     (void)state;
 
-    OK(&world, run("store", 1, 64, 1, words));
-    assert_int_equal(run("store", 1, 65, 1, words), FACET_OUT_OF_RANGE);
+    OK(&world, run_kernel("store", 1, 64, 1, words));
+    assert_int_equal(run_kernel("store", 1, 65, 1, words), FACET_OUT_OF_RANGE);
     assert_non_null(strstr(world.error.message, "work-item (64, 0, 0): write of 4 bytes"));
 }
 
@@ -96,9 +97,9 @@ static void a_neighbour_hides_no_overrun(void **state)
             for (size_t k = 0; k < 3; k++) {
                 uint64_t end = blocks[k] + bytes[k == 1 ? (i + 1) % 3 : i];
 
-                OK(&world, run("store", 1, 1, 1, end - sizeof(uint32_t)));
-                assert_int_equal(run("store", 1, 2, 1, end - sizeof(uint32_t)), FACET_OUT_OF_RANGE);
-                assert_int_equal(run("store", 1, 2, 16000, end - sizeof(uint32_t)), FACET_OUT_OF_RANGE);
+                OK(&world, run_kernel("store", 1, 1, 1, end - sizeof(uint32_t)));
+                assert_int_equal(run_kernel("store", 1, 2, 1, end - sizeof(uint32_t)), FACET_OUT_OF_RANGE);
+                assert_int_equal(run_kernel("store", 1, 2, 16000, end - sizeof(uint32_t)), FACET_OUT_OF_RANGE);
             }
         }
 }
@@ -115,9 +116,9 @@ static void pages_in_a_row_are_one_range(void **state)
         OK(&world,
            world.provider->memory->map(INSTANCE, world.context, at + i * page, pages[i], 0, page, &world.error));
     }
-    OK(&world, run("store", 1, 2, 8192, at + page)); /* the second page's first word, and its middle */
-    OK(&world, run("store", 32, 1024, 1, at));       /* both pages */
-    assert_int_equal(run("store", 33, 1024, 1, at), FACET_OUT_OF_RANGE);
+    OK(&world, run_kernel("store", 1, 2, 8192, at + page)); /* the second page's first word, and its middle */
+    OK(&world, run_kernel("store", 32, 1024, 1, at));       /* both pages */
+    assert_int_equal(run_kernel("store", 33, 1024, 1, at), FACET_OUT_OF_RANGE);
 }
 
 /* OpenCL C 1.2 has a plain read instead of an atomic load. */
@@ -152,13 +153,13 @@ static void local_memory_has_bounds_too(void **state)
     uint64_t words = world_alloc(&world, world.context, 4096);
     (void)state;
 
-    assert_int_equal(run("neighbour", 1, 17, 1, words), FACET_OUT_OF_RANGE); /* 64 bytes are 16 words */
+    assert_int_equal(run_kernel("neighbour", 1, 17, 1, words), FACET_OUT_OF_RANGE); /* 64 bytes are 16 words */
     assert_non_null(strstr(world.error.message, "neighbour.cl:4:5: kernel neighbour, work-item (16, 0, 0)"));
     assert_non_null(strstr(world.error.message, "local memory"));
 }
 
 /* Which the image finds itself: also where the address would do. */
-static void what_is_outside_of_a_variable_is_told(void **state)
+static void accesses_outside_of_a_variable_are_reported(void **state)
 {
     static const struct {
         uint32_t flags;
@@ -206,7 +207,7 @@ static void a_missing_barrier_is_a_race(void **state)
     uint64_t words = world_alloc(&world, world.context, 4096);
     (void)state;
 
-    assert_int_equal(run("neighbour", 1, 16, 0, words), FACET_INVALID_ARGUMENT);
+    assert_int_equal(run_kernel("neighbour", 1, 16, 0, words), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(world.error.message, "neighbour.cl:6:9: kernel neighbour, work-item (0, 0, 0): read"));
     assert_non_null(strstr(world.error.message, "barrier"));
     expect_failed(FACET_INVALID_ARGUMENT);
@@ -215,16 +216,16 @@ static void a_missing_barrier_is_a_race(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_right_kernel_is_left_alone, begin, end),
-        cmocka_unit_test_setup_teardown(an_access_out_of_bounds_is_told_and_not_made, begin, end),
-        cmocka_unit_test_setup_teardown(bounds_are_what_was_asked_for, begin, end),
-        cmocka_unit_test_setup_teardown(a_neighbour_hides_no_overrun, begin, end),
-        cmocka_unit_test_setup_teardown(pages_in_a_row_are_one_range, begin, end),
-        cmocka_unit_test_setup_teardown(atomics_race_with_plain_writes_only, begin, end),
-        cmocka_unit_test_setup_teardown(local_memory_has_bounds_too, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_outside_of_a_variable_is_told, begin, end),
-        cmocka_unit_test_setup_teardown(a_local_argument_lies_in_the_launch_with_all_its_bytes, begin, end),
-        cmocka_unit_test_setup_teardown(a_missing_barrier_is_a_race, begin, end),
+        cmocka_unit_test_setup_teardown(a_right_kernel_is_left_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_access_out_of_bounds_is_reported_and_not_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_are_the_requested_sizes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_neighbour_hides_no_overrun, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_in_a_row_are_one_range, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(atomics_race_with_plain_writes_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(local_memory_has_bounds_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(accesses_outside_of_a_variable_are_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_local_argument_lies_in_the_launch_with_all_its_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_barrier_is_a_race, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@ struct arguments {
 
 static const struct facet_host_check *check;
 
-static int may(const struct facet_host_group *group, const void *address, uint32_t flags, uint32_t item, uint32_t site)
+static int may_access(const struct facet_host_group *group, const void *address, uint32_t flags, uint32_t item,
+                      uint32_t site)
 {
     return check->access(group->check, address, sizeof(uint32_t), flags, item, site);
 }
@@ -29,7 +30,7 @@ static void run_store(const void *block, const struct facet_host_group *group)
         uint32_t at = group->group_id[0] * group->group_size[0] + i;
         uint32_t *word = &arguments->words[at * arguments->stride];
 
-        if (may(group, word, FACET_CHECK_WRITE, i, SITE_GLOBAL))
+        if (may_access(group, word, FACET_CHECK_WRITE, i, SITE_GLOBAL))
             *word = at;
     }
 }
@@ -41,12 +42,12 @@ static void run_neighbour(const void *block, const struct facet_host_group *grou
     uint32_t *local = group->local, items = group->group_size[0];
 
     for (uint32_t i = 0; i < items; i++)
-        if (may(group, &local[i], FACET_CHECK_WRITE | FACET_CHECK_LOCAL, i, SITE_LOCAL))
+        if (may_access(group, &local[i], FACET_CHECK_WRITE | FACET_CHECK_LOCAL, i, SITE_LOCAL))
             local[i] = i;
     if (arguments->stride)
         check->barrier(group->check);
     for (uint32_t i = 0; i < items; i++)
-        if (may(group, &local[(i + 1) % items], FACET_CHECK_LOCAL, i, SITE_RACE))
+        if (may_access(group, &local[(i + 1) % items], FACET_CHECK_LOCAL, i, SITE_RACE))
             arguments->words[i] = local[(i + 1) % items];
 }
 
@@ -55,8 +56,8 @@ static void run_share(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;
 
-    may(group, arguments->words, arguments->count, 0, SITE_GLOBAL);
-    may(group, arguments->words, arguments->stride, 1, SITE_RACE);
+    may_access(group, arguments->words, arguments->count, 0, SITE_GLOBAL);
+    may_access(group, arguments->words, arguments->stride, 1, SITE_RACE);
 }
 
 struct local_arguments {

@@ -13,19 +13,19 @@
 
 static atomic_uint cube[7 * 5 * 3], wrong;
 
-static bool misaligned(const void *pointer, uint64_t align)
+static bool is_misaligned(const void *pointer, uint64_t align)
 {
     return (uintptr_t)pointer % align != 0;
 }
 
-/* Touches all memory that it was promised, and compares what it was told. */
+/* Touches all memory that it was promised, and compares its arguments. */
 static void run_cube(const void *arguments, const struct facet_host_group *group)
 {
     const struct facet_host_group expected = {
         .grid = {7, 5, 3}, .group_size = {8, 4, 2}, .offset = {1, 2, 3}, .dimensions = 2};
 
-    if (misaligned(arguments, FACET_HOST_LOCAL_ALIGN) || misaligned(group->local, FACET_HOST_VARIABLE_ALIGN) ||
-        misaligned(group->scratch, FACET_HOST_VARIABLE_ALIGN) ||
+    if (is_misaligned(arguments, FACET_HOST_LOCAL_ALIGN) || is_misaligned(group->local, FACET_HOST_VARIABLE_ALIGN) ||
+        is_misaligned(group->scratch, FACET_HOST_VARIABLE_ALIGN) ||
         memcmp(group->grid, expected.grid, sizeof expected.grid) != 0 ||
         memcmp(group->group_size, expected.group_size, sizeof expected.group_size) != 0 ||
         memcmp(group->offset, expected.offset, sizeof expected.offset) != 0 ||
@@ -36,7 +36,7 @@ static void run_cube(const void *arguments, const struct facet_host_group *group
     run_work(arguments, group);
 }
 
-static void each_group_runs_once_with_what_it_needs(void **state)
+static void each_group_runs_once_with_its_place_and_memory(void **state)
 {
     const struct facet_host_kernel kernel = {.name = "cube",
                                              .run = run_cube,
@@ -144,7 +144,7 @@ static void units_of_a_tenant_are_a_hard_limit(void **state)
 
 /* ---- order ---- */
 
-static enum facet_status transfer(void *owner)
+static enum facet_status run_transfer(void *owner)
 {
     world_log(*(const char *)owner);
     return *(const char *)owner == 'x' ? FACET_OUT_OF_RANGE : FACET_OK;
@@ -155,9 +155,9 @@ static void transfer_done(void *owner)
     world_log((char)(*(const char *)owner - 'a' + 'A'));
 }
 
-static void call(struct cpu_stream *stream, const char *name)
+static void call_stream(struct cpu_stream *stream, const char *name)
 {
-    assert_int_equal(cpu_stream_call(stream, transfer, transfer_done, (void *)name, NULL), FACET_OK);
+    assert_int_equal(cpu_stream_call(stream, run_transfer, transfer_done, (void *)name, NULL), FACET_OK);
 }
 
 static void a_stream_is_in_order(void **state)
@@ -167,10 +167,10 @@ static void a_stream_is_in_order(void **state)
     struct cpu_stream *stream = stream_of(tenant);
 
     launch(stream, (struct work){.name = '1'}, 3);
-    call(stream, "a");
+    call_stream(stream, "a");
     launch(stream, (struct work){.name = '2'}, 2);
-    call(stream, "b");
-    call(stream, "c");
+    call_stream(stream, "b");
+    call_stream(stream, "c");
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_string_equal(world.log, "111aA22bBcC");
     assert_int_equal(world.done, 2);
@@ -178,7 +178,7 @@ static void a_stream_is_in_order(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void the_first_failure_stays_and_what_follows_runs(void **state)
+static void the_first_failure_stays_and_later_launches_run(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -186,10 +186,10 @@ static void the_first_failure_stays_and_what_follows_runs(void **state)
     struct facet_launch_record records[4];
     struct facet_stream_state now;
 
-    call(stream, "a");
-    call(stream, "x");
+    call_stream(stream, "a");
+    call_stream(stream, "x");
     launch(stream, (struct work){.name = '1'}, 1);
-    call(stream, "x");
+    call_stream(stream, "x");
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_string_equal(world.log, "aAxX1xX");
     cpu_stream_state(stream, &now);
@@ -272,7 +272,7 @@ static void cancelling_stops_between_groups_and_drops_the_rest(void **state)
 
     launch(stream, (struct work){.name = '1', .block = 1}, 100);
     launch(stream, (struct work){.name = '2'}, 1);
-    call(stream, "a");
+    call_stream(stream, "a");
     sem_wait(&world.began);
     cpu_stream_cancel(stream);
     launch(stream, (struct work){.name = '3'}, 1);
@@ -361,7 +361,7 @@ static void waits_end(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void destroying_a_stream_ends_what_runs(void **state)
+static void destroying_a_stream_ends_running_launches(void **state)
 {
     atomic_uint ran = 0;
     struct cpu_executor *executor = executor_of(2, NULL);
@@ -414,7 +414,7 @@ static void the_last_records_are_kept(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void impossible_options_are_refused(void **state)
 {
     static struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
     static const struct cpu_executor_options refused[] = {{.units = 0}, {.units = 257}, {.units = 1, .policy = 4}};
@@ -472,12 +472,12 @@ static void checked_groups_run_one_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_group_runs_once_with_what_it_needs, world_reset),
+        cmocka_unit_test_setup(each_group_runs_once_with_its_place_and_memory, world_reset),
         cmocka_unit_test_setup(preempted_groups_run_once, world_reset),
         cmocka_unit_test_setup(one_job_has_many_units, world_reset),
         cmocka_unit_test_setup(units_of_a_tenant_are_a_hard_limit, world_reset),
         cmocka_unit_test_setup(a_stream_is_in_order, world_reset),
-        cmocka_unit_test_setup(the_first_failure_stays_and_what_follows_runs, world_reset),
+        cmocka_unit_test_setup(the_first_failure_stays_and_later_launches_run, world_reset),
         cmocka_unit_test_setup(a_tenant_of_high_priority_goes_first, world_reset),
         cmocka_unit_test_setup(a_stream_of_high_priority_goes_first, world_reset),
         cmocka_unit_test_setup(a_stream_of_low_priority_waits, world_reset),
@@ -485,9 +485,9 @@ int main(void)
         cmocka_unit_test_setup(a_job_that_never_began_is_reported_by_the_canceller, world_reset),
         cmocka_unit_test_setup(pausing_returns_when_no_unit_is_inside, world_reset),
         cmocka_unit_test_setup(waits_end, world_reset),
-        cmocka_unit_test_setup(destroying_a_stream_ends_what_runs, world_reset),
+        cmocka_unit_test_setup(destroying_a_stream_ends_running_launches, world_reset),
         cmocka_unit_test_setup(the_last_records_are_kept, world_reset),
-        cmocka_unit_test_setup(what_cannot_be_is_refused, world_reset),
+        cmocka_unit_test_setup(impossible_options_are_refused, world_reset),
         cmocka_unit_test_setup(checked_groups_run_one_at_a_time, world_reset),
     };
     return cmocka_run_group_tests_name("cpu executor", tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void a_stream_waits_for_another(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A chain over eight streams, a circle of waits, and waits for what is done already. */
+/* A chain over eight streams, a circle of waits, and waits for launches that are done already. */
 static void waits_of_many_streams_end(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
@@ -248,7 +248,7 @@ static void without_preemption_a_launch_keeps_its_unit(void **state)
     assert_string_equal(world.log, "aaaaaabbbbbb");
 }
 
-static void a_slice_is_as_long_as_it_was_told(void **state)
+static void a_slice_is_as_long_as_requested(void **state)
 {
     two_take_turns(true, 20 * MS, 10 * MS);
     assert_string_equal(world.log, "aabbaabbaabb");
@@ -317,7 +317,7 @@ int main(void)
         cmocka_unit_test_setup(one_of_several_is_cancelled, world_reset),
         cmocka_unit_test_setup(a_wait_is_cancelled_like_any, world_reset),
         cmocka_unit_test_setup(without_preemption_a_launch_keeps_its_unit, world_reset),
-        cmocka_unit_test_setup(a_slice_is_as_long_as_it_was_told, world_reset),
+        cmocka_unit_test_setup(a_slice_is_as_long_as_requested, world_reset),
         cmocka_unit_test_setup(a_policy_holds_from_the_next_decision_on, world_reset),
         cmocka_unit_test_setup(pausing_has_an_end, world_reset),
     };

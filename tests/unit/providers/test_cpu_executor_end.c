@@ -59,7 +59,7 @@ static void expect_usual(struct cpu_stream *stream)
         assert_int_equal(atomic_load(&ran[i]), 1);
 }
 
-static uint32_t failed(struct cpu_stream *stream)
+static uint32_t failed_code(struct cpu_stream *stream)
 {
     struct facet_stream_state state = {.size = sizeof state};
 
@@ -77,7 +77,7 @@ static bool is_thread_sanitizer(void)
 #endif
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     world_reset(state);
     atomic_store(&stays, true);
@@ -103,7 +103,7 @@ static void cancelled_groups_are_ended(void **state)
         expect_usual(stream);
         expect_usual(stuck);
     }
-    assert_int_equal(failed(stuck), 0);
+    assert_int_equal(failed_code(stuck), 0);
     assert_int_equal(atomic_load(&ended), 0);
     assert_int_equal(atomic_load(&world.done), 15);
     cpu_tenant_destroy(one);
@@ -144,7 +144,7 @@ static void a_group_may_take_so_long(void **state)
     wait_until_begun(1);
     expect_usual(stream);
     assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
-    assert_int_equal(failed(stuck), -FACET_TIMEOUT);
+    assert_int_equal(failed_code(stuck), -FACET_TIMEOUT);
     assert_int_equal(cpu_stream_records(stuck, 0, &record, 1), 1);
     assert_int_equal(record.status, FACET_TIMEOUT);
     assert_int_equal(record.groups, 0);
@@ -163,7 +163,7 @@ static void use_processor(uint64_t until_ns)
     while ((uint64_t)used.tv_sec * 1000 * MS + (uint64_t)used.tv_nsec < until_ns);
 }
 
-/* An image's code that uses half of what it may, and says when the watchdog has seen it. */
+/* An image's code that uses half of its allowed time, and says when the watchdog has seen it. */
 static void run_some_time(const void *arguments, const struct facet_host_group *group)
 {
     (void)arguments;
@@ -185,7 +185,7 @@ static int launch_within_limit(void)
     if (cpu_stream_launch(stream, &some_time, &request, NULL, NULL, NULL, count_done, NULL, NULL) != FACET_OK ||
         cpu_stream_wait(stream, FOREVER) != FACET_OK)
         return 2;
-    return failed(stream) == 0 ? 0 : 1;
+    return failed_code(stream) == 0 ? 0 : 1;
 }
 
 static void a_stop_is_no_time_of_a_group(void **state)
@@ -247,15 +247,15 @@ static int see_nothing(void *check, const void *address, uint64_t bytes, uint32_
     return 1;
 }
 
-static void pass(void *check)
+static void pass_barrier(void *check)
 {
     (void)check;
 }
 
-/* A checked one calls functions of ours, which hold what others need. */
-static void what_may_hold_something_is_not_ended(void **state)
+/* A checked launch calls functions of ours, which hold locks that others need. */
+static void a_launch_that_may_hold_a_lock_is_not_ended(void **state)
 {
-    static const struct facet_host_check check = {.size = sizeof check, .access = see_nothing, .barrier = pass};
+    static const struct facet_host_check check = {.size = sizeof check, .access = see_nothing, .barrier = pass_barrier};
     struct cpu_executor *executor = executor_that_ends(1, MS, 2 * MS);
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
@@ -278,12 +278,12 @@ static void what_may_hold_something_is_not_ended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(cancelled_groups_are_ended, begin),
-        cmocka_unit_test_setup(a_tenant_that_is_destroyed_leaves_nothing, begin),
-        cmocka_unit_test_setup(a_group_may_take_so_long, begin),
-        cmocka_unit_test_setup(a_stop_is_no_time_of_a_group, begin),
-        cmocka_unit_test_setup(ending_and_coming_back_may_meet, begin),
-        cmocka_unit_test_setup(what_may_hold_something_is_not_ended, begin),
+        cmocka_unit_test_setup(cancelled_groups_are_ended, set_up),
+        cmocka_unit_test_setup(a_tenant_that_is_destroyed_leaves_nothing, set_up),
+        cmocka_unit_test_setup(a_group_may_take_so_long, set_up),
+        cmocka_unit_test_setup(a_stop_is_no_time_of_a_group, set_up),
+        cmocka_unit_test_setup(ending_and_coming_back_may_meet, set_up),
+        cmocka_unit_test_setup(a_launch_that_may_hold_a_lock_is_not_ended, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 
 static atomic_int allocations_left = -1; /* negative: as many as wanted */
 
-static bool spent(void)
+static bool allocations_are_spent(void)
 {
     return atomic_load(&allocations_left) >= 0 && atomic_fetch_sub(&allocations_left, 1) <= 0;
 }
@@ -27,21 +27,21 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return spent() ? NULL : __real_calloc(count, size);
+    return allocations_are_spent() ? NULL : __real_calloc(count, size);
 }
 
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    return spent() || size > (1u << 30) ? NULL : __real_aligned_alloc(alignment, size);
+    return allocations_are_spent() || size > (1u << 30) ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
-    return spent() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+    return allocations_are_spent() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 
 /* ---- random clients ---- */
@@ -53,7 +53,7 @@ struct client {
     atomic_uint told, ran;
 };
 
-static uint32_t draw(struct client *client, uint32_t below)
+static uint32_t draw_below(struct client *client, uint32_t below)
 {
     client->seed ^= client->seed << 13;
     client->seed ^= client->seed >> 7;
@@ -61,14 +61,14 @@ static uint32_t draw(struct client *client, uint32_t below)
     return (uint32_t)(client->seed >> 32) % below;
 }
 
-static void told(void *owner)
+static void note_done(void *owner)
 {
     struct client *client = owner;
 
     atomic_fetch_add(&client->told, 1);
 }
 
-static enum facet_status transfer(void *owner)
+static enum facet_status run_transfer(void *owner)
 {
     struct client *client = owner;
 
@@ -78,23 +78,23 @@ static enum facet_status transfer(void *owner)
 
 static void launch_any(struct client *client, struct cpu_stream *stream)
 {
-    const struct facet_launch request = request_of(1 + draw(client, 400), 1 + draw(client, 3), 1);
+    const struct facet_launch request = request_of(1 + draw_below(client, 400), 1 + draw_below(client, 3), 1);
     const struct work work = {.ran_total = &client->ran};
     enum facet_status status;
 
-    if (draw(client, 4) == 0)
-        status = cpu_stream_call(stream, transfer, told, client, NULL);
+    if (draw_below(client, 4) == 0)
+        status = cpu_stream_call(stream, run_transfer, note_done, client, NULL);
     else
-        status = cpu_stream_launch(stream, &work_kernel, &request, &work, NULL, NULL, told, client, NULL);
+        status = cpu_stream_launch(stream, &work_kernel, &request, &work, NULL, NULL, note_done, client, NULL);
     client->accepted += status == FACET_OK;
 }
 
-static void disturb(struct client *client, struct cpu_tenant *tenant, struct cpu_stream **streams)
+static void disturb_streams(struct client *client, struct cpu_tenant *tenant, struct cpu_stream **streams)
 {
-    struct cpu_stream **stream = &streams[draw(client, STREAMS)];
+    struct cpu_stream **stream = &streams[draw_below(client, STREAMS)];
     struct facet_stream_state state;
 
-    switch (draw(client, 16)) {
+    switch (draw_below(client, 16)) {
     case 0:
         cpu_stream_cancel(*stream);
         break;
@@ -107,39 +107,40 @@ static void disturb(struct client *client, struct cpu_tenant *tenant, struct cpu
         cpu_tenant_pause(tenant, false, FOREVER);
         break;
     case 3:
-        cpu_tenant_set_share(tenant, draw(client, 500), 200 + draw(client, 801), draw(client, 3));
+        cpu_tenant_set_share(tenant, draw_below(client, 500), 200 + draw_below(client, 801), draw_below(client, 3));
         break;
     case 4:
-        cpu_stream_set_priority(*stream, draw(client, 3));
+        cpu_stream_set_priority(*stream, draw_below(client, 3));
         break;
     case 5:
-        cpu_tenant_set_units(tenant, 1 + draw(client, 4));
+        cpu_tenant_set_units(tenant, 1 + draw_below(client, 4));
         break;
     case 6:
-        cpu_stream_wait(*stream, draw(client, 1000) * US);
+        cpu_stream_wait(*stream, draw_below(client, 1000) * US);
         break;
     case 7:
         cpu_stream_state(*stream, &state);
         break;
     case 8:
         cpu_stream_state(*stream, &state);
-        cpu_stream_cancel_one(*stream, state.completed + draw(client, 4));
+        cpu_stream_cancel_one(*stream, state.completed + draw_below(client, 4));
         break;
     case 9:
-        cpu_stream_await(*stream, streams[draw(client, STREAMS)], NULL);
+        cpu_stream_await(*stream, streams[draw_below(client, STREAMS)], NULL);
         break;
     case 10:
-        cpu_tenant_set_bounds(tenant, draw(client, 4), draw(client, 3));
+        cpu_tenant_set_bounds(tenant, draw_below(client, 4), draw_below(client, 3));
         break;
     case 11:
-        cpu_executor_set_policy(client->executor, draw(client, 4), draw(client, 4) > 0, draw(client, 3) * 50 * US);
+        cpu_executor_set_policy(client->executor, draw_below(client, 4), draw_below(client, 4) > 0,
+                                draw_below(client, 3) * 50 * US);
         break;
     default:
         break;
     }
 }
 
-static void *live(void *argument)
+static void *client_main(void *argument)
 {
     struct client *client = argument;
     struct cpu_stream *streams[STREAMS];
@@ -151,18 +152,18 @@ static void *live(void *argument)
             return NULL;
         for (size_t i = 0; i < STREAMS; i++)
             cpu_stream_create(tenant, &streams[i], NULL);
-        for (uint32_t i = draw(client, 100); launched < LAUNCHES && i < 100; i++, launched++) {
-            launch_any(client, streams[draw(client, STREAMS)]);
-            disturb(client, tenant, streams);
+        for (uint32_t i = draw_below(client, 100); launched < LAUNCHES && i < 100; i++, launched++) {
+            launch_any(client, streams[draw_below(client, STREAMS)]);
+            disturb_streams(client, tenant, streams);
         }
-        if (draw(client, 2))
+        if (draw_below(client, 2))
             cpu_tenant_wait(tenant, 20 * MS);
         cpu_tenant_destroy(tenant);
     }
     return argument;
 }
 
-static void nothing_is_lost_whatever_clients_do(void **state)
+static void no_launch_is_lost_between_random_clients(void **state)
 {
     static struct client clients[CLIENTS];
     struct cpu_executor *executor = executor_of(4, NULL);
@@ -172,7 +173,7 @@ static void nothing_is_lost_whatever_clients_do(void **state)
 
     for (size_t i = 0; i < CLIENTS; i++) {
         clients[i] = (struct client){.executor = executor, .seed = 0x9e3779b97f4a7c15u * (i + effort_seed(1))};
-        assert_int_equal(pthread_create(&threads[i], NULL, live, &clients[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, client_main, &clients[i]), 0);
     }
     for (size_t i = 0; i < CLIENTS; i++) {
         assert_int_equal(pthread_join(threads[i], &result), 0);
@@ -269,7 +270,7 @@ static void a_launch_without_scratch_memory_fails_alone(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Builds all up and runs a job, with the n-th allocation or thread refused: returns whether everything was there. */
+/* Builds all up and runs a job, with the n-th allocation or thread refused: returns whether nothing was refused. */
 static bool try_all(struct facet_error *error)
 {
     const struct cpu_executor_options options = {.units = 1, .processors = 2};
@@ -294,7 +295,7 @@ static bool try_all(struct facet_error *error)
     return status == FACET_OK;
 }
 
-static void whatever_is_refused_leaves_nothing_behind(void **state)
+static void a_refused_call_leaves_nothing_behind(void **state)
 {
     int refused = 0;
 
@@ -316,12 +317,12 @@ static void whatever_is_refused_leaves_nothing_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nothing_is_lost_whatever_clients_do, world_reset),
+        cmocka_unit_test_setup(no_launch_is_lost_between_random_clients, world_reset),
         cmocka_unit_test_setup(no_unit_is_lost, world_reset),
         cmocka_unit_test_setup(no_wake_is_lost, world_reset),
         cmocka_unit_test_setup(a_capped_tenant_comes_back, world_reset),
         cmocka_unit_test_setup(a_launch_without_scratch_memory_fails_alone, world_reset),
-        cmocka_unit_test_setup(whatever_is_refused_leaves_nothing_behind, world_reset),
+        cmocka_unit_test_setup(a_refused_call_leaves_nothing_behind, world_reset),
     };
     return cmocka_run_group_tests_name("cpu executor races", tests, NULL, NULL);
 }

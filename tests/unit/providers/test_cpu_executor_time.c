@@ -31,7 +31,7 @@ static void gate_open(struct gate *gate)
     cpu_tenant_destroy(gate->tenant);
 }
 
-static void what_is_charged_adds_up(void **state)
+static void charged_time_adds_up(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
     struct cpu_tenant *tenants[2] = {tenant_of(executor), tenant_of(executor)};
@@ -61,7 +61,7 @@ static void what_is_charged_adds_up(void **state)
 }
 
 /* A turn that is under way counts: a work-group is inside, the clock has moved. */
-static void what_is_under_way_counts(void **state)
+static void a_turn_under_way_counts(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
     struct gate gate = gate_close(executor);
@@ -112,7 +112,7 @@ static struct stretch stretch_of(struct cpu_stream *stream, uint64_t sequence)
 }
 
 /* A launch is charged processor time only, whether it has the device to itself or others wait behind it. */
-static void what_a_unit_is_without_its_processor_is_not_charged(void **state)
+static void time_without_a_processor_is_not_charged(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenants[2] = {tenant_of(executor), tenant_of(executor)};
@@ -212,17 +212,17 @@ static uint64_t report_clock(void *owner)
     return world_now_ns(NULL);
 }
 
-static void overlong(void *owner, const char *kernel, uint64_t running_ns)
+static void note_overlong(void *owner, const char *kernel, uint64_t running_ns)
 {
     snprintf(report.kernel, sizeof report.kernel, "%s", kernel);
     report.running_ns = running_ns;
     atomic_fetch_add(&report.count, 1);
 }
 
-static struct cpu_executor *watched(void)
+static struct cpu_executor *watched_executor(void)
 {
     const struct cpu_executor_options options = {
-        .units = 1, .watchdog_ns = ALLOWED_NS, .overlong = overlong, .now_ns = report_clock};
+        .units = 1, .watchdog_ns = ALLOWED_NS, .overlong = note_overlong, .now_ns = report_clock};
     struct cpu_executor *executor = NULL;
 
     memset(&report, 0, sizeof report);
@@ -230,33 +230,33 @@ static struct cpu_executor *watched(void)
     return executor;
 }
 
-static void doze(void)
+static void doze_allowed(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)ALLOWED_NS}, NULL);
 }
 
 static void a_long_group_is_reported_once(void **state)
 {
-    struct cpu_executor *executor = watched();
+    struct cpu_executor *executor = watched_executor();
     struct gate gate = gate_close(executor);
 
     for (int i = 0; i < 5000 && report.count == 0; i++) { /* it need not have looked before the clock first moved */
         atomic_fetch_add(&world.now_ns, ALLOWED_NS);
-        doze();
+        doze_allowed();
     }
     assert_int_equal(report.count, 1);
     assert_string_equal(report.kernel, "work");
     assert_true(report.running_ns >= ALLOWED_NS);
     for (int i = 0; i < 3; i++) {
         atomic_fetch_add(&world.now_ns, ALLOWED_NS);
-        doze();
+        doze_allowed();
     }
     assert_int_equal(report.count, 1);
     gate_open(&gate);
     gate = gate_close(executor); /* the next is another */
     for (int i = 0; i < 5000 && report.count == 1; i++) {
         atomic_fetch_add(&world.now_ns, ALLOWED_NS);
-        doze();
+        doze_allowed();
     }
     assert_int_equal(report.count, 2);
     gate_open(&gate);
@@ -265,13 +265,13 @@ static void a_long_group_is_reported_once(void **state)
 
 static void short_groups_of_a_long_job_are_not(void **state)
 {
-    struct cpu_executor *executor = watched();
+    struct cpu_executor *executor = watched_executor();
     struct cpu_tenant *tenant = tenant_of(executor);
 
     launch(stream_of(tenant), (struct work){.block = 1, .advance_ns = ALLOWED_NS / 2}, 12);
     for (int i = 0; i < 12; i++) {
         sem_wait(&world.began);
-        doze(); /* it looks at each of them */
+        doze_allowed(); /* it reads each of them */
         sem_post(&world.go);
     }
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
@@ -291,9 +291,9 @@ static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
     cpu_tenant_set_share(tenant, 0, 500, FACET_PRIORITY_NORMAL);
     launch(stream, (struct work){.advance_ns = 10 * MS}, 1);
     assert_int_equal(cpu_stream_wait(stream, 20 * S), FACET_OK);
-    doze();
+    doze_allowed();
     launch(stream, (struct work){0}, 1);
-    doze();
+    doze_allowed();
     assert_int_equal(atomic_load(&world.done), 1);
     atomic_fetch_add(&world.now_ns, S);
     assert_int_equal(cpu_stream_wait(stream, 20 * S), FACET_OK);
@@ -304,9 +304,9 @@ static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_is_charged_adds_up, world_reset),
-        cmocka_unit_test_setup(what_is_under_way_counts, world_reset),
-        cmocka_unit_test_setup(what_a_unit_is_without_its_processor_is_not_charged, world_reset),
+        cmocka_unit_test_setup(charged_time_adds_up, world_reset),
+        cmocka_unit_test_setup(a_turn_under_way_counts, world_reset),
+        cmocka_unit_test_setup(time_without_a_processor_is_not_charged, world_reset),
         cmocka_unit_test_setup(shares_hold, world_reset),
         cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
         cmocka_unit_test_setup(a_launch_under_a_dry_cap_is_not_forgotten, world_reset),

@@ -4,26 +4,26 @@
 
 static struct world world;
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
     return 0;
 }
 
-static enum facet_status load(const void *image, size_t size, uint64_t *ret_module)
+static enum facet_status load_image(const void *image, size_t size, uint64_t *ret_module)
 {
     return world.provider->execution->load(world.instance, world.context, image, size, ret_module, &world.error);
 }
 
-static void unload(uint64_t module)
+static void unload_module(uint64_t module)
 {
     OK(&world, world.provider->execution->unload(world.instance, world.context, module, &world.error));
 }
@@ -40,7 +40,7 @@ static void many_images_are_many_objects(void **state)
         assert_int_equal(world_run(&world, &launch, NULL), FACET_NOT_FOUND); /* it is the other one that has it */
     }
     for (int i = 0; i < 20; i++)
-        unload(modules[i]);
+        unload_module(modules[i]);
 }
 
 /* Everything behind the last part (sections, which the provider does not read) may be missing. */
@@ -56,10 +56,10 @@ static void a_cut_image_is_corrupt(void **state)
 
         assert_non_null(cut);
         memcpy(cut, image, length);
-        enum facet_status status = load(cut, length, &module);
+        enum facet_status status = load_image(cut, length, &module);
         free(cut);
         if (status == FACET_OK)
-            unload(module);
+            unload_module(module);
         else
             assert_int_equal(status, FACET_CORRUPT);
         refused = status == FACET_OK ? refused : length;
@@ -81,10 +81,10 @@ static void a_broken_byte_never_crashes(void **state)
         unsigned char before = image[i];
 
         image[i] ^= masks[i % sizeof masks];
-        enum facet_status status = load(image, size, &module);
+        enum facet_status status = load_image(image, size, &module);
         image[i] = before;
         if (status == FACET_OK)
-            unload(module);
+            unload_module(module);
         else
             assert_int_equal(status, FACET_CORRUPT);
         refused += status != FACET_OK;
@@ -93,7 +93,7 @@ static void a_broken_byte_never_crashes(void **state)
     free(image);
 }
 
-static void what_a_kernel_has_no_use_for_is_refused(void **state)
+static void images_with_parts_that_no_kernel_uses_are_refused(void **state)
 {
     uint64_t module = 1;
     (void)state;
@@ -110,10 +110,10 @@ static void what_a_kernel_has_no_use_for_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(many_images_are_many_objects, begin, end),
-        cmocka_unit_test_setup_teardown(a_cut_image_is_corrupt, begin, end),
-        cmocka_unit_test_setup_teardown(a_broken_byte_never_crashes, begin, end),
-        cmocka_unit_test_setup_teardown(what_a_kernel_has_no_use_for_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(many_images_are_many_objects, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cut_image_is_corrupt, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_broken_byte_never_crashes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(images_with_parts_that_no_kernel_uses_are_refused, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

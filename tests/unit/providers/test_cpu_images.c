@@ -16,7 +16,7 @@ struct picture {
     uint64_t image, more, seen;
 };
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
@@ -24,7 +24,7 @@ static int end(void **state)
 }
 
 /* A plane of 32 rows of 32 pixels of 4 bytes, which are all of a page. */
-static struct facet_host_image_object plane(uint64_t pixels)
+static struct facet_host_image_object plane_at(uint64_t pixels)
 {
     return (struct facet_host_image_object){.pixels = pixels,
                                             .width = 32,
@@ -38,7 +38,7 @@ static struct facet_host_image_object plane(uint64_t pixels)
 }
 
 /* A description in the context's memory. */
-static uint64_t described(const struct facet_host_image_object *image)
+static uint64_t describe_image(const struct facet_host_image_object *image)
 {
     uint64_t address = world_alloc(&world, world.context, sizeof *image);
 
@@ -46,14 +46,14 @@ static uint64_t described(const struct facet_host_image_object *image)
     return address;
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
     world_load(&world, "test-cpu-kernels.so");
-    const struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    const struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
     seen = world_alloc(&world, world.context, 8);
-    sound = described(&image);
+    sound = describe_image(&image);
     return 0;
 }
 
@@ -71,7 +71,7 @@ static enum facet_status launch_with(uint64_t image, uint64_t more)
 
 static void expect_taken(const struct facet_host_image_object *image)
 {
-    uint64_t address = described(image);
+    uint64_t address = describe_image(image);
 
     if (launch_with(address, address) != FACET_OK)
         fail_msg("%s", said);
@@ -91,12 +91,12 @@ static void expect_refused(uint64_t address, const char *text)
 
 static void expect_wrong(const struct facet_host_image_object *image, const char *text)
 {
-    expect_refused(described(image), text);
+    expect_refused(describe_image(image), text);
 }
 
 static void images_are_taken(void **state)
 {
-    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
     (void)state;
 
     expect_taken(&image);
@@ -108,11 +108,11 @@ static void images_are_taken(void **state)
     expect_taken(&image);
 }
 
-static void what_is_no_image_is_refused(void **state)
+static void memory_that_holds_no_image_is_refused(void **state)
 {
     static const char no_image[] = "expected an image in memory of this context";
-    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
-    uint64_t address = described(&image), numbers = world_alloc(&world, world.context, PAGE);
+    struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
+    uint64_t address = describe_image(&image), numbers = world_alloc(&world, world.context, PAGE);
     (void)state;
 
     expect_refused(0, no_image);
@@ -126,7 +126,7 @@ static void what_is_no_image_is_refused(void **state)
 
 static void formats_that_opencl_does_not_number_are_refused(void **state)
 {
-    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
     static const uint32_t orders[] = {0, ORDER_R - 1, 0x10c4, UINT32_MAX},
                           types[] = {0, SNORM_INT8 - 1, 0x10df, UINT32_MAX};
     (void)state;
@@ -145,14 +145,14 @@ static void freed_and_others_memory_is_refused(void **state)
 {
     uint64_t other = world_context(&world, "other"), theirs = world_alloc(&world, other, PAGE);
     uint64_t pixels = world_alloc(&world, world.context, PAGE);
-    struct facet_host_image_object image = plane(theirs);
+    struct facet_host_image_object image = plane_at(theirs);
     (void)state;
 
     expect_wrong(&image, "all of its pixels in memory of this context");
     image.pixels = pixels;
     OK(&world, MEMORY->write(INSTANCE, other, theirs, &image, sizeof image, &world.error));
     expect_refused(theirs, "expected an image in memory of this context"); /* a description by another context */
-    uint64_t address = described(&image);
+    uint64_t address = describe_image(&image);
     OK(&world, MEMORY->free(INSTANCE, world.context, pixels, &world.error));
     expect_refused(address, "all of its pixels in memory of this context");
     OK(&world, MEMORY->free(INSTANCE, world.context, address, &world.error));
@@ -162,7 +162,7 @@ static void freed_and_others_memory_is_refused(void **state)
 static void memory_that_is_too_small_is_refused(void **state)
 {
     static const char pixels[] = "all of its pixels in memory of this context", overlap[] = "do not overlap";
-    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE)), right = image;
+    struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE)), right = image;
     (void)state;
 
     image.height++;
@@ -203,7 +203,7 @@ static void packed_formats_are_as_large_as_they_are(void **state)
     (void)state;
 
     for (int i = 0; i < 6; i++) {
-        struct facet_host_image_object image = plane(pixels);
+        struct facet_host_image_object image = plane_at(pixels);
 
         image.channel_order = orders[i % 2];
         image.channel_type = formats[i / 2].type;
@@ -222,12 +222,12 @@ static void packed_formats_are_as_large_as_they_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(images_are_taken, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_no_image_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(formats_that_opencl_does_not_number_are_refused, begin, end),
-        cmocka_unit_test_setup_teardown(freed_and_others_memory_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(packed_formats_are_as_large_as_they_are, begin, end),
+        cmocka_unit_test_setup_teardown(images_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_that_holds_no_image_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(formats_that_opencl_does_not_number_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(freed_and_others_memory_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(packed_formats_are_as_large_as_they_are, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ struct report {
     uint32_t local, value;
 };
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
@@ -43,7 +43,7 @@ static int begin_with_much_memory(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
@@ -80,7 +80,7 @@ static void a_kernel_computes(void **state)
     assert_int_equal(stream.completed, stream.launched);
 }
 
-static void a_group_is_told_where_it_is(void **state)
+static void a_work_group_knows_its_place(void **state)
 {
     const struct report arguments = {world_alloc(&world, world.context, WORDS * 4), 256, 99};
     struct facet_launch launch = world_launch(&world, "report", sizeof arguments, 0, 0);
@@ -99,8 +99,8 @@ static void a_group_is_told_where_it_is(void **state)
     assert_memory_equal(got, expected, sizeof got);
 }
 
-static void expect(const struct facet_launch *launch, const void *arguments, enum facet_status expected,
-                   const char *text)
+static void expect_refused(const struct facet_launch *launch, const void *arguments, enum facet_status expected,
+                           const char *text)
 {
     assert_int_equal(world_run(&world, launch, arguments), expected);
     if (!strstr(world.error.message, text))
@@ -114,29 +114,29 @@ static void wrong_grids_are_refused(void **state)
     (void)state;
 
     wrong.grid[2] = 0;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "grid[2] 0");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "grid[2] 0");
     wrong = launch;
     wrong.group[0] = 4097;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "4096");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "4096");
     wrong.group[0] = wrong.group[1] = 65536;
     wrong.dimensions = 2;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "4096");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "4096");
     wrong = launch;
     wrong.grid[0] = 0x80000000;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "global ids");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "global ids");
     wrong.grid[0] = 0x7fffffff;
     wrong.offset[0] = 1;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "global ids");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "global ids");
     wrong = launch;
     wrong.grid[1] = 2;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "1 dimensions");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "1 dimensions");
     wrong.dimensions = 4;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "dimensions 4");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "dimensions 4");
     wrong = launch;
     wrong.local_bytes = 1 << 20;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "local_bytes");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "local_bytes");
     wrong = world_launch(&world, "spin", 8, 1, 2);
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "1x1x1");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "1x1x1");
 }
 
 static void wrong_arguments_are_refused(void **state)
@@ -148,23 +148,23 @@ static void wrong_arguments_are_refused(void **state)
     (void)state;
 
     wrong.argument_bytes = 8;
-    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "expected 16");
-    expect(&launch, NULL, FACET_INVALID_ARGUMENT, "arguments");
+    expect_refused(&wrong, &arguments, FACET_OUT_OF_RANGE, "expected 16");
+    expect_refused(&launch, NULL, FACET_INVALID_ARGUMENT, "arguments");
     arguments.where = theirs;
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0 (where)");
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0 (where)");
     arguments.where = (uint64_t)&arguments;
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "memory of this context");
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "memory of this context");
     arguments.where = ours;
     arguments.local = 64;
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 1 (local)");
-    arguments.local = 128; /* a multiple, but beyond what the launch has */
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "local memory");
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 1 (local)");
+    arguments.local = 128; /* a multiple, but beyond the launch's local memory */
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "local memory");
     OK(&world, MEMORY->free(INSTANCE, world.context, ours, &world.error));
     arguments.local = 0;
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0");
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0");
 }
 
-/* The image whose kernel spin needs that much; spin is known by what it requires. */
+/* The image whose kernel spin needs that much; spin is known by its requirements. */
 static void load_with_scratch(uint32_t fixed_bytes, uint32_t item_bytes)
 {
     const uint32_t spin[10] = {[0] = 1, [1] = 8, [5] = 1, [6] = 1, [7] = 1}; /* from argument_count to reserved */
@@ -186,8 +186,8 @@ static void a_kernel_of_too_much_scratch_is_refused_alone(void **state)
 
     load_with_scratch(64, UINT32_C(1) << 26); /* 64 times that, as they are counted, is 4 GiB */
     launch = world_launch(&world, "spin", 8, 1, 1);
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "kernel spin needs 4294967360 bytes of scratch memory");
-    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "group of 1 work-items: expected at most 4294967296");
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "kernel spin needs 4294967360 bytes of scratch memory");
+    expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "group of 1 work-items: expected at most 4294967296");
     launch = world_launch(&world, "report", sizeof arguments, 2, 1);
     OK(&world, world_run(&world, &launch, &arguments));
     OK(&world, world_wait(&world));
@@ -262,7 +262,7 @@ static void a_large_transfer_is_many_groups(void **state)
 }
 
 /* One alone may be larger than the bound; nothing comes beside it until it is written. */
-static void what_waits_to_be_written_is_bounded(void **state)
+static void bytes_that_wait_to_be_written_are_bounded(void **state)
 {
     enum { LARGE = 300 << 20 };
     uint64_t gate = world_alloc(&world, world.context, 4096), target = world_alloc(&world, world.context, LARGE);
@@ -327,7 +327,7 @@ static void a_stream_at_work_ends_with_its_context(void **state)
     OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error));
 }
 
-static void records_tell_what_ran(void **state)
+static void records_describe_the_launches_that_ran(void **state)
 {
     const struct saxpy arguments = {1.0f, 0, 0, 0};
     const struct facet_launch launch = world_launch(&world, "saxpy", sizeof arguments, 100, 64);
@@ -410,20 +410,20 @@ static void ends_at_any_moment_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_kernel_computes, begin, end),
-        cmocka_unit_test_setup_teardown(a_group_is_told_where_it_is, begin, end),
-        cmocka_unit_test_setup_teardown(wrong_grids_are_refused, begin, end),
-        cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, begin, end),
-        cmocka_unit_test_setup_teardown(a_kernel_of_too_much_scratch_is_refused_alone, begin, end),
-        cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, begin, end),
-        cmocka_unit_test_setup_teardown(a_large_transfer_is_many_groups, begin, end),
-        cmocka_unit_test_setup_teardown(what_waits_to_be_written_is_bounded, begin_with_much_memory, end),
-        cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, begin, end),
-        cmocka_unit_test_setup_teardown(a_context_at_work_ends_with_its_group, begin, end),
-        cmocka_unit_test_setup_teardown(a_stream_at_work_ends_with_its_context, begin, end),
-        cmocka_unit_test_setup_teardown(ends_at_any_moment_leave_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(records_tell_what_ran, begin, end),
-        cmocka_unit_test_setup_teardown(shares_and_priorities_have_ranges, begin, end),
+        cmocka_unit_test_setup_teardown(a_kernel_computes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_work_group_knows_its_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_grids_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_kernel_of_too_much_scratch_is_refused_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_large_transfer_is_many_groups, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_that_wait_to_be_written_are_bounded, begin_with_much_memory, tear_down),
+        cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_context_at_work_ends_with_its_group, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stream_at_work_ends_with_its_context, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ends_at_any_moment_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(records_describe_the_launches_that_ran, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shares_and_priorities_have_ranges, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

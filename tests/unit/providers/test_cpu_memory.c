@@ -8,21 +8,21 @@
 
 static struct world world;
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
     return 0;
 }
 
-static void what_is_given_back_is_zero_for_the_next(void **state)
+static void freed_memory_is_zero_for_the_next_allocation(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -212,15 +212,15 @@ static void a_switch_takes_0_and_1(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_given_back_is_zero_for_the_next, begin, end),
-        cmocka_unit_test_setup_teardown(the_device_holds, begin, end),
-        cmocka_unit_test_setup_teardown(promised_memory_goes_to_no_other, begin, end),
-        cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, begin, end),
-        cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, begin, end),
-        cmocka_unit_test_setup_teardown(memory_freed_under_a_kernel_stays_until_it_ends, begin, end),
-        cmocka_unit_test_setup_teardown(settings_are_read_and_judged, begin, end),
-        cmocka_unit_test_setup_teardown(a_switch_takes_0_and_1, begin, end),
-        cmocka_unit_test_setup_teardown(units_are_granted_whole_and_once, begin, end),
+        cmocka_unit_test_setup_teardown(freed_memory_is_zero_for_the_next_allocation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_device_holds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(promised_memory_goes_to_no_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_freed_under_a_kernel_stays_until_it_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(settings_are_read_and_judged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_switch_takes_0_and_1, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(units_are_granted_whole_and_once, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

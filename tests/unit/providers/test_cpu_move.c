@@ -79,7 +79,7 @@ static void fail_none(void)
 
 /* --- the world --- */
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     fail_none();
@@ -87,7 +87,7 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     fail_none();
@@ -114,7 +114,7 @@ static void expect_numbers(uint64_t at, uint64_t count)
 
 /* --- moving --- */
 
-static void what_is_mapped_moves(void **state)
+static void mapped_pages_move(void **state)
 {
     uint64_t at = reserve(world.context, 4), from = create(world.context, 4), to = create(world.context, 8);
     (void)state;
@@ -125,7 +125,7 @@ static void what_is_mapped_moves(void **state)
     number_pages(at, 4);
     OK(&world, move(at, to, 3, 4));
     expect_numbers(at, 4);
-    /* They are there, and not where they were: the old ones go when they are destroyed. */
+    /* They moved, and the old pages go when they are destroyed. */
     assert_int_equal(map(world.context, at, to, 0, 1), FACET_BUSY);
     assert_int_equal(world_used(&world, world.context), 12 * PAGE);
     destroy(world.context, from);
@@ -173,7 +173,7 @@ static void parts_of_several_pieces_move_as_one(void **state)
 }
 
 /* Large enough for huge pages: whole, and parts of them. */
-static void large_ones_move(void **state)
+static void huge_pages_move(void **state)
 {
     const uint64_t huge = UINT64_C(2) << 20, count = 3 * huge / PAGE;
     uint64_t at = 0, from = create(world.context, count), to = create(world.context, count);
@@ -217,7 +217,7 @@ static void other_addresses_keep_the_old_pages(void **state)
     assert_int_equal(world_used(&world, world.context), PAGE);
 }
 
-static void what_cannot_move_stays(void **state)
+static void pages_that_cannot_move_stay(void **state)
 {
     uint64_t at = reserve(world.context, 4), from = create(world.context, 3), to = create(world.context, 3);
     uint64_t other = world_context(&world, "other"), plain = world_alloc(&world, world.context, 4 * PAGE);
@@ -254,7 +254,7 @@ static void what_cannot_move_stays(void **state)
     expect_numbers(at, 3);
 }
 
-/* Whichever step fails inside: the same memory is there, can be written, and nothing is held. */
+/* Whichever step fails inside: the memory has its contents, can be written, and nothing is held. */
 static void a_move_that_fails_changes_nothing(void **state)
 {
     int *const counts[] = {&left.mmap, &left.calloc, &left.over, &left.protect, &left.watch};
@@ -397,7 +397,7 @@ struct transfers {
 };
 
 /* Through the operations of the ABI, and through a stream. */
-static void *transfer(void *argument)
+static void *transfer_repeatedly(void *argument)
 {
     struct transfers *transfers = argument;
     unsigned char bytes[4096], got[4096];
@@ -440,7 +440,7 @@ static void transfers_go_on(void **state)
     if (cannot_move())
         return;
     OK(&world, map(world.context, transfers.at, one, 0, 4));
-    assert_int_equal(pthread_create(&thread, NULL, transfer, &transfers), 0);
+    assert_int_equal(pthread_create(&thread, NULL, transfer_repeatedly, &transfers), 0);
     for (int i = 0; i < 200 || passes_of(&transfers, 1) <= 1; i++) {
         OK(&world, move(transfers.at, i % 2 ? one : two, 0, 3));
         OK(&world, move(transfers.at + 3 * PAGE, i % 2 ? one : two, 3, 1));
@@ -450,7 +450,7 @@ static void transfers_go_on(void **state)
     assert_null(wrong);
 }
 
-static void *fill(void *argument)
+static void *fill_repeatedly(void *argument)
 {
     struct transfers *transfers = argument;
 
@@ -461,7 +461,7 @@ static void *fill(void *argument)
     return NULL;
 }
 
-/* Of several threads one is always at it. A move waits for what is under way, and not for what comes behind it. */
+/* Of several threads one is always at it. A move waits for launches under way, and not for later ones. */
 static void transfers_without_a_pause_keep_no_move_away(void **state)
 {
     struct transfers transfers[3] = {{0}};
@@ -474,7 +474,7 @@ static void transfers_without_a_pause_keep_no_move_away(void **state)
     OK(&world, map(world.context, at, one, 0, 2));
     for (int i = 0; i < 3; i++) {
         transfers[i].at = world_alloc(&world, world.context, UINT64_C(16) << 20);
-        assert_int_equal(pthread_create(&threads[i], NULL, fill, &transfers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, fill_repeatedly, &transfers[i]), 0);
     }
     number_pages(at, 2);
     for (int i = 0; i < 20; i++) {
@@ -522,18 +522,18 @@ static void shared_pages_move_under_a_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_mapped_moves, begin, end),
-        cmocka_unit_test_setup_teardown(parts_of_several_pieces_move_as_one, begin, end),
-        cmocka_unit_test_setup_teardown(large_ones_move, begin, end),
-        cmocka_unit_test_setup_teardown(other_addresses_keep_the_old_pages, begin, end),
-        cmocka_unit_test_setup_teardown(what_cannot_move_stays, begin, end),
-        cmocka_unit_test_setup_teardown(a_move_that_fails_changes_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(there_is_another_way, begin, end),
-        cmocka_unit_test_setup_teardown(without_userfaultfd_nothing_moves, begin, end),
-        cmocka_unit_test_setup_teardown(no_write_of_a_kernel_is_lost, begin, end),
-        cmocka_unit_test_setup_teardown(transfers_go_on, begin, end),
-        cmocka_unit_test_setup_teardown(transfers_without_a_pause_keep_no_move_away, begin, end),
-        cmocka_unit_test_setup_teardown(shared_pages_move_under_a_kernel, begin, end),
+        cmocka_unit_test_setup_teardown(mapped_pages_move, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts_of_several_pieces_move_as_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(huge_pages_move, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_addresses_keep_the_old_pages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_that_cannot_move_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_move_that_fails_changes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(there_is_another_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_userfaultfd_nothing_moves, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_write_of_a_kernel_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(transfers_go_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(transfers_without_a_pause_keep_no_move_away, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shared_pages_move_under_a_kernel, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,14 +4,14 @@
 
 #include "test_cpu_pages.h"
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
@@ -74,7 +74,7 @@ static void shared_pages_stay_charged_to_their_creator(void **state)
     assert_int_equal(map(owner, reserve(owner, 3), pages, 0, 3), FACET_NOT_FOUND);
     OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
     assert_int_equal(word_at(small, at), 5);
-    OK(&world, MEMORY->destroy_context(INSTANCE, small, &world.error)); /* the last who has them */
+    OK(&world, MEMORY->destroy_context(INSTANCE, small, &world.error)); /* the last holder */
     OK(&world, LIMIT->clear(INSTANCE, 0, "owner", &world.error));
     assert_int_equal(world_used(&world, world.context), 0);
 }
@@ -99,7 +99,7 @@ static void a_worker_of_nothing_but_pages_is_listed(void **state)
     assert_int_equal(count, 1);
 }
 
-/* Several contexts map, move and unmap what one owns, which it destroys under them. */
+/* Several contexts map, move and unmap pages of one context, which destroys them meanwhile. */
 struct tenant {
     uint64_t context, pages;
     uint64_t offset;
@@ -159,10 +159,10 @@ static void a_creator_ends_while_others_map_its_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pages_are_ones_own_until_they_are_shared, begin, end),
-        cmocka_unit_test_setup_teardown(shared_pages_stay_charged_to_their_creator, begin, end),
-        cmocka_unit_test_setup_teardown(a_worker_of_nothing_but_pages_is_listed, begin, end),
-        cmocka_unit_test_setup_teardown(a_creator_ends_while_others_map_its_pages, begin, end),
+        cmocka_unit_test_setup_teardown(pages_are_ones_own_until_they_are_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shared_pages_stay_charged_to_their_creator, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_worker_of_nothing_but_pages_is_listed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_creator_ends_while_others_map_its_pages, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * The cpu provider with two units and 64 MiB, for its tests.
  *
  * Owns: opening it, a context, images read from the build folder.
- * Never: looks into the provider; asserts only results of the ABI.
+ * Never: reaches into the provider; asserts only results of the ABI.
  */
 #ifndef TEST_CPU_WORLD_H
 #define TEST_CPU_WORLD_H

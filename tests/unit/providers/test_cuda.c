@@ -17,7 +17,7 @@ static struct facet_provider_instance *open_with(const char *path, struct facet_
     return instance;
 }
 
-static void says(struct facet_provider_instance *instance, const char *what)
+static void expect_property(struct facet_provider_instance *instance, const char *what)
 {
     char text[4096];
     uint32_t size;
@@ -39,20 +39,20 @@ static void without_a_driver_devices_are_only_seen(void **state)
     provider->device->close(instance);
 }
 
-static void a_driver_that_is_none_is_told_with_the_reason(void **state)
+static void a_file_that_is_no_driver_is_reported_with_the_reason(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_provider_instance *instance = open_with("/proc/self/status", infos);
 
-    says(instance, "driver_error=/proc/self/status");
+    expect_property(instance, "driver_error=/proc/self/status");
     provider->device->close(instance);
     instance = open_with("libm.so.6", infos);
-    says(instance, "driver_error=libcuda.so.1 has no cuInit");
+    expect_property(instance, "driver_error=libcuda.so.1 has no cuInit");
     assert_false(infos[0].capabilities & FACET_CAN_MEMORY);
     provider->device->close(instance);
 }
 
-static void an_old_driver_has_what_it_has(void **state)
+static void an_old_driver_keeps_its_capabilities(void **state)
 {
     struct facet_provider_instance *instance = NULL;
     struct facet_device_info infos[16];
@@ -156,7 +156,7 @@ static void a_full_device_gives_all_or_nothing(void **state)
 
 /* --- streams --- */
 
-static void what_the_driver_has_not_got_is_cancelled(void **state)
+static void launches_the_driver_has_not_received_are_cancelled(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
     struct world world = open_world();
@@ -198,7 +198,7 @@ static void measured_time_is_the_devices(void **state)
 }
 
 /* Work of several streams on the device at a time is charged once, and reported as it is charged. */
-static void what_overlaps_is_counted_once(void **state)
+static void overlapping_launches_are_counted_once(void **state)
 {
     struct world worlds[2] = {open_world()};
     uint64_t start = now_ns();
@@ -215,7 +215,7 @@ static void what_overlaps_is_counted_once(void **state)
     provider->device->close(worlds[0].instance);
 }
 
-static void what_does_not_end_is_not_waited_for_for_ever(void **state)
+static void a_launch_without_an_end_is_not_waited_for_forever(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
     struct world world = open_world();
@@ -235,16 +235,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_driver_devices_are_only_seen),
-        cmocka_unit_test(a_driver_that_is_none_is_told_with_the_reason),
-        cmocka_unit_test(an_old_driver_has_what_it_has),
+        cmocka_unit_test(a_file_that_is_no_driver_is_reported_with_the_reason),
+        cmocka_unit_test(an_old_driver_keeps_its_capabilities),
         cmocka_unit_test(devices_are_named_as_the_interposer_knows_them),
         cmocka_unit_test(any_part_is_mapped_and_unmapped),
         cmocka_unit_test(shared_pages_outlive_their_creator),
         cmocka_unit_test(a_full_device_gives_all_or_nothing),
-        cmocka_unit_test(what_the_driver_has_not_got_is_cancelled),
+        cmocka_unit_test(launches_the_driver_has_not_received_are_cancelled),
         cmocka_unit_test(measured_time_is_the_devices),
-        cmocka_unit_test(what_overlaps_is_counted_once),
-        cmocka_unit_test(what_does_not_end_is_not_waited_for_for_ever),
+        cmocka_unit_test(overlapping_launches_are_counted_once),
+        cmocka_unit_test(a_launch_without_an_end_is_not_waited_for_forever),
     };
 
     load_provider("cuda");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: limits of workers, shares, caps and bounds of the built cuda provider, held against the fake driver's own time;
- * and drivers that have only a part of what those need. Never: opens a real driver, or asserts how long anything takes
- * on this machine.
+ * and drivers that have only a part of the needed functions. Never: opens a real driver, or asserts how long anything
+ * takes on this machine.
  */
 #include "cuda_world.h"
 
@@ -35,7 +35,7 @@ static uint64_t last_busy_ns(const struct world *world)
 }
 
 /* The time of a launch that fills the device, in waves. */
-static uint64_t waves(const struct world *world)
+static uint64_t waves_of_launch(const struct world *world)
 {
     launch_groups(world, "spin_20000us", FULL);
     return (last_busy_ns(world) + 10000000) / 20000000;
@@ -66,13 +66,13 @@ static void a_limited_worker_has_no_more_units(void **state)
 
     assert_int_equal(provider->limit->set_compute(instance, 0, "quarter", 250, NULL), FACET_OK);
     struct world limited = enter_world(instance, "quarter"), other = enter_world(instance, "other");
-    assert_int_equal(waves(&limited), 4); /* 40 of 132 */
-    assert_int_equal(waves(&other), 1);
+    assert_int_equal(waves_of_launch(&limited), 4); /* 40 of 132 */
+    assert_int_equal(waves_of_launch(&other), 1);
     assert_int_equal(provider->limit->clear(instance, 0, "quarter", NULL), FACET_BUSY);
     assert_int_equal(provider->memory->destroy_context(instance, limited.context, NULL), FACET_OK);
     assert_int_equal(provider->limit->clear(instance, 0, "quarter", NULL), FACET_OK);
     limited = enter_world(instance, "quarter");
-    assert_int_equal(waves(&limited), 1);
+    assert_int_equal(waves_of_launch(&limited), 1);
     provider->device->close(instance);
 }
 
@@ -139,7 +139,7 @@ static void an_old_driver_has_shares_and_no_parts(void **state)
     assert_int_equal(provider->limit->set_compute(instance, 0, "w", 500, NULL), FACET_UNSUPPORTED);
     struct world world = enter_world(instance, "w");
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 0, NULL), FACET_UNSUPPORTED);
-    assert_int_equal(waves(&world), 1);
+    assert_int_equal(waves_of_launch(&world), 1);
     provider->device->close(instance);
 }
 
@@ -192,8 +192,8 @@ static void without_parts_mps_limits(void **state)
     assert_int_equal(provider->limit->set_compute(instance, 0, "quarter", 250, NULL), FACET_OK);
     assert_int_equal(limit_of(instance, "quarter").compute_units, 34); /* 33, in steps of 2 */
     struct world limited = enter_world(instance, "quarter"), other = enter_world(instance, "other");
-    assert_int_equal(waves(&limited), 4);
-    assert_int_equal(waves(&other), 1);
+    assert_int_equal(waves_of_launch(&limited), 4);
+    assert_int_equal(waves_of_launch(&other), 1);
     mps_gives(folder, "50.0");
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 300, NULL), FACET_NO_SPACE);
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 200, NULL), FACET_OK);
@@ -202,7 +202,7 @@ static void without_parts_mps_limits(void **state)
     end_mps(folder);
 }
 
-static void what_mps_does_not_say_is_all(void **state)
+static void a_limit_that_mps_does_not_report_is_the_whole_device(void **state)
 {
     static const char *const programs[] = {"/nonexistent", "/bin/false", "/bin/cat"};
     char folder[] = "/tmp/facet-mps-XXXXXX", before[4096];
@@ -264,7 +264,7 @@ static void a_percentage_has_a_point_in_every_locale(void **state)
 
 /* --- shares and bounds --- */
 
-static void share(const struct world *world, uint32_t request, uint32_t limit)
+static void set_world_share(const struct world *world, uint32_t request, uint32_t limit)
 {
     assert_int_equal(
         provider->execution->set_share(world->instance, world->context, request, limit, FACET_PRIORITY_NORMAL, NULL),
@@ -276,14 +276,14 @@ static void device_time_goes_by_weight(void **state)
     struct facet_provider_instance *instance = open_fake();
     struct world heavy = enter_world(instance, "heavy"), light = enter_world(instance, "light");
 
-    share(&heavy, 750, 1000);
-    share(&light, 250, 1000);
+    set_world_share(&heavy, 750, 1000);
+    set_world_share(&light, 250, 1000);
     for (int i = 0; i < 90; i++) {
         launch(&light, "spin_1000us");
         launch(&heavy, "spin_1000us");
     }
     wait_for(&heavy);
-    /* Thirty, give or take what the scheduler's turns make of it. */
+    /* Thirty, give or take the turns of the scheduler. */
     assert_in_range(state_of(&light).completed, 18, 45);
     wait_for(&light);
     provider->device->close(instance);
@@ -294,7 +294,7 @@ static void a_cap_holds_for_a_vgpu_alone(void **state)
     struct world world = open_world();
     uint64_t began = now_ns();
 
-    share(&world, 0, 200);
+    set_world_share(&world, 0, 200);
     for (int i = 0; i < 30; i++)
         launch(&world, "spin_1000us");
     wait_for(&world);
@@ -308,13 +308,13 @@ static void bounds_hold_and_go(void **state)
     const struct facet_execution_ops *ops = provider->execution;
     struct world world = open_world();
 
-    assert_int_equal(waves(&world), 1);
+    assert_int_equal(waves_of_launch(&world), 1);
     assert_int_equal(ops->set_bounds(world.instance, world.context, 16, 0, NULL), FACET_OK);
-    assert_int_equal(waves(&world), 9);
+    assert_int_equal(waves_of_launch(&world), 9);
     assert_int_equal(ops->set_bounds(world.instance, world.context, 64, 1, NULL), FACET_OK);
-    assert_int_equal(waves(&world), 3);
+    assert_int_equal(waves_of_launch(&world), 3);
     assert_int_equal(ops->set_bounds(world.instance, world.context, 0, 0, NULL), FACET_OK);
-    assert_int_equal(waves(&world), 1);
+    assert_int_equal(waves_of_launch(&world), 1);
     provider->device->close(world.instance);
 }
 
@@ -325,13 +325,13 @@ static void a_bound_is_within_the_workers_limit(void **state)
     assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
     struct world world = enter_world(instance, "w");
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 100, 0, NULL), FACET_OK);
-    assert_int_equal(waves(&world), 4);
+    assert_int_equal(waves_of_launch(&world), 4);
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 20, 0, NULL), FACET_OK);
-    assert_int_equal(waves(&world), 6); /* 24 of the 40 */
+    assert_int_equal(waves_of_launch(&world), 6); /* 24 of the 40 */
     provider->device->close(instance);
 }
 
-static void what_runs_is_paused_at_its_end(void **state)
+static void a_running_launch_is_paused_at_its_end(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
     struct world world = open_world();
@@ -364,13 +364,13 @@ int main(void)
         cmocka_unit_test(memory_is_held_to_its_limit),
         cmocka_unit_test(an_old_driver_has_shares_and_no_parts),
         cmocka_unit_test(without_parts_mps_limits),
-        cmocka_unit_test(what_mps_does_not_say_is_all),
+        cmocka_unit_test(a_limit_that_mps_does_not_report_is_the_whole_device),
         cmocka_unit_test(a_percentage_has_a_point_in_every_locale),
         cmocka_unit_test(device_time_goes_by_weight),
         cmocka_unit_test(a_cap_holds_for_a_vgpu_alone),
         cmocka_unit_test(bounds_hold_and_go),
         cmocka_unit_test(a_bound_is_within_the_workers_limit),
-        cmocka_unit_test(what_runs_is_paused_at_its_end),
+        cmocka_unit_test(a_running_launch_is_paused_at_its_end),
     };
 
     load_provider("cuda");

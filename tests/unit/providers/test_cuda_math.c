@@ -10,7 +10,7 @@
 
 enum { SIDE = 3, BYTES = SIDE * SIDE * sizeof(float) };
 
-static uint64_t area(const struct world *world)
+static uint64_t allocate_area(const struct world *world)
 {
     uint64_t address = 0;
 
@@ -19,7 +19,7 @@ static uint64_t area(const struct world *world)
     return address;
 }
 
-static struct facet_math gemm(uint64_t at, uint32_t type, uint32_t flags)
+static struct facet_math gemm_of(uint64_t at, uint32_t type, uint32_t flags)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_GEMM, .type = type, .flags = flags};
 
@@ -28,7 +28,7 @@ static struct facet_math gemm(uint64_t at, uint32_t type, uint32_t flags)
     return math;
 }
 
-static struct facet_math convolution(uint64_t at, uint32_t flags)
+static struct facet_math convolution_of(uint64_t at, uint32_t flags)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_CONVOLUTION, .flags = flags};
 
@@ -45,7 +45,7 @@ static struct facet_math convolution(uint64_t at, uint32_t flags)
     return math;
 }
 
-static enum facet_status run(const struct world *world, const struct facet_math *math, struct facet_error *error)
+static enum facet_status run_math(const struct world *world, const struct facet_math *math, struct facet_error *error)
 {
     return provider->math->run(world->instance, world->context, world->stream, math, error);
 }
@@ -54,7 +54,7 @@ static void run_now(const struct world *world, struct facet_math math)
 {
     struct facet_error error = {0};
 
-    if (run(world, &math, &error) != FACET_OK)
+    if (run_math(world, &math, &error) != FACET_OK)
         fail_msg("%s", error.message);
     wait_for(world);
     assert_int_equal(state_of(world).failed, 0);
@@ -63,41 +63,41 @@ static void run_now(const struct world *world, struct facet_math math)
 static void tensor_cores_are_switched_off(void **state)
 {
     struct world world = open_world();
-    uint64_t at = area(&world);
+    uint64_t at = allocate_area(&world);
 
-    run_now(&world, gemm(at, FACET_MATH_BF16, 0));
+    run_now(&world, gemm_of(at, FACET_MATH_BF16, 0));
     assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F);
-    run_now(&world, gemm(at, FACET_MATH_BF16, FACET_MATH_NO_TENSOR));
+    run_now(&world, gemm_of(at, FACET_MATH_BF16, FACET_MATH_NO_TENSOR));
     assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_PEDANTIC);
-    run_now(&world, gemm(at, FACET_MATH_F32, FACET_MATH_MIXED));
+    run_now(&world, gemm_of(at, FACET_MATH_F32, FACET_MATH_MIXED));
     assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_FAST_16BF);
-    run_now(&world, gemm(at, FACET_MATH_F32, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
+    run_now(&world, gemm_of(at, FACET_MATH_F32, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
     assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_PEDANTIC);
-    run_now(&world, convolution(at, 0));
+    run_now(&world, convolution_of(at, 0));
     assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_FMA_MATH); /* f32 is not TF32 */
-    run_now(&world, convolution(at, FACET_MATH_MIXED));
+    run_now(&world, convolution_of(at, FACET_MATH_MIXED));
     assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_DEFAULT_MATH);
-    run_now(&world, convolution(at, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
+    run_now(&world, convolution_of(at, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
     assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_FMA_MATH);
     provider->device->close(world.instance);
     assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_living"), 0);
     assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_living"), 0);
 }
 
-static void what_is_not_offered_says_why(void **state)
+static void unsupported_operations_name_the_reason(void **state)
 {
     struct world world = open_world();
-    struct facet_math math = gemm(area(&world), FACET_MATH_INT8, 0);
+    struct facet_math math = gemm_of(allocate_area(&world), FACET_MATH_INT8, 0);
     struct facet_error error = {0};
 
-    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_int_equal(run_math(&world, &math, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "gemm of int8"));
     math =
         (struct facet_math){.size = sizeof math, .operation = FACET_MATH_NORMALIZATION, .flags = FACET_MATH_TRAINING};
-    uint64_t at = area(&world);
+    uint64_t at = allocate_area(&world);
     math.of.normalization = (struct facet_normalization){
         .input = at, .output = at, .mean = at, .variance = at, .batch = 1, .channels = 2, .height = 1, .width = 1};
-    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_int_equal(run_math(&world, &math, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "channels of one element"));
     provider->device->close(world.instance);
 }
@@ -121,25 +121,25 @@ static void a_library_that_is_missing_is_named(void **state)
     struct world world = open_with("/nonexistent", NULL, before);
     struct facet_math_support support = {.size = sizeof support};
     struct facet_error error = {0};
-    uint64_t at = area(&world);
-    struct facet_math math = gemm(at, FACET_MATH_F32, 0);
+    uint64_t at = allocate_area(&world);
+    struct facet_math math = gemm_of(at, FACET_MATH_F32, 0);
 
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_int_equal(support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_ATTENTION], 0);
     assert_string_equal(support.library, "cuDNN 9.19.0");
-    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_int_equal(run_math(&world, &math, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "cuBLASLt"));
-    run_now(&world, convolution(at, 0));
+    run_now(&world, convolution_of(at, 0));
     provider->device->close(world.instance);
 
     world = open_with(NULL, "libm.so.6", before); /* one that lacks its functions is as good as none */
-    at = area(&world);
-    math = convolution(at, 0);
+    at = allocate_area(&world);
+    math = convolution_of(at, 0);
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_string_equal(support.library, "cuBLASLt 13.1.0");
-    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_int_equal(run_math(&world, &math, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "cuDNN"));
-    run_now(&world, gemm(at, FACET_MATH_F32, 0));
+    run_now(&world, gemm_of(at, FACET_MATH_F32, 0));
     provider->device->close(world.instance);
 }
 
@@ -147,30 +147,30 @@ static void without_libraries_there_is_no_mathematics(void **state)
 {
     char before[2][4096];
     struct world world = open_with("/nonexistent", "/proc/self/status", before);
-    struct facet_math math = gemm(area(&world), FACET_MATH_F32, 0);
+    struct facet_math math = gemm_of(allocate_area(&world), FACET_MATH_F32, 0);
     struct facet_device_info infos[16];
 
     list(world.instance, infos);
     assert_false(infos[0].capabilities & FACET_CAN_MATH);
-    assert_int_equal(run(&world, &math, NULL), FACET_UNSUPPORTED);
+    assert_int_equal(run_math(&world, &math, NULL), FACET_UNSUPPORTED);
     provider->device->close(world.instance);
 }
 
-/* Freeing waits for what is queued, some seconds; then it is not done. */
+/* Freeing waits some seconds for queued work; then it is refused. */
 static void memory_of_an_operation_that_waits_stays(void **state)
 {
     struct world world = open_world();
-    uint64_t at = area(&world), scratch = area(&world);
-    struct facet_math math = gemm(at, FACET_MATH_F32, 0);
+    uint64_t at = allocate_area(&world), scratch = allocate_area(&world);
+    struct facet_math math = gemm_of(at, FACET_MATH_F32, 0);
 
     assert_int_equal(provider->execution->pause(world.instance, world.context, 1, NULL), FACET_OK);
-    assert_int_equal(run(&world, &math, NULL), FACET_OK);
+    assert_int_equal(run_math(&world, &math, NULL), FACET_OK);
     assert_int_equal(provider->memory->free(world.instance, world.context, at, NULL), FACET_TIMEOUT);
     assert_int_equal(provider->execution->pause(world.instance, world.context, 0, NULL), FACET_OK);
     wait_for(&world);
     assert_int_equal(state_of(&world).failed, 0);
     assert_int_equal(provider->memory->free(world.instance, world.context, at, NULL), FACET_OK);
-    assert_int_equal(run(&world, &math, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(run_math(&world, &math, NULL), FACET_OUT_OF_RANGE);
     assert_int_equal(provider->memory->free(world.instance, world.context, scratch, NULL), FACET_OK);
     provider->device->close(world.instance);
 }
@@ -182,10 +182,10 @@ static void operations_are_bound_as_launches_are(void **state)
 
     assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
     struct world world = enter_world(instance, "w");
-    uint64_t at = area(&world);
-    run_now(&world, gemm(at, FACET_MATH_F32, 0));
+    uint64_t at = allocate_area(&world);
+    run_now(&world, gemm_of(at, FACET_MATH_F32, 0));
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
-    run_now(&world, convolution(at, 0));
+    run_now(&world, convolution_of(at, 0));
     provider->device->close(instance);
 }
 
@@ -193,7 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_cores_are_switched_off),
-        cmocka_unit_test(what_is_not_offered_says_why),
+        cmocka_unit_test(unsupported_operations_name_the_reason),
         cmocka_unit_test(a_library_that_is_missing_is_named),
         cmocka_unit_test(without_libraries_there_is_no_mathematics),
         cmocka_unit_test(memory_of_an_operation_that_waits_stays),

@@ -17,7 +17,7 @@ struct tenant {
     int to, from;
 };
 
-static int serve(int from, int to)
+static int serve_snapshots(int from, int to)
 {
     struct facet_provider_instance *own = open_fake();
     uint64_t context = context_of(own, 0, "tenant"), address;
@@ -34,7 +34,7 @@ static int serve(int from, int to)
     return 0;
 }
 
-static struct tenant start(void)
+static struct tenant start_tenant(void)
 {
     struct tenant tenant = {0};
     int in[2], out[2];
@@ -57,7 +57,7 @@ static struct tenant start(void)
     return tenant;
 }
 
-static void stop(struct tenant *tenant)
+static void stop_tenant(struct tenant *tenant)
 {
     int status;
 
@@ -75,48 +75,48 @@ static void goes_on(const struct tenant *tenant)
     assert_int_equal(read(tenant->from, &byte, 1), 1);
 }
 
-static enum facet_status save(const int32_t *pids, uint32_t count)
+static enum facet_status save_processes(const int32_t *pids, uint32_t count)
 {
     return provider->snapshot->snapshot_processes(instance, pids, count, NULL);
 }
 
-static enum facet_status resume(const int32_t *pids, uint32_t count)
+static enum facet_status resume_all(const int32_t *pids, uint32_t count)
 {
     return provider->snapshot->resume_processes(instance, pids, count, NULL);
 }
 
 static void a_process_leaves_and_comes_back(void **state)
 {
-    struct tenant tenant = start();
+    struct tenant tenant = start_tenant();
     int32_t pid = tenant.pid;
     uint64_t before = used(instance, watcher);
 
-    assert_int_equal(resume(&pid, 1), FACET_BAD_STATE);
-    assert_int_equal(save(&pid, 1), FACET_OK);
+    assert_int_equal(resume_all(&pid, 1), FACET_BAD_STATE);
+    assert_int_equal(save_processes(&pid, 1), FACET_OK);
     assert_true(used(instance, watcher) + 64 * MIB <= before);
-    assert_int_equal(save(&pid, 1), FACET_BAD_STATE);
-    assert_int_equal(resume(&pid, 1), FACET_OK);
+    assert_int_equal(save_processes(&pid, 1), FACET_BAD_STATE);
+    assert_int_equal(resume_all(&pid, 1), FACET_OK);
     assert_int_equal(used(instance, watcher), before);
     goes_on(&tenant);
-    stop(&tenant);
+    stop_tenant(&tenant);
 }
 
 static void its_calls_wait_meanwhile(void **state)
 {
-    struct tenant tenant = start();
+    struct tenant tenant = start_tenant();
     int32_t pid = tenant.pid;
     char byte = 'x';
 
-    assert_int_equal(save(&pid, 1), FACET_OK);
+    assert_int_equal(save_processes(&pid, 1), FACET_OK);
     assert_int_equal(write(tenant.to, &byte, 1), 1);
-    assert_int_equal(resume(&pid, 1), FACET_OK);
+    assert_int_equal(resume_all(&pid, 1), FACET_OK);
     assert_int_equal(read(tenant.from, &byte, 1), 1);
-    stop(&tenant);
+    stop_tenant(&tenant);
 }
 
 static void several_go_together_or_not_at_all(void **state)
 {
-    struct tenant one = start(), two = start();
+    struct tenant one = start_tenant(), two = start_tenant();
     int32_t both[] = {one.pid, two.pid}, with_none[] = {one.pid, 0x3ffffff}, with_own[] = {one.pid, getpid()};
     struct facet_error error = {0};
     uint64_t address, before = used(instance, watcher);
@@ -124,10 +124,10 @@ static void several_go_together_or_not_at_all(void **state)
 
     assert_int_equal(provider->snapshot->snapshot_processes(instance, with_none, 2, &error), FACET_NOT_FOUND);
     assert_non_null(strstr(error.message, "67108863"));
-    assert_int_equal(save(with_own, 2), FACET_INVALID_ARGUMENT);
-    assert_int_equal(save(NULL, 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(save_processes(with_own, 2), FACET_INVALID_ARGUMENT);
+    assert_int_equal(save_processes(NULL, 1), FACET_INVALID_ARGUMENT);
     assert_int_equal(used(instance, watcher), before);
-    assert_int_equal(save(both, 2), FACET_OK);
+    assert_int_equal(save_processes(both, 2), FACET_OK);
 
     /* Room for the first alone: it is off again when the second cannot come. */
     uint64_t away = before - used(instance, watcher);
@@ -135,17 +135,17 @@ static void several_go_together_or_not_at_all(void **state)
     assert_int_equal(
         provider->memory->alloc(instance, watcher, info.total_bytes - info.used_bytes - away * 3 / 4, &address, NULL),
         FACET_OK);
-    assert_int_equal(resume(both, 2), FACET_NO_SPACE);
-    assert_int_equal(save(&both[0], 1), FACET_BAD_STATE);
+    assert_int_equal(resume_all(both, 2), FACET_NO_SPACE);
+    assert_int_equal(save_processes(&both[0], 1), FACET_BAD_STATE);
     assert_int_equal(provider->memory->free(instance, watcher, address, NULL), FACET_OK);
-    assert_int_equal(resume(both, 2), FACET_OK);
+    assert_int_equal(resume_all(both, 2), FACET_OK);
     goes_on(&one);
     goes_on(&two);
-    stop(&one);
-    stop(&two);
+    stop_tenant(&one);
+    stop_tenant(&two);
 }
 
-static void an_old_driver_says_what_it_lacks(void **state)
+static void an_old_driver_is_refused_with_the_needed_version(void **state)
 {
     struct facet_provider_instance *old = NULL;
     struct facet_error error = {0};
@@ -165,13 +165,13 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_process_leaves_and_comes_back),
         cmocka_unit_test(its_calls_wait_meanwhile),
         cmocka_unit_test(several_go_together_or_not_at_all),
-        cmocka_unit_test(an_old_driver_says_what_it_lacks),
+        cmocka_unit_test(an_old_driver_is_refused_with_the_needed_version),
     };
     char path[] = "/tmp/facet-cuda-state-XXXXXX";
 
     load_provider("cuda");
     if (count > 1)
-        return serve(STDIN_FILENO, STDOUT_FILENO);
+        return serve_snapshots(STDIN_FILENO, STDOUT_FILENO);
     int file = mkstemp(path);
     if (file < 0)
         return 1;

@@ -59,7 +59,8 @@ static struct facet_device_info device_info(uint32_t device)
     return infos[device];
 }
 
-static enum facet_status create(const char *template_id, uint32_t start, struct facet_partition_info *ret_info)
+static enum facet_status create_partition(const char *template_id, uint32_t start,
+                                          struct facet_partition_info *ret_info)
 {
     *ret_info = (struct facet_partition_info){.size = sizeof *ret_info};
     return provider->partition->create(instance, MANY, template_id, start, ret_info, &failure);
@@ -69,16 +70,16 @@ static struct facet_partition_info create_one(const char *template_id, uint32_t 
 {
     struct facet_partition_info info;
 
-    assert_int_equal(create(template_id, start, &info), FACET_OK);
+    assert_int_equal(create_partition(template_id, start, &info), FACET_OK);
     return info;
 }
 
-static enum facet_status destroy(const char *uuid)
+static enum facet_status destroy_partition(const char *uuid)
 {
     return provider->partition->destroy(instance, MANY, uuid, &failure);
 }
 
-static uint32_t partitions(struct facet_partition_info *infos, uint32_t capacity)
+static uint32_t list_partitions(struct facet_partition_info *infos, uint32_t capacity)
 {
     uint32_t count = 0;
 
@@ -105,14 +106,14 @@ static enum facet_status set_memory(const char *worker, uint64_t bytes)
     return provider->limit->set_memory(instance, MANY, worker, bytes, &failure);
 }
 
-static enum facet_status clear(const char *worker)
+static enum facet_status clear_limits(const char *worker)
 {
     return provider->limit->clear(instance, MANY, worker, &failure);
 }
 
 /* --- promises --- */
 
-static void modes_follow_what_the_driver_can(void **state)
+static void modes_follow_the_drivers_abilities(void **state)
 {
     struct facet_device_info gpu = device_info(GPU), many = device_info(MANY);
     const uint64_t spatial = FACET_CAN_PARTITION | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_LIMIT_MEMORY;
@@ -156,7 +157,7 @@ static void a_device_that_cannot_says_so(void **state)
     assert_int_equal(provider->partition->create(instance, 9, "1cu", 0, &info, &failure), FACET_NOT_FOUND);
 }
 
-static void properties_are_what_the_driver_tells(void **state)
+static void properties_come_from_the_driver(void **state)
 {
     char text[1024];
     uint32_t size = 0, again = 0;
@@ -208,7 +209,7 @@ static void placements_are_every_start_that_fits(void **state)
         FACET_TOO_SMALL);
     assert_int_equal(provider->partition->placements(instance, MANY, "3cu", NULL, 16, 0, &count, &failure),
                      FACET_NOT_FOUND);
-    assert_int_equal(destroy(info.uuid), FACET_OK);
+    assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
 static void a_partition_says_where_it_is(void **state)
@@ -223,12 +224,12 @@ static void a_partition_says_where_it_is(void **state)
     assert_int_equal(info.in_use, 0);
     assert_string_equal(info.template_id, "16cu");
     assert_string_equal(info.address, "platform=Portable Computing Language;name=pthread-acme;ordinal=0;units=8+16");
-    assert_int_equal(partitions(&listed, 1), 1);
+    assert_int_equal(list_partitions(&listed, 1), 1);
     assert_memory_equal(&listed, &info, sizeof info);
     assert_int_equal(fixture_parts, 0);
-    assert_int_equal(destroy(info.uuid), FACET_OK);
-    assert_int_equal(destroy(info.uuid), FACET_NOT_FOUND);
-    assert_int_equal(partitions(NULL, 0), 0);
+    assert_int_equal(destroy_partition(info.uuid), FACET_OK);
+    assert_int_equal(destroy_partition(info.uuid), FACET_NOT_FOUND);
+    assert_int_equal(list_partitions(NULL, 0), 0);
 }
 
 static void identity_is_never_used_twice(void **state)
@@ -241,24 +242,24 @@ static void identity_is_never_used_twice(void **state)
         memcpy(seen[i], info.uuid, sizeof seen[i]);
         for (int j = 0; j < i; j++)
             assert_string_not_equal(seen[i], seen[j]);
-        assert_int_equal(destroy(info.uuid), FACET_OK);
+        assert_int_equal(destroy_partition(info.uuid), FACET_OK);
     }
 }
 
-static void refusals_name_what_is_in_the_way(void **state)
+static void refusals_name_the_partition_in_the_way(void **state)
 {
     struct facet_partition_info info = create_one("4cu", 10), other;
 
-    assert_int_equal(create("2cu", 13, &other), FACET_NO_SPACE);
+    assert_int_equal(create_partition("2cu", 13, &other), FACET_NO_SPACE);
     assert_non_null(strstr(failure.message, info.uuid));
-    assert_int_equal(create("2cu", UNITS - 1, &other), FACET_OUT_OF_RANGE);
-    assert_int_equal(create("64cu", 0, &other), FACET_NOT_FOUND);
-    assert_int_equal(create("02cu", 0, &other), FACET_NOT_FOUND);
-    assert_int_equal(create("2", 0, &other), FACET_NOT_FOUND);
-    assert_int_equal(create(NULL, 0, &other), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_partition("2cu", UNITS - 1, &other), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_partition("64cu", 0, &other), FACET_NOT_FOUND);
+    assert_int_equal(create_partition("02cu", 0, &other), FACET_NOT_FOUND);
+    assert_int_equal(create_partition("2", 0, &other), FACET_NOT_FOUND);
+    assert_int_equal(create_partition(NULL, 0, &other), FACET_INVALID_ARGUMENT);
     assert_int_equal(provider->partition->create(instance, MANY, "1cu", 0, NULL, &failure), FACET_INVALID_ARGUMENT);
-    assert_int_equal(destroy(NULL), FACET_INVALID_ARGUMENT);
-    assert_int_equal(destroy(info.uuid), FACET_OK);
+    assert_int_equal(destroy_partition(NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
 /* Ten free units before, 42 behind: the smaller stretch is used up first. */
@@ -272,16 +273,16 @@ static void anywhere_is_the_smallest_stretch(void **state)
     assert_int_equal(third.start, 8);
     assert_int_equal(second.start, 14);
     struct facet_partition_info all[4];
-    assert_int_equal(partitions(all, 4), 4);
+    assert_int_equal(list_partitions(all, 4), 4);
     for (int i = 1; i < 4; i++)
         assert_true(all[i - 1].start + all[i - 1].length <= all[i].start);
-    assert_int_equal(create("32cu", 32, &none), FACET_OK);
-    assert_int_equal(destroy(none.uuid), FACET_OK);
+    assert_int_equal(create_partition("32cu", 32, &none), FACET_OK);
+    assert_int_equal(destroy_partition(none.uuid), FACET_OK);
     struct facet_partition_info rest = create_one("16cu", 40);
-    assert_int_equal(create("32cu", FACET_PLACEMENT_ANY, &none), FACET_NO_SPACE);
+    assert_int_equal(create_partition("32cu", FACET_PLACEMENT_ANY, &none), FACET_NO_SPACE);
     const char *uuids[] = {wall.uuid, first.uuid, second.uuid, third.uuid, rest.uuid};
     for (int i = 0; i < 5; i++)
-        assert_int_equal(destroy(uuids[i]), FACET_OK);
+        assert_int_equal(destroy_partition(uuids[i]), FACET_OK);
 }
 
 /* Each call below that may fail is made to, in turn: nothing stays behind. */
@@ -292,11 +293,11 @@ static void a_driver_that_fails_leaves_nothing(void **state)
 
     do {
         fixture_fail_after = ++nth;
-        enum facet_status status = create("2cu", 3, &info);
+        enum facet_status status = create_partition("2cu", 3, &info);
         if (fixture_fail_after > 0)
             break; /* one more than there are calls */
         assert_int_not_equal(status, FACET_OK);
-        assert_int_equal(partitions(NULL, 0), 0);
+        assert_int_equal(list_partitions(NULL, 0), 0);
         assert_int_equal(fixture_parts, 0);
         fixture_fail_after = nth;
         assert_int_not_equal(set_compute("w", 1), FACET_OK);
@@ -305,7 +306,7 @@ static void a_driver_that_fails_leaves_nothing(void **state)
     } while (nth < 10);
     fixture_fail_after = 0;
     assert_int_equal(nth, 3); /* two calls */
-    assert_int_equal(destroy(info.uuid), FACET_OK);
+    assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
 /* --- limits --- */
@@ -325,13 +326,13 @@ static void compute_is_granted_in_whole_units(void **state)
     assert_string_equal(half.address, "platform=Portable Computing Language;name=pthread-acme;ordinal=0;units=3+32");
     assert_int_equal(set_compute("rest", 500), FACET_NO_SPACE);
     assert_int_equal(set_compute("one", 1), FACET_BAD_STATE);
-    assert_int_equal(clear("one"), FACET_OK);
-    assert_int_equal(clear("one"), FACET_NOT_FOUND);
-    assert_int_equal(clear("two"), FACET_OK);
-    assert_int_equal(clear("half"), FACET_OK);
+    assert_int_equal(clear_limits("one"), FACET_OK);
+    assert_int_equal(clear_limits("one"), FACET_NOT_FOUND);
+    assert_int_equal(clear_limits("two"), FACET_OK);
+    assert_int_equal(clear_limits("half"), FACET_OK);
     assert_int_equal(set_compute("all", 1000), FACET_OK);
     assert_int_equal(limit_of("all").compute_units, UNITS);
-    assert_int_equal(clear("all"), FACET_OK);
+    assert_int_equal(clear_limits("all"), FACET_OK);
 }
 
 static void memory_adds_up_to_the_device(void **state)
@@ -347,10 +348,10 @@ static void memory_adds_up_to_the_device(void **state)
     assert_string_equal(a.address, device_info(MANY).address);
     assert_int_equal(set_compute("a", 100), FACET_OK);
     assert_int_equal(limit_of("a").valid, FACET_WORKER_HAS_MEMORY | FACET_WORKER_HAS_COMPUTE);
-    assert_int_equal(clear("a"), FACET_OK);
+    assert_int_equal(clear_limits("a"), FACET_OK);
     assert_int_equal(set_memory("c", MEMORY - 10), FACET_OK);
-    assert_int_equal(clear("b"), FACET_OK);
-    assert_int_equal(clear("c"), FACET_OK);
+    assert_int_equal(clear_limits("b"), FACET_OK);
+    assert_int_equal(clear_limits("c"), FACET_OK);
 }
 
 static void limits_out_of_range_are_refused(void **state)
@@ -373,14 +374,14 @@ static void workers_and_partitions_share_the_units(void **state)
     struct facet_partition_info left = create_one("32cu", 0), other;
 
     assert_int_equal(set_compute("w", 500), FACET_OK);
-    assert_int_equal(create("1cu", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
-    assert_int_equal(create("1cu", 40, &other), FACET_NO_SPACE);
+    assert_int_equal(create_partition("1cu", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
+    assert_int_equal(create_partition("1cu", 40, &other), FACET_NO_SPACE);
     assert_non_null(strstr(failure.message, "worker w"));
     assert_int_equal(set_compute("v", 1), FACET_NO_SPACE);
-    assert_int_equal(destroy(left.uuid), FACET_OK);
+    assert_int_equal(destroy_partition(left.uuid), FACET_OK);
     assert_int_equal(set_compute("v", 1), FACET_OK);
-    assert_int_equal(clear("v"), FACET_OK);
-    assert_int_equal(clear("w"), FACET_OK);
+    assert_int_equal(clear_limits("v"), FACET_OK);
+    assert_int_equal(clear_limits("w"), FACET_OK);
 }
 
 /* --- random steps, threads --- */
@@ -390,7 +391,7 @@ static void check_disjoint(void)
 {
     static struct facet_partition_info infos[UNITS];
     static struct facet_worker_limit limits[UNITS];
-    uint32_t count = partitions(infos, UNITS), workers = 0;
+    uint32_t count = list_partitions(infos, UNITS), workers = 0;
     struct facet_opencl_place place;
     uint8_t taken[UNITS] = {0};
 
@@ -420,31 +421,32 @@ static void random_steps_never_overlap(void **state)
         snprintf(worker, sizeof worker, "w%u", choice / 4 % 8);
         switch (choice % 4) {
         case 0:
-            create(templates[choice / 4 % 5], choice / 32 % 3 ? choice / 128 % UNITS : FACET_PLACEMENT_ANY, &infos[0]);
+            create_partition(templates[choice / 4 % 5], choice / 32 % 3 ? choice / 128 % UNITS : FACET_PLACEMENT_ANY,
+                             &infos[0]);
             break;
         case 1:
-            count = partitions(infos, UNITS);
+            count = list_partitions(infos, UNITS);
             if (count > 0)
-                assert_int_equal(destroy(infos[choice / 4 % count].uuid), FACET_OK);
+                assert_int_equal(destroy_partition(infos[choice / 4 % count].uuid), FACET_OK);
             break;
         case 2:
             set_compute(worker, choice / 32 % 300 + 1);
             break;
         default:
-            clear(worker);
+            clear_limits(worker);
         }
         check_disjoint();
     }
-    for (uint32_t count = partitions(infos, UNITS); count > 0; count--)
-        assert_int_equal(destroy(infos[count - 1].uuid), FACET_OK);
+    for (uint32_t count = list_partitions(infos, UNITS); count > 0; count--)
+        assert_int_equal(destroy_partition(infos[count - 1].uuid), FACET_OK);
     for (int i = 0; i < 8; i++) {
         snprintf(worker, sizeof worker, "w%d", i);
-        clear(worker);
+        clear_limits(worker);
     }
-    assert_int_equal(partitions(NULL, 0), 0);
+    assert_int_equal(list_partitions(NULL, 0), 0);
 }
 
-static void *churn(void *argument)
+static void *churn_partitions(void *argument)
 {
     const char *worker = argument;
     uintptr_t granted = 0;
@@ -465,7 +467,7 @@ static void *churn(void *argument)
     return (void *)granted;
 }
 
-static void eight_threads_leave_it_empty(void **state)
+static void eight_threads_leave_the_device_empty(void **state)
 {
     static char workers[8][16];
     pthread_t threads[8];
@@ -474,17 +476,17 @@ static void eight_threads_leave_it_empty(void **state)
 
     for (int i = 0; i < 8; i++) {
         snprintf(workers[i], sizeof workers[i], "t%d", i);
-        assert_int_equal(pthread_create(&threads[i], NULL, churn, workers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, churn_partitions, workers[i]), 0);
     }
     for (int i = 0; i < 8; i++) {
         pthread_join(threads[i], &result);
         granted += (uintptr_t)result;
     }
     assert_true(granted > 0);
-    assert_int_equal(partitions(NULL, 0), 0);
+    assert_int_equal(list_partitions(NULL, 0), 0);
     assert_int_equal(fixture_parts, 0);
     assert_int_equal(set_compute("all", 1000), FACET_OK);
-    assert_int_equal(clear("all"), FACET_OK);
+    assert_int_equal(clear_limits("all"), FACET_OK);
 }
 
 /* --- containers --- */
@@ -502,7 +504,7 @@ static void a_tenant_of_pocl_is_bound_to_its_processors(void **state)
     assert_string_equal(item.guest, "POCL_AFFINITY");
     assert_string_equal(item.host, "1");
     assert_int_equal(provider->container->items(instance, MANY, "", &item, sizeof item, 1, &count, &failure), FACET_OK);
-    assert_int_equal(destroy(info.uuid), FACET_OK);
+    assert_int_equal(destroy_partition(info.uuid), FACET_OK);
     assert_int_equal(provider->container->items(instance, MANY, info.uuid, &item, sizeof item, 1, &count, &failure),
                      FACET_NOT_FOUND);
 }
@@ -510,15 +512,15 @@ static void a_tenant_of_pocl_is_bound_to_its_processors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_follow_what_the_driver_can),
+        cmocka_unit_test(modes_follow_the_drivers_abilities),
         cmocka_unit_test(signal_handlers_stay_the_hosts),
         cmocka_unit_test(a_device_that_cannot_says_so),
-        cmocka_unit_test(properties_are_what_the_driver_tells),
+        cmocka_unit_test(properties_come_from_the_driver),
         cmocka_unit_test(templates_are_powers_and_equal_parts),
         cmocka_unit_test(placements_are_every_start_that_fits),
         cmocka_unit_test(a_partition_says_where_it_is),
         cmocka_unit_test(identity_is_never_used_twice),
-        cmocka_unit_test(refusals_name_what_is_in_the_way),
+        cmocka_unit_test(refusals_name_the_partition_in_the_way),
         cmocka_unit_test(anywhere_is_the_smallest_stretch),
         cmocka_unit_test(a_driver_that_fails_leaves_nothing),
         cmocka_unit_test(compute_is_granted_in_whole_units),
@@ -526,7 +528,7 @@ int main(void)
         cmocka_unit_test(limits_out_of_range_are_refused),
         cmocka_unit_test(workers_and_partitions_share_the_units),
         cmocka_unit_test(random_steps_never_overlap),
-        cmocka_unit_test(eight_threads_leave_it_empty),
+        cmocka_unit_test(eight_threads_leave_the_device_empty),
         cmocka_unit_test(a_tenant_of_pocl_is_bound_to_its_processors),
     };
 

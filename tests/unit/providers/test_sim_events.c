@@ -3,7 +3,7 @@
 #include "core.h"
 #include "sim_core_fixture.h"
 
-static void partitions_are_told(void **state)
+static void partitions_are_reported(void **state)
 {
     struct facet_provider_instance *instance = open_machine("h100", NULL, NULL);
     struct facet_partition_info info;
@@ -83,7 +83,7 @@ static void lists_are_never_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(partitions_are_told),
+        cmocka_unit_test(partitions_are_reported),
         cmocka_unit_test(several_may_listen),
         cmocka_unit_test(dropped_events_leave_a_gap),
         cmocka_unit_test(lists_are_never_cut),

@@ -8,26 +8,26 @@ static struct world world;
 #define MEMORY    (world.provider->memory)
 #define INSTANCE  world.instance
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
     return 0;
 }
 
-/* A worker with what it needs to launch. */
+/* A worker with a context, a module and a stream. */
 struct worker {
     uint64_t context, module, stream;
 };
 
-static struct worker hire(uint32_t device, const char *partition, const char *name)
+static struct worker make_worker(uint32_t device, const char *partition, const char *name)
 {
     struct worker worker = {.context = world_context(&world, device, partition, name)};
 
@@ -36,12 +36,12 @@ static struct worker hire(uint32_t device, const char *partition, const char *na
     return worker;
 }
 
-static void launch(const struct worker *worker, const char *kernel, uint32_t groups)
+static void launch_worker(const struct worker *worker, const char *kernel, uint32_t groups)
 {
     world_launch(&world, worker->context, worker->module, worker->stream, kernel, groups);
 }
 
-static uint64_t busy(const struct worker *worker)
+static uint64_t busy_ns_of(const struct worker *worker)
 {
     world_synchronize(&world, worker->context, worker->stream);
     return world_state(&world, worker->context, worker->stream).busy_ns;
@@ -52,8 +52,8 @@ static uint64_t time_of(const struct worker *worker, const char *kernel)
 {
     uint64_t before = world_state(&world, worker->context, worker->stream).busy_ns;
 
-    launch(worker, kernel, 200);
-    return busy(worker) - before;
+    launch_worker(worker, kernel, 200);
+    return busy_ns_of(worker) - before;
 }
 
 static void effects_change_memory_in_order(void **state)
@@ -77,7 +77,7 @@ static void effects_change_memory_in_order(void **state)
 }
 
 /* Stepped time stands still until a call waits: nothing happens before. */
-static void a_copy_waits_for_what_is_queued(void **state)
+static void a_copy_waits_for_queued_launches(void **state)
 {
     (void)state;
     uint64_t address = world_alloc(&world, world.context, 8);
@@ -112,9 +112,9 @@ static void time_follows_the_roofline(void **state)
     assert_int_equal(time_of(&worker, "compute"), 2000);  /* 2 waves x 1000 cycles at 1 GHz */
     assert_int_equal(time_of(&worker, "stream"), 200000); /* 200 x 1000 bytes at 1 GB/s */
     assert_int_equal(time_of(&worker, "recorded"), 12345);
-    launch(&worker, "compute", 1);
-    launch(&worker, "compute", 101);
-    assert_int_equal(busy(&worker), 2000 + 200000 + 12345 + 1000 + 2000);
+    launch_worker(&worker, "compute", 1);
+    launch_worker(&worker, "compute", 101);
+    assert_int_equal(busy_ns_of(&worker), 2000 + 200000 + 12345 + 1000 + 2000);
 }
 
 static void a_quarter_of_the_units_takes_four_times_as_long(void **state)
@@ -122,13 +122,13 @@ static void a_quarter_of_the_units_takes_four_times_as_long(void **state)
     (void)state;
     for (int i = 0; i < 2; i++)
         OK(&world, world.provider->limit->set_compute(INSTANCE, 1, i ? "b" : "a", i ? 750 : 250, &world.error));
-    struct worker quarter = hire(1, NULL, "a"), rest = hire(1, NULL, "b");
+    struct worker quarter = make_worker(1, NULL, "a"), rest = make_worker(1, NULL, "b");
 
     assert_int_equal(time_of(&quarter, "compute"), 8000);
     assert_int_equal(time_of(&quarter, "stream"), 800000);
     /* The neighbour fills its 75 units and more, all the time: nothing changes. */
     for (int i = 0; i < 50; i++)
-        launch(&rest, "compute", 10000);
+        launch_worker(&rest, "compute", 10000);
     assert_int_equal(time_of(&quarter, "compute"), 8000);
     assert_int_equal(time_of(&quarter, "stream"), 800000);
     assert_int_equal(world_state(&world, rest.context, rest.stream).completed, 6);
@@ -142,13 +142,13 @@ static void partitions_do_not_disturb_each_other(void **state)
 
     for (uint32_t i = 0; i < 2; i++) {
         OK(&world, world.provider->partition->create(INSTANCE, 1, "3s", 3 * i, &parts[i], &world.error));
-        workers[i] = hire(1, parts[i].uuid, "same");
+        workers[i] = make_worker(1, parts[i].uuid, "same");
     }
     /* 200 groups on 42 units: 5 waves. A quarter of the memory brings a quarter of the bandwidth. */
     assert_int_equal(time_of(&workers[0], "compute"), 5000);
     assert_int_equal(time_of(&workers[0], "stream"), 800000);
     for (int i = 0; i < 100; i++)
-        launch(&workers[1], "stream", 1000);
+        launch_worker(&workers[1], "stream", 1000);
     assert_int_equal(time_of(&workers[0], "compute"), 5000);
     assert_int_equal(time_of(&workers[0], "stream"), 800000);
 }
@@ -156,28 +156,28 @@ static void partitions_do_not_disturb_each_other(void **state)
 static void contexts_without_limits_share_the_units(void **state)
 {
     (void)state;
-    struct worker a = hire(1, NULL, "a"), b = hire(1, NULL, "b");
+    struct worker a = make_worker(1, NULL, "a"), b = make_worker(1, NULL, "b");
 
-    /* Both want all units: each takes twice as long while the other is there, and alone as always after it. */
-    launch(&a, "compute", 1000);
-    launch(&b, "compute", 200);
-    assert_int_equal(busy(&b), 4000);
-    assert_int_equal(busy(&a), 4000 + 8000);
+    /* Both want all units: each takes twice as long while the other runs, and alone as always after it. */
+    launch_worker(&a, "compute", 1000);
+    launch_worker(&b, "compute", 200);
+    assert_int_equal(busy_ns_of(&b), 4000);
+    assert_int_equal(busy_ns_of(&a), 4000 + 8000);
 
     /* Together they fit: neither is slower. */
-    launch(&a, "compute", 60);
-    launch(&b, "compute", 40);
-    assert_int_equal(busy(&a), 12000 + 1000);
-    assert_int_equal(busy(&b), 4000 + 1000);
+    launch_worker(&a, "compute", 60);
+    launch_worker(&b, "compute", 40);
+    assert_int_equal(busy_ns_of(&a), 12000 + 1000);
+    assert_int_equal(busy_ns_of(&b), 4000 + 1000);
 
     /* Units enough for both, but not bandwidth. */
-    launch(&a, "stream", 50);
-    launch(&b, "stream", 50);
-    assert_int_equal(busy(&a), 13000 + 100000);
-    assert_int_equal(busy(&b), 5000 + 100000);
+    launch_worker(&a, "stream", 50);
+    launch_worker(&b, "stream", 50);
+    assert_int_equal(busy_ns_of(&a), 13000 + 100000);
+    assert_int_equal(busy_ns_of(&b), 5000 + 100000);
 }
 
-static void cancel_drops_what_waits_and_ends_what_runs(void **state)
+static void cancel_drops_waiting_launches_and_ends_running_ones(void **state)
 {
     (void)state;
     uint64_t address = world_alloc(&world, world.context, 8);
@@ -232,7 +232,7 @@ static void wrong_launches_are_refused(void **state)
     assert_int_equal(world_state(&world, world.context, world.stream).launched, 0);
 }
 
-static void images_that_are_none_say_what_was_expected(void **state)
+static void refusals_of_texts_that_are_no_image_name_the_expectation(void **state)
 {
     static const struct {
         const char *text, *names;
@@ -289,10 +289,10 @@ static void faults_slow_down_and_hang(void **state)
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
     struct worker worker = {world.context, world.module, world.stream};
-    launch(&worker, "compute", 1);
-    assert_int_equal(busy(&worker), 3000);
+    launch_worker(&worker, "compute", 1);
+    assert_int_equal(busy_ns_of(&worker), 3000);
     assert_int_equal(world_metrics(&world, 0).throttle, FACET_THROTTLE_FAULT);
-    launch(&worker, "compute", 1);
+    launch_worker(&worker, "compute", 1);
     wait_for_hang();
     assert_int_equal(world_state(&world, world.context, world.stream).completed, 1);
     OK(&world, EXECUTION->cancel(INSTANCE, world.context, world.stream, &world.error));
@@ -310,8 +310,8 @@ static void a_lost_device_loses_its_contexts(void **state)
     world.context = world_context(&world, 0, NULL, "a");
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
-    struct worker worker = {world.context, world.module, world.stream}, other = hire(1, NULL, "a");
-    launch(&worker, "compute", 1);
+    struct worker worker = {world.context, world.module, world.stream}, other = make_worker(1, NULL, "a");
+    launch_worker(&worker, "compute", 1);
     assert_int_equal(EXECUTION->synchronize(INSTANCE, world.context, world.stream, UINT64_MAX, NULL),
                      FACET_DEVICE_LOST);
     assert_int_equal(EXECUTION->query(INSTANCE, world.context, world.stream, &stream, NULL), FACET_DEVICE_LOST);
@@ -323,18 +323,18 @@ static void a_lost_device_loses_its_contexts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(effects_change_memory_in_order, begin, end),
-        cmocka_unit_test_setup_teardown(a_copy_waits_for_what_is_queued, begin, end),
-        cmocka_unit_test_setup_teardown(an_effect_outside_of_memory_fails_its_launch, begin, end),
-        cmocka_unit_test_setup_teardown(time_follows_the_roofline, begin, end),
-        cmocka_unit_test_setup_teardown(a_quarter_of_the_units_takes_four_times_as_long, begin, end),
-        cmocka_unit_test_setup_teardown(partitions_do_not_disturb_each_other, begin, end),
-        cmocka_unit_test_setup_teardown(contexts_without_limits_share_the_units, begin, end),
-        cmocka_unit_test_setup_teardown(cancel_drops_what_waits_and_ends_what_runs, begin, end),
-        cmocka_unit_test_setup_teardown(wrong_launches_are_refused, begin, end),
-        cmocka_unit_test_setup_teardown(images_that_are_none_say_what_was_expected, begin, end),
-        cmocka_unit_test_setup_teardown(faults_slow_down_and_hang, begin, end),
-        cmocka_unit_test_setup_teardown(a_lost_device_loses_its_contexts, begin, end),
+        cmocka_unit_test_setup_teardown(effects_change_memory_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_copy_waits_for_queued_launches, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_effect_outside_of_memory_fails_its_launch, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(time_follows_the_roofline, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_quarter_of_the_units_takes_four_times_as_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(partitions_do_not_disturb_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(contexts_without_limits_share_the_units, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cancel_drops_waiting_launches_and_ends_running_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_launches_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refusals_of_texts_that_are_no_image_name_the_expectation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(faults_slow_down_and_hang, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_device_loses_its_contexts, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("sim execution", tests, NULL, NULL);

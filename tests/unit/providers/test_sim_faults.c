@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing scripts of faults: that each does what it says, when it says, and that bad scripts are refused. */
+/* Owns: testing scripts of faults: that each acts as described, at its time, and that bad scripts are refused. */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ static struct facet_provider_instance *open_with(const char *profile, const char
     return open_machine(profile, NULL, script);
 }
 
-static void done(struct facet_provider_instance *instance)
+static void close_instance(struct facet_provider_instance *instance)
 {
     sim_device_ops.close(instance);
     remove_file(script);
@@ -92,7 +92,7 @@ static void a_lost_device_is_lost_everywhere(void **state)
     go_to(instance, 2000);
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_OK);
     assert_int_equal(list_partitions(instance, 2, infos), 1); /* as a driver would have kept it */
-    done(instance);
+    close_instance(instance);
 }
 
 static void memory_errors_count(void **state)
@@ -119,7 +119,7 @@ static void memory_errors_count(void **state)
     sim_fault_ecc(instance, 0, &corrected, &uncorrected);
     assert_int_equal(corrected, 7);
     assert_int_equal(uncorrected, 5); /* counters do not go back */
-    done(instance);
+    close_instance(instance);
 }
 
 static void links_go_down_and_up(void **state)
@@ -145,7 +145,7 @@ static void links_go_down_and_up(void **state)
     go_to(instance, 9);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK);
     assert_int_equal(health_of(instance, 1), FACET_HEALTH_OK);
-    done(instance);
+    close_instance(instance);
 }
 
 static void slow_and_hanging_devices(void **state)
@@ -165,7 +165,7 @@ static void slow_and_hanging_devices(void **state)
     assert_int_equal(engine_double.lost, 0);
     go_to(instance, 300);
     assert_int_equal(sim_fault_slowdown_milli(instance, 0), 1000);
-    done(instance);
+    close_instance(instance);
 }
 
 static void step_to(struct facet_provider_instance *instance, uint64_t until_ns, uint64_t expected_ns)
@@ -192,7 +192,7 @@ static void time_does_not_jump_over_anything(void **state)
         assert_false(sim_clock_wait(instance, UINT64_MAX, 1000000)); /* nothing will ever happen */
         assert_int_equal(sim_clock_now(instance), 5000);
     }
-    done(instance);
+    close_instance(instance);
 }
 
 /* --- Those that take the process or the operation with them happen in a child. --- */

@@ -4,7 +4,7 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-static struct facet_provider_instance *h100(void)
+static struct facet_provider_instance *open_h100(void)
 {
     return open_machine("h100", NULL, NULL);
 }
@@ -18,7 +18,7 @@ static enum facet_status share_of(struct facet_provider_instance *instance, cons
 
 static void limits_are_granted_and_read(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     struct facet_worker_limit limit = {.size = sizeof limit}, limits[4];
     uint32_t count;
 
@@ -26,7 +26,7 @@ static void limits_are_granted_and_read(void **state)
     assert_int_equal(sim_limit_ops.get(instance, 0, "anna", &limit, NULL), FACET_OK);
     assert_int_equal(limit.valid, FACET_WORKER_HAS_COMPUTE);
     assert_int_equal(limit.compute_units, 40);  /* 39.6 of 132, the next whole one */
-    assert_int_equal(limit.compute_milli, 303); /* at least what was asked for */
+    assert_int_equal(limit.compute_milli, 303); /* at least the request */
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "anna", 3 * GIB + 1, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "bert", GIB, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.list(instance, 0, limits, sizeof *limits, 4, &count, NULL), FACET_OK);
@@ -64,7 +64,7 @@ static void every_share_is_granted_at_least(void **state)
 
 static void amounts_stay_within_the_device(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     uint64_t all = sim_device_info(instance, 0)->memory_bytes;
 
     assert_refused(sim_limit_ops.set_memory(instance, 0, "anna", 0, &error), FACET_OUT_OF_RANGE, "bytes 0");
@@ -84,7 +84,7 @@ static void amounts_stay_within_the_device(void **state)
 
 static void a_limit_is_set_once(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
 
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 100, NULL), FACET_OK);
     assert_refused(sim_limit_ops.set_compute(instance, 0, "anna", 100, &error), FACET_BAD_STATE, "anna");
@@ -103,7 +103,7 @@ static void workers_have_names(void **state)
     static const char *const wrong[] = {
         "",    ".a",  "-a",       "_a",
         "a b", "a/b", "\xc3\xa9", "a123456789012345678901234567890123456789012345678901234567890123"};
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
 
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_refused(sim_limit_ops.set_memory(instance, 0, wrong[i], GIB, &error), FACET_INVALID_ARGUMENT, "worker");
@@ -118,7 +118,7 @@ static void workers_have_names(void **state)
 
 static void so_many_workers_and_no_more(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     char name[16];
 
     for (unsigned i = 0; i < 48; i++) {
@@ -126,13 +126,13 @@ static void so_many_workers_and_no_more(void **state)
         assert_int_equal(sim_limit_ops.set_memory(instance, 0, name, 1 << 20, NULL), FACET_OK);
     }
     assert_refused(sim_limit_ops.set_memory(instance, 0, "w48", 1 << 20, &error), FACET_BUSY, "48 workers");
-    assert_int_equal(sim_limit_ops.set_compute(instance, 0, "w47", 1, NULL), FACET_OK); /* one that is there */
+    assert_int_equal(sim_limit_ops.set_compute(instance, 0, "w47", 1, NULL), FACET_OK); /* an existing one */
     sim_device_ops.close(instance);
 }
 
 static void units_are_a_workers_own(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     struct sim_share anna, bert, carl;
 
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 250, NULL), FACET_OK);
@@ -155,7 +155,7 @@ static void units_are_a_workers_own(void **state)
 /* Three in a row, the middle one stays: the free units lie apart. */
 static void idle_workers_make_room(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     struct sim_share share;
 
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 300, NULL), FACET_OK);
@@ -175,7 +175,7 @@ static void idle_workers_make_room(void **state)
 
 static void hard_stands_alone(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     struct sim_share share = {.compute_units = 4711};
 
     engine_double.uses_device = true; /* a context without limits */
@@ -195,7 +195,7 @@ static void hard_stands_alone(void **state)
 
 static void partitions_have_their_own(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     struct facet_partition_info low, high;
     struct sim_share share;
 
@@ -215,9 +215,9 @@ static void partitions_have_their_own(void **state)
     sim_device_ops.close(instance);
 }
 
-static void containers_are_told(void **state)
+static void containers_get_device_nodes_and_variables(void **state)
 {
-    struct facet_provider_instance *instance = h100();
+    struct facet_provider_instance *instance = open_h100();
     struct facet_container_item items[8];
     struct facet_partition_info info;
     uint32_t count;
@@ -255,7 +255,7 @@ int main(void)
         cmocka_unit_test(idle_workers_make_room),
         cmocka_unit_test(hard_stands_alone),
         cmocka_unit_test(partitions_have_their_own),
-        cmocka_unit_test(containers_are_told),
+        cmocka_unit_test(containers_get_device_nodes_and_variables),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,21 +7,21 @@ static struct world world;
 #define MEMORY   (world.provider->memory)
 #define INSTANCE world.instance
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_begin(&world);
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     world_end(&world);
     return 0;
 }
 
-static void plain_memory_is_zero_and_keeps_what_is_written(void **state)
+static void plain_memory_is_zero_and_keeps_written_bytes(void **state)
 {
     unsigned char text[5000], back[5000];
     (void)state;
@@ -307,20 +307,20 @@ static void large_memory_is_free_until_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(plain_memory_is_zero_and_keeps_what_is_written, begin, end),
-        cmocka_unit_test_setup_teardown(memory_given_back_is_zero_for_the_next, begin, end),
-        cmocka_unit_test_setup_teardown(the_device_holds_to_the_byte, begin, end),
-        cmocka_unit_test_setup_teardown(the_limit_of_a_worker_is_shared_by_its_contexts, begin, end),
-        cmocka_unit_test_setup_teardown(a_partition_has_its_own_memory, begin, end),
-        cmocka_unit_test_setup_teardown(mappings_join_split_and_alias, begin, end),
-        cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, begin, end),
-        cmocka_unit_test_setup_teardown(destroyed_pages_go_with_their_last_mapping, begin, end),
-        cmocka_unit_test_setup_teardown(wrong_ranges_are_refused, begin, end),
-        cmocka_unit_test_setup_teardown(a_failed_copy_touches_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(copies_that_overlap_move_the_whole, begin, end),
-        cmocka_unit_test_setup_teardown(contexts_are_apart, begin, end),
-        cmocka_unit_test_setup_teardown(arguments_are_required, begin, end),
-        cmocka_unit_test_setup_teardown(large_memory_is_free_until_written, begin, end),
+        cmocka_unit_test_setup_teardown(plain_memory_is_zero_and_keeps_written_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_given_back_is_zero_for_the_next, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_device_holds_to_the_byte, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_limit_of_a_worker_is_shared_by_its_contexts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_partition_has_its_own_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mappings_join_split_and_alias, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(destroyed_pages_go_with_their_last_mapping, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_ranges_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_failed_copy_touches_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(copies_that_overlap_move_the_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(contexts_are_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(arguments_are_required, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_memory_is_free_until_written, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("sim memory", tests, NULL, NULL);

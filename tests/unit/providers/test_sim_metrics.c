@@ -8,7 +8,7 @@ static struct world world;
 #define MEMORY   (world.provider->memory)
 #define INSTANCE world.instance
 
-static void run(const char *kernel, uint32_t groups)
+static void run_kernel(const char *kernel, uint32_t groups)
 {
     world_launch(&world, world.context, world.module, world.stream, kernel, groups);
     world_synchronize(&world, world.context, world.stream);
@@ -29,7 +29,7 @@ static void readings_of_a_device(void **state)
     assert_int_equal(idle.busy_ns, 0);
 
     uint64_t address = world_alloc(&world, world.context, 1000);
-    run("compute", 5000000); /* 50,000 waves of 1000 ns on all units: 50 ms at 110 W */
+    run_kernel("compute", 5000000); /* 50,000 waves of 1000 ns on all units: 50 ms at 110 W */
     struct facet_device_metrics busy = world_metrics(&world, 0);
     assert_int_equal(busy.valid & never, 0);
     assert_int_equal(busy.valid & shares, shares);
@@ -42,7 +42,7 @@ static void readings_of_a_device(void **state)
     assert_in_range(busy.temperature_mc, 32430, 32445); /* 50 C x (1 - e^-0.05) above ambient */
     assert_int_equal(busy.power_mw, 10000);
 
-    run("stream", 25);
+    run_kernel("stream", 25);
     struct facet_device_metrics streamed = world_metrics(&world, 0);
     assert_int_equal(streamed.compute_active_milli, 250);
     assert_int_equal(streamed.memory_active_milli, 1000);
@@ -97,7 +97,7 @@ static void processes_are_told_apart_by_worker(void **state)
     assert_int_equal(count, 2);
     world_alloc(&world, other, 4096);
     OK(&world, MEMORY->reserve(INSTANCE, other, WORLD_PAGE, 0, &reserved, &world.error));
-    run("compute", 50);
+    run_kernel("compute", 50);
     OK(&world, METRICS->processes(INSTANCE, 0, processes, sizeof *processes, 4, &count, &world.error));
     for (uint32_t i = 0; i < 2; i++) {
         bool first = processes[i].worker[0] == 'a';
@@ -136,7 +136,7 @@ static void power_throttles(void **state)
     world.context = world_context(&world, 0, NULL, "a");
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
-    run("compute", 100); /* would take 110 W: the clock goes to 800 MHz */
+    run_kernel("compute", 100); /* would take 110 W: the clock goes to 800 MHz */
     assert_int_equal(world_state(&world, world.context, world.stream).busy_ns, 1250);
     world_launch(&world, world.context, world.module, world.stream, "compute", 100);
     struct facet_device_metrics metrics = world_metrics(&world, 0);
@@ -156,10 +156,10 @@ static void heat_throttles(void **state)
     world.context = world_context(&world, 0, NULL, "a");
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
-    run("compute", 80000000); /* 0.8 s */
+    run_kernel("compute", 80000000); /* 0.8 s */
     assert_int_equal(world_state(&world, world.context, world.stream).busy_ns, 800000000);
     assert_int_equal(throttle_events(FACET_THROTTLE_THERMAL), 0);
-    run("compute", 80000000);
+    run_kernel("compute", 80000000);
     assert_true(world_state(&world, world.context, world.stream).busy_ns > 1700000000);
     assert_int_equal(throttle_events(FACET_THROTTLE_THERMAL), 1);
     assert_in_range(world_metrics(&world, 0).temperature_mc, 55000, 61000);

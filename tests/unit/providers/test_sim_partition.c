@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing the placement rules: by hand for what people do, and by 100,000 random steps a profile against a second
+ * Owns: testing the placement rules: by hand for usual cases, and by 100,000 random steps a profile against a second
  * implementation that shares no data and no code with the provider.
  */
 #include "../../effort.h"
@@ -225,7 +225,7 @@ static void every_template_reaches_its_count(void **state)
     }
 }
 
-static void media_extensions_are_in_one_only(void **state)
+static void media_extensions_are_in_one_partition_only(void **state)
 {
     struct facet_provider_instance *instance = open_machine("a100-40gb", NULL, NULL);
     struct facet_partition_info info;
@@ -275,7 +275,7 @@ static void modes_exclude_each_other(void **state)
     sim_device_ops.close(instance);
 }
 
-static void use_stands_in_the_way(void **state)
+static void a_device_in_use_is_not_partitioned(void **state)
 {
     struct facet_provider_instance *instance = open_machine("h100", NULL, NULL);
     struct facet_partition_placement placement[2];
@@ -401,10 +401,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_and_three_fill_the_device),
         cmocka_unit_test(every_template_reaches_its_count),
-        cmocka_unit_test(media_extensions_are_in_one_only),
+        cmocka_unit_test(media_extensions_are_in_one_partition_only),
         cmocka_unit_test(anywhere_leaves_room),
         cmocka_unit_test(modes_exclude_each_other),
-        cmocka_unit_test(use_stands_in_the_way),
+        cmocka_unit_test(a_device_in_use_is_not_partitioned),
         cmocka_unit_test(limits_stand_in_the_way),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(random_steps_never_violate_the_rules),

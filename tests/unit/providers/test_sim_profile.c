@@ -16,7 +16,7 @@
 static const char *const shipped[] = {"a100-40gb", "ascend910b", "dual-socket", "h100", "h200", "h200x8", "mi300x"};
 #define SHIPPED (sizeof shipped / sizeof shipped[0])
 
-static json_t *load(const char *folder, const char *name)
+static json_t *load_document(const char *folder, const char *name)
 {
     char path[512];
     json_error_t why;
@@ -29,7 +29,7 @@ static json_t *load(const char *folder, const char *name)
     return document;
 }
 
-static enum facet_status parse(json_t *document, struct facet_error *error)
+static enum facet_status parse_profile(json_t *document, struct facet_error *error)
 {
     char *text = json_dumps(document, 0);
     struct sim_machine *machine = NULL;
@@ -47,7 +47,7 @@ static void check_refused(json_t *document, const char *place, const char *why)
 {
     struct facet_error error = {0};
 
-    if (parse(document, &error) == FACET_OK)
+    if (parse_profile(document, &error) == FACET_OK)
         fail_msg("%s with %s is accepted", place, why);
     refusals++;
     assert_int_equal(error.status, FACET_INVALID_ARGUMENT);
@@ -112,8 +112,8 @@ static void try_scalar(json_t *document, const json_t *schema, json_t *parent, c
         try_wrong(document, parent, name, index, json_string("no such thing, surely"), place, "another text");
 }
 
-static void walk(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
-                 const char *place);
+static void try_members(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
+                        const char *place);
 
 static void try_missing(json_t *document, const json_t *schema, json_t *object, const char *place)
 {
@@ -140,7 +140,7 @@ static void try_missing(json_t *document, const json_t *schema, json_t *object, 
         } else {
             struct facet_error error = {0};
 
-            if (parse(document, &error) != FACET_OK)
+            if (parse_profile(document, &error) != FACET_OK)
                 fail_msg("%s may be left out, but: %s", inner, error.message);
         }
         json_object_set_new(object, member, value);
@@ -169,12 +169,12 @@ static void walk_object(json_t *document, const json_t *schema, json_t *object, 
         if (!about)
             about = patterns ? json_object_iter_value(json_object_iter((json_t *)patterns)) : others;
         snprintf(inner, sizeof inner, "%s%s%s", place, *place ? "." : "", member);
-        walk(document, about, object, member, 0, inner);
+        try_members(document, about, object, member, 0, inner);
     }
 }
 
-static void walk(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
-                 const char *place)
+static void try_members(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
+                        const char *place)
 {
     json_t *value = name ? json_object_get(parent, name) : json_array_get(parent, index);
 
@@ -189,7 +189,7 @@ static void walk(json_t *document, const json_t *schema, json_t *parent, const c
             char inner[200];
 
             snprintf(inner, sizeof inner, "%s[%zu]", place, i);
-            walk(document, json_object_get(schema, "items"), value, NULL, i, inner);
+            try_members(document, json_object_get(schema, "items"), value, NULL, i, inner);
         }
     } else {
         try_scalar(document, schema, parent, name, index, place);
@@ -198,16 +198,16 @@ static void walk(json_t *document, const json_t *schema, json_t *parent, const c
 
 static void every_member_wrong_once(void **state)
 {
-    json_t *schema = load("schemas", "sim-profile.schema");
+    json_t *schema = load_document("schemas", "sim-profile.schema");
     static const char *const profiles[] = {"mi300x", "dual-socket"}; /* together they have every member */
 
     for (unsigned i = 0; i < 2; i++) {
-        json_t *document = load("providers/sim/profiles", profiles[i]);
+        json_t *document = load_document("providers/sim/profiles", profiles[i]);
 
         refusals = 0;
         walk_object(document, schema, document, "");
         assert_true(refusals > 500);
-        assert_int_equal(parse(document, NULL), FACET_OK); /* all was put back */
+        assert_int_equal(parse_profile(document, NULL), FACET_OK); /* all was put back */
         json_decref(document);
     }
     json_decref(schema);
@@ -260,7 +260,7 @@ static void shipped_profiles_describe_devices(void **state)
     }
 }
 
-static void h100_is_what_its_data_sheet_says(void **state)
+static void h100_has_the_values_of_its_data_sheet(void **state)
 {
     struct facet_provider_instance *instance = open_machine("h100", NULL, NULL);
     const struct facet_device_info *info = sim_device_info(instance, 0);
@@ -281,9 +281,9 @@ static json_t *product_of(json_t *document)
     return json_object_iter_value(json_object_iter(json_object_get(document, "products")));
 }
 
-static void change(json_t *object, const char *member, json_int_t value, const char *place)
+static void change_member(json_t *object, const char *member, json_int_t value, const char *place)
 {
-    json_t *document = load("providers/sim/profiles", "a100-40gb"), *part = product_of(document);
+    json_t *document = load_document("providers/sim/profiles", "a100-40gb"), *part = product_of(document);
 
     if (object)
         part = json_array_get(json_object_get(json_object_get(part, "partitioning"), "templates"),
@@ -297,18 +297,18 @@ static void change(json_t *object, const char *member, json_int_t value, const c
 /* No schema can express these: numbers that do not go together. */
 static void numbers_must_fit_each_other(void **state)
 {
-    change(NULL, "clock_low_mhz", 1411, "clock_low_mhz");
-    change(NULL, "idle_mw", 400000, "limit_mw");
-    change(NULL, "peak_mw", 55000, "idle_mw");
-    change(NULL, "limit_mc", 30000, "ambient_mc");
-    change(NULL, "page_bytes", 3 << 20, "page_bytes");
-    change(NULL, "memory_bytes", 42949672961, "memory_bytes");
-    change(NULL, "compute_units", 98, "first_units[7]");
-    change(json_integer(0), "compute_units", 15, "starts[0]");
-    change(json_integer(0), "memory_bytes", 5368709121, "memory_bytes");
-    change(json_integer(0), "length", 3, "starts[6]");
-    change(json_integer(0), "max_count", 8, "max_count");
-    change(json_integer(6), "compute_slices", 8, "compute_slices");
+    change_member(NULL, "clock_low_mhz", 1411, "clock_low_mhz");
+    change_member(NULL, "idle_mw", 400000, "limit_mw");
+    change_member(NULL, "peak_mw", 55000, "idle_mw");
+    change_member(NULL, "limit_mc", 30000, "ambient_mc");
+    change_member(NULL, "page_bytes", 3 << 20, "page_bytes");
+    change_member(NULL, "memory_bytes", 42949672961, "memory_bytes");
+    change_member(NULL, "compute_units", 98, "first_units[7]");
+    change_member(json_integer(0), "compute_units", 15, "starts[0]");
+    change_member(json_integer(0), "memory_bytes", 5368709121, "memory_bytes");
+    change_member(json_integer(0), "length", 3, "starts[6]");
+    change_member(json_integer(0), "max_count", 8, "max_count");
+    change_member(json_integer(6), "compute_slices", 8, "compute_slices");
 }
 
 static void documents_must_be_whole(void **state)
@@ -329,7 +329,7 @@ static void documents_must_be_whole(void **state)
 
 static void links_name_nodes_once(void **state)
 {
-    json_t *document = load("providers/sim/profiles", "dual-socket");
+    json_t *document = load_document("providers/sim/profiles", "dual-socket");
     json_t *links = json_object_get(document, "links"), *nodes = json_object_get(document, "nodes");
 
     json_array_append_new(links, json_deep_copy(json_array_get(links, 0)));
@@ -374,7 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shipped_profiles_are_all_here),
         cmocka_unit_test(shipped_profiles_describe_devices),
-        cmocka_unit_test(h100_is_what_its_data_sheet_says),
+        cmocka_unit_test(h100_has_the_values_of_its_data_sheet),
         cmocka_unit_test(every_member_wrong_once),
         cmocka_unit_test(numbers_must_fit_each_other),
         cmocka_unit_test(documents_must_be_whole),

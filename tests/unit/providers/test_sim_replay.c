@@ -17,7 +17,7 @@ extern char **environ;
 static char output[1 << 20];
 
 /* Runs sim_replay with up to three arguments; its output is in `output`. Returns its exit status. */
-static int replay(const char *first, const char *second, const char *third)
+static int run_replay(const char *first, const char *second, const char *third)
 {
     char program[512], option[] = "--provider", plugin[512], *arguments[7] = {program, option, plugin};
     const char *extra[] = {first, second, third};
@@ -46,7 +46,7 @@ static int replay(const char *first, const char *second, const char *third)
     return WEXITSTATUS(status);
 }
 
-static const char *trace(const char *name, const char *text)
+static const char *write_trace(const char *name, const char *text)
 {
     static char path[128];
 
@@ -55,7 +55,7 @@ static const char *trace(const char *name, const char *text)
     return path;
 }
 
-static void expect(const char *text)
+static void expect_output(const char *text)
 {
     if (!strstr(output, text))
         fail_msg("expected '%s' in:\n%s", text, output);
@@ -66,16 +66,16 @@ static void expect(const char *text)
 static void recorded_times_come_back(void **state)
 {
     (void)state;
-    assert_int_equal(replay(trace("trace.csv", HEADER "void f(int, char),0,0,12,1500\n"
-                                                      "g,-1,0,2862,106943\n"
-                                                      "void f(int, char),1,0,3,500\n"),
-                            NULL, NULL),
+    assert_int_equal(run_replay(write_trace("trace.csv", HEADER "void f(int, char),0,0,12,1500\n"
+                                                                "g,-1,0,2862,106943\n"
+                                                                "void f(int, char),1,0,3,500\n"),
+                                NULL, NULL),
                      0);
-    expect("       2        2.000        2.000     0.00  void f(int, char)\n");
-    expect("       1      106.943      106.943     0.00  g\n");
-    expect("       3      108.943      108.943     0.00  total\n");
-    expect("27537 launches/s");
-    expect("Simulated Tiny");
+    expect_output("       2        2.000        2.000     0.00  void f(int, char)\n");
+    expect_output("       1      106.943      106.943     0.00  g\n");
+    expect_output("       3      108.943      108.943     0.00  total\n");
+    expect_output("27537 launches/s");
+    expect_output("Simulated Tiny");
 }
 
 /* On 100 units with one slot each: 100 and 300 groups are one wave and three, which one cost explains; two launches
@@ -83,13 +83,13 @@ static void recorded_times_come_back(void **state)
 static void a_fit_explains_waves_and_nothing_else(void **state)
 {
     (void)state;
-    assert_int_equal(replay("--fit",
-                            trace("trace.csv", HEADER "waves,0,0,100,1000\nwaves,0,0,300,3000\n"
-                                                      "odd,0,0,7,1000\nodd,0,0,7,3000\n"),
-                            NULL),
+    assert_int_equal(run_replay("--fit",
+                                write_trace("trace.csv", HEADER "waves,0,0,100,1000\nwaves,0,0,300,3000\n"
+                                                                "odd,0,0,7,1000\nodd,0,0,7,3000\n"),
+                                NULL),
                      0);
-    expect("       2        4.000        4.000     0.00  waves\n");
-    expect("       2        4.000        4.000    50.00  odd\n");
+    expect_output("       2        4.000        4.000     0.00  waves\n");
+    expect_output("       2        4.000        4.000    50.00  odd\n");
 }
 
 static void json_traces_have_their_latencies_beside(void **state)
@@ -97,33 +97,35 @@ static void json_traces_have_their_latencies_beside(void **state)
     (void)state;
     world_file("FACET_TEST_TRACE", "trace.profile.json",
                "{\"model_latency\": 30, \"kernel_latency\": {\"add\": {\"total_latency\": 16, \"latency\": [14]}}}");
-    assert_int_equal(replay("--device", "1",
-                            trace("trace.json", "{\"kernels\": [{\"name\": \"add\", \"launch_params\": [2, 3, 1, 8, 8, "
-                                                "1], \"args\": []}]}")),
-                     0);
-    expect("       1       16.000       16.000     0.00  add\n");
-    assert_int_equal(replay(trace("trace.json", "{\"kernels\": [{\"name\": \"unknown\", \"launch_params\": [1, 1, 1, "
-                                                "1, 1, 1]}]}"),
-                            NULL, NULL),
-                     1);
-    expect("kernels[0]");
+    assert_int_equal(
+        run_replay("--device", "1",
+                   write_trace("trace.json", "{\"kernels\": [{\"name\": \"add\", \"launch_params\": [2, 3, 1, 8, 8, "
+                                             "1], \"args\": []}]}")),
+        0);
+    expect_output("       1       16.000       16.000     0.00  add\n");
+    assert_int_equal(
+        run_replay(write_trace("trace.json", "{\"kernels\": [{\"name\": \"unknown\", \"launch_params\": [1, 1, 1, "
+                                             "1, 1, 1]}]}"),
+                   NULL, NULL),
+        1);
+    expect_output("kernels[0]");
 }
 
 static void bad_traces_are_refused(void **state)
 {
     (void)state;
-    assert_int_equal(replay(trace("trace.csv", "Name,Duration\nf,1\n"), NULL, NULL), 1);
-    expect("expected the header");
-    assert_int_equal(replay(trace("trace.csv", HEADER "f,0,0,1,abc\n"), NULL, NULL), 1);
-    expect("line 2: Duration");
-    assert_int_equal(replay(trace("trace.csv", HEADER "f,0,0,0,7\n"), NULL, NULL), 1);
-    expect("0 groups");
-    assert_int_equal(replay(trace("trace.csv", HEADER), NULL, NULL), 1);
-    expect("at least one kernel");
-    assert_int_equal(replay("--device", "9", trace("trace.csv", HEADER "f,0,0,1,7\n")), 1);
-    expect("--device 9");
-    assert_int_equal(replay("/nonexistent.csv", NULL, NULL), 1);
-    assert_int_equal(replay(NULL, NULL, NULL), 2);
+    assert_int_equal(run_replay(write_trace("trace.csv", "Name,Duration\nf,1\n"), NULL, NULL), 1);
+    expect_output("expected the header");
+    assert_int_equal(run_replay(write_trace("trace.csv", HEADER "f,0,0,1,abc\n"), NULL, NULL), 1);
+    expect_output("line 2: Duration");
+    assert_int_equal(run_replay(write_trace("trace.csv", HEADER "f,0,0,0,7\n"), NULL, NULL), 1);
+    expect_output("0 groups");
+    assert_int_equal(run_replay(write_trace("trace.csv", HEADER), NULL, NULL), 1);
+    expect_output("at least one kernel");
+    assert_int_equal(run_replay("--device", "9", write_trace("trace.csv", HEADER "f,0,0,1,7\n")), 1);
+    expect_output("--device 9");
+    assert_int_equal(run_replay("/nonexistent.csv", NULL, NULL), 1);
+    assert_int_equal(run_replay(NULL, NULL, NULL), 2);
 }
 
 /* Replays all traces of a folder; how many there were. */
@@ -142,9 +144,9 @@ static unsigned replay_folder(const char *root, const char *name)
             (strcmp(name, "reef") == 0 && !strstr(entry->d_name, ".json")))
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (replay(path, NULL, NULL) != 0)
+        if (run_replay(path, NULL, NULL) != 0)
             fail_msg("%s: %s", path, output);
-        expect("     0.00  total\n");
+        expect_output("     0.00  total\n");
         replayed++;
     }
     closedir(traces);
@@ -162,7 +164,7 @@ static void real_traces(void **state)
     assert_true(replay_folder(root, "reef") > 0);
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     (void)state;
     world_profile(&(struct world_setup){0});
@@ -173,10 +175,10 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(recorded_times_come_back, begin),
-        cmocka_unit_test_setup(a_fit_explains_waves_and_nothing_else, begin),
-        cmocka_unit_test_setup(json_traces_have_their_latencies_beside, begin),
-        cmocka_unit_test_setup(bad_traces_are_refused, begin),
+        cmocka_unit_test_setup(recorded_times_come_back, set_up),
+        cmocka_unit_test_setup(a_fit_explains_waves_and_nothing_else, set_up),
+        cmocka_unit_test_setup(json_traces_have_their_latencies_beside, set_up),
+        cmocka_unit_test_setup(bad_traces_are_refused, set_up),
         cmocka_unit_test(real_traces), /* the last: left out without traces, as cmocka's skip() is "not ok" in TAP */
     };
     size_t count = sizeof tests / sizeof *tests;

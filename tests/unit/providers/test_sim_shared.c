@@ -24,7 +24,7 @@
 
 static int countdown; /* the call that brings it to 0 fails */
 
-static bool fails(int errnum)
+static bool call_fails(int errnum)
 {
     if (countdown == 0 || --countdown > 0)
         return false;
@@ -36,42 +36,42 @@ int __real_openat64(int folder, const char *path, int flags, mode_t mode);
 int __wrap_openat64(int folder, const char *path, int flags, mode_t mode);
 int __wrap_openat64(int folder, const char *path, int flags, mode_t mode)
 {
-    return fails(EMFILE) ? -1 : __real_openat64(folder, path, flags, mode);
+    return call_fails(EMFILE) ? -1 : __real_openat64(folder, path, flags, mode);
 }
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_calloc(count, size);
+    return call_fails(ENOMEM) ? NULL : __real_calloc(count, size);
 }
 
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_realloc(old, size);
+    return call_fails(ENOMEM) ? NULL : __real_realloc(old, size);
 }
 
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation)
 {
-    return operation != LOCK_UN && fails(EIO) ? -1 : __real_flock(fd, operation);
+    return operation != LOCK_UN && call_fails(EIO) ? -1 : __real_flock(fd, operation);
 }
 
 int __real_posix_fallocate64(int fd, off_t offset, off_t length);
 int __wrap_posix_fallocate64(int fd, off_t offset, off_t length);
 int __wrap_posix_fallocate64(int fd, off_t offset, off_t length)
 {
-    return fails(ENOSPC) ? ENOSPC : __real_posix_fallocate64(fd, offset, length);
+    return call_fails(ENOSPC) ? ENOSPC : __real_posix_fallocate64(fd, offset, length);
 }
 
 void *__real_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-    return fails(ENOMEM) ? MAP_FAILED : __real_mmap64(address, length, protection, flags, fd, offset);
+    return call_fails(ENOMEM) ? MAP_FAILED : __real_mmap64(address, length, protection, flags, fd, offset);
 }
 
 /* --- A folder, and instances that share it as processes do. --- */
@@ -247,7 +247,7 @@ static void a_partition_is_in_use_for_all(void **state)
     world_end(&one);
 }
 
-static void what_another_uses_is_not_taken_away(void **state)
+static void parts_that_another_process_uses_are_not_taken_away(void **state)
 {
     struct facet_partition_info info = {.size = sizeof info};
     struct world one, other;
@@ -292,7 +292,7 @@ static void units_of_another_stay_where_they_are(void **state)
 /* --- Other processes. --- */
 
 /* In a child: it must not go on with the parent's tests, and the parent notices that it ended. */
-static void must(const struct world *world, enum facet_status status)
+static void must_succeed(const struct world *world, enum facet_status status)
 {
     if (status == FACET_OK)
         return;
@@ -319,9 +319,9 @@ static struct child start_holder(uint64_t bytes)
         uint64_t context = 0, address;
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        must(&world, try_join(&world));
-        must(&world, try_context(&world, NULL, "anna", &context));
-        must(&world, try_alloc(&world, context, bytes, &address));
+        must_succeed(&world, try_join(&world));
+        must_succeed(&world, try_context(&world, NULL, "anna", &context));
+        must_succeed(&world, try_alloc(&world, context, bytes, &address));
         if (write(ends[1], "r", 1) == 1)
             pause();
         _exit(1);
@@ -373,7 +373,7 @@ static void every_living_process_is_listed(void **state)
     world_end(&world);
 }
 
-static void what_a_killed_process_had_is_free_at_once(void **state)
+static void memory_of_a_killed_process_is_free_at_once(void **state)
 {
     struct child child;
     struct world world;
@@ -418,8 +418,8 @@ static void alloc_and_free_for_ever(struct ledger *ledger, unsigned index, unsig
     struct world world;
     uint64_t context = 0;
 
-    must(&world, try_join(&world));
-    must(&world, try_context(&world, NULL, "anna", &context));
+    must_succeed(&world, try_join(&world));
+    must_succeed(&world, try_context(&world, NULL, "anna", &context));
     for (;;) {
         uint64_t bytes = some_bytes(random), address;
         bool give = count == HELD_MAX || (count > 0 && nrand48(random) % 3 == 0);
@@ -429,7 +429,7 @@ static void alloc_and_free_for_ever(struct ledger *ledger, unsigned index, unsig
             unsigned at = (unsigned)nrand48(random) % count;
 
             ledger->held[index] -= held[at].bytes;
-            must(&world, world.provider->memory->free(world.instance, context, held[at].address, &world.error));
+            must_succeed(&world, world.provider->memory->free(world.instance, context, held[at].address, &world.error));
             held[at] = held[--count];
             continue;
         }
@@ -438,7 +438,7 @@ static void alloc_and_free_for_ever(struct ledger *ledger, unsigned index, unsig
             ledger->refused++;
             continue;
         }
-        must(&world, status);
+        must_succeed(&world, status);
         held[count].address = address;
         held[count++].bytes = bytes;
         ledger->held[index] += bytes;
@@ -458,7 +458,7 @@ static pid_t start_child(struct ledger *ledger, unsigned index, unsigned short s
     return pid;
 }
 
-static void stop(pid_t pid)
+static void stop_child(pid_t pid)
 {
     int status;
 
@@ -496,7 +496,7 @@ static void four_processes_never_have_a_byte_too_much(void **state)
 
         nanosleep(&pause, NULL);
         for (unsigned i = 0; i < CHILDREN; i++)
-            stop(children[i]);
+            stop_child(children[i]);
         for (unsigned i = 0; i < CHILDREN; i++)
             sum += ledger->held[i];
         assert_true(sum <= LIMIT);
@@ -587,10 +587,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_device_is_full_for_all, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_snapshot_comes_back_only_where_there_is_room, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_partition_is_in_use_for_all, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(what_another_uses_is_not_taken_away, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(parts_that_another_process_uses_are_not_taken_away, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(units_of_another_stay_where_they_are, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(every_living_process_is_listed, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(what_a_killed_process_had_is_free_at_once, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(memory_of_a_killed_process_is_free_at_once, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(four_processes_never_have_a_byte_too_much, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_failing_call_takes_nothing, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_living_file_that_is_none_is_refused, begin_folder, end_folder),

@@ -139,7 +139,7 @@ static void rewind_file(int fd)
 
 /* --- tests --- */
 
-static void an_uninterrupted_run_is_what_we_compare_with(void **state)
+static void an_uninterrupted_run_has_the_expected_result(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -148,7 +148,7 @@ static void an_uninterrupted_run_is_what_we_compare_with(void **state)
     world_end(&world);
 }
 
-static void work_goes_on_where_it_was(void **state)
+static void restored_work_goes_on_where_it_was(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -399,8 +399,8 @@ static void processes_leave_and_come_back_by_pid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_uninterrupted_run_is_what_we_compare_with),
-        cmocka_unit_test(work_goes_on_where_it_was),
+        cmocka_unit_test(an_uninterrupted_run_has_the_expected_result),
+        cmocka_unit_test(restored_work_goes_on_where_it_was),
         cmocka_unit_test(progress_is_kept),
         cmocka_unit_test(another_process_goes_on),
         cmocka_unit_test(zero_pages_are_not_written),

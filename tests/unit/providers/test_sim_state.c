@@ -20,7 +20,7 @@
 
 static int countdown; /* the call that brings it to 0 fails */
 
-static bool fails(int errnum)
+static bool call_fails(int errnum)
 {
     if (countdown == 0 || --countdown > 0)
         return false;
@@ -32,49 +32,49 @@ ssize_t __real_write(int fd, const void *data, size_t length);
 ssize_t __wrap_write(int fd, const void *data, size_t length);
 ssize_t __wrap_write(int fd, const void *data, size_t length)
 {
-    return fails(ENOSPC) ? -1 : __real_write(fd, data, length);
+    return call_fails(ENOSPC) ? -1 : __real_write(fd, data, length);
 }
 
 int __real_openat64(int folder, const char *path, int flags, mode_t mode);
 int __wrap_openat64(int folder, const char *path, int flags, mode_t mode);
 int __wrap_openat64(int folder, const char *path, int flags, mode_t mode)
 {
-    return fails(EMFILE) ? -1 : __real_openat64(folder, path, flags, mode);
+    return call_fails(EMFILE) ? -1 : __real_openat64(folder, path, flags, mode);
 }
 
 int __real_renameat(int old_folder, const char *old_path, int new_folder, const char *new_path);
 int __wrap_renameat(int old_folder, const char *old_path, int new_folder, const char *new_path);
 int __wrap_renameat(int old_folder, const char *old_path, int new_folder, const char *new_path)
 {
-    return fails(EROFS) ? -1 : __real_renameat(old_folder, old_path, new_folder, new_path);
+    return call_fails(EROFS) ? -1 : __real_renameat(old_folder, old_path, new_folder, new_path);
 }
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
-    return fails(EIO) ? -1 : __real_fsync(fd);
+    return call_fails(EIO) ? -1 : __real_fsync(fd);
 }
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_calloc(count, size);
+    return call_fails(ENOMEM) ? NULL : __real_calloc(count, size);
 }
 
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
-    return fails(ENOMEM) ? NULL : __real_realloc(old, size);
+    return call_fails(ENOMEM) ? NULL : __real_realloc(old, size);
 }
 
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation)
 {
-    return operation != LOCK_UN && fails(EIO) ? -1 : __real_flock(fd, operation);
+    return operation != LOCK_UN && call_fails(EIO) ? -1 : __real_flock(fd, operation);
 }
 
 static void a_failing_call_changes_nothing(void **state)
@@ -128,7 +128,7 @@ static void the_state_outlives_the_process(void **state)
     remove_folder(folder);
 }
 
-static void what_others_do_is_seen_and_told(void **state)
+static void changes_by_other_processes_are_seen_and_reported(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *one = open_machine("a100-40gb", folder, NULL);
@@ -211,7 +211,7 @@ static void check_rules(struct facet_provider_instance *instance, uint64_t *seri
     for (uint32_t i = 1; i < count; i++)
         assert_true(infos[i - 1].start + infos[i - 1].length <= infos[i].start);
     assert_int_equal(sim_state_begin(instance, &record, NULL), FACET_OK);
-    assert_true(record->serial >= *serial); /* nothing that was there before is back */
+    assert_true(record->serial >= *serial); /* no earlier state is back */
     *serial = record->serial;
     assert_int_equal(sim_state_end(instance, FACET_OK, NULL), FACET_OK);
 }
@@ -441,7 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_state_outlives_the_process),
-        cmocka_unit_test(what_others_do_is_seen_and_told),
+        cmocka_unit_test(changes_by_other_processes_are_seen_and_reported),
         cmocka_unit_test(profiles_do_not_mix),
         cmocka_unit_test(a_failing_call_changes_nothing),
         cmocka_unit_test(killing_at_any_moment_leaves_a_whole_state),

@@ -11,7 +11,7 @@
 static struct world world;
 
 /* A thread with a context, two streams and pages of its own. */
-static void *work(void *argument)
+static void *use_context(void *argument)
 {
     const struct facet_memory_ops *memory = world.provider->memory;
     const struct facet_execution_ops *execution = world.provider->execution;
@@ -52,7 +52,7 @@ static void eight_threads_do_not_see_each_other(void **state)
     world_start(&world, (struct world_setup){.clock = "1000"});
     for (uint64_t i = 0; i < THREADS; i++) {
         numbers[i] = i;
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_context, &numbers[i]), 0);
     }
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], &result), 0);
@@ -64,7 +64,7 @@ static void eight_threads_do_not_see_each_other(void **state)
 }
 
 /* Ends the context under a thread that waits for a kernel that never completes. */
-static void *destroy(void *argument)
+static void *destroy_partition(void *argument)
 {
     (void)argument;
     usleep(50000);
@@ -84,7 +84,7 @@ static void a_waiting_thread_survives_the_end_of_its_context(void **state)
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
     world_launch(&world, world.context, world.module, world.stream, "compute", 1);
-    assert_int_equal(pthread_create(&thread, NULL, destroy, &world), 0);
+    assert_int_equal(pthread_create(&thread, NULL, destroy_partition, &world), 0);
     assert_int_equal(world.provider->execution->synchronize(world.instance, world.context, world.stream,
                                                             UINT64_C(60000000000), NULL),
                      FACET_NOT_FOUND);
@@ -94,7 +94,7 @@ static void a_waiting_thread_survives_the_end_of_its_context(void **state)
 }
 
 /* Takes the worker off and back on while the other thread adds: no addition is lost or done twice. */
-static void *add(void *argument)
+static void *create_partition(void *argument)
 {
     uint64_t *address = argument;
     const struct facet_execution_ops *execution = world.provider->execution;
@@ -126,7 +126,7 @@ static void snapshots_beside_launches_lose_nothing(void **state)
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
     uint64_t address = world_alloc(&world, world.context, 8);
-    assert_int_equal(pthread_create(&thread, NULL, add, &address), 0);
+    assert_int_equal(pthread_create(&thread, NULL, create_partition, &address), 0);
     for (int i = 0; i < 20; i++) {
         OK(&world, snapshot->snapshot(world.instance, 0, "a", -1, &world.error));
         OK(&world, snapshot->resume(world.instance, 0, "a", -1, &world.error));

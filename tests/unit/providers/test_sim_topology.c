@@ -17,7 +17,7 @@ static struct facet_provider_instance *read_topology(const char *profile)
     return instance;
 }
 
-static const struct facet_topology_link *between(const char *one, const char *other)
+static const struct facet_topology_link *link_between(const char *one, const char *other)
 {
     for (uint32_t i = 0; i < link_count; i++) {
         const char *a = nodes[links[i].a].name, *b = nodes[links[i].b].name;
@@ -65,7 +65,7 @@ static void nvlink_joins_all_eight(void **state)
 
     for (uint32_t a = 0; a < 8; a++) {
         for (uint32_t b = a + 1; b < 8; b++) {
-            const struct facet_topology_link *link = between(nodes[a].name, nodes[b].name);
+            const struct facet_topology_link *link = link_between(nodes[a].name, nodes[b].name);
 
             assert_non_null(link);
             assert_int_equal(link->type, FACET_LINK_NVLINK);
@@ -79,14 +79,14 @@ static void nvlink_joins_all_eight(void **state)
         char name[16];
 
         snprintf(name, sizeof name, "NVSwitch %u", i);
-        bandwidth += between("device5", name)->bandwidth_mbps;
+        bandwidth += link_between("device5", name)->bandwidth_mbps;
     }
     assert_int_equal(bandwidth, 450000);
     /* Every NIC has a device nearest to it, and the other socket is farthest. */
-    assert_int_equal(between("device4", "mlx5_6")->level, FACET_LEVEL_MULTI_SWITCH);
-    assert_int_equal(between("device4", "mlx5_9")->level, FACET_LEVEL_NUMA_NODE);
-    assert_int_equal(between("device4", "mlx5_0")->level, FACET_LEVEL_SYSTEM);
-    assert_int_equal(between("socket 0", "socket 1")->type, FACET_LINK_SOCKET);
+    assert_int_equal(link_between("device4", "mlx5_6")->level, FACET_LEVEL_MULTI_SWITCH);
+    assert_int_equal(link_between("device4", "mlx5_9")->level, FACET_LEVEL_NUMA_NODE);
+    assert_int_equal(link_between("device4", "mlx5_0")->level, FACET_LEVEL_SYSTEM);
+    assert_int_equal(link_between("socket 0", "socket 1")->type, FACET_LINK_SOCKET);
     /* Every device, NIC and socket with every other, and the devices with the switches. */
     assert_int_equal(link_count, 18 * 17 / 2 + 8 * 4);
     sim_device_ops.close(instance);
@@ -96,12 +96,12 @@ static void two_sockets_have_two_sides(void **state)
 {
     struct facet_provider_instance *instance = read_topology("dual-socket");
 
-    assert_int_equal(between("device0", "device1")->level, FACET_LEVEL_SINGLE_SWITCH);
-    assert_int_equal(between("device0", "mlx5_1")->level, FACET_LEVEL_SINGLE_SWITCH);
-    assert_int_equal(between("device0", "device2")->level, FACET_LEVEL_SYSTEM);
-    assert_int_equal(between("device0", "device2")->type, FACET_LINK_SOCKET);
-    assert_true(between("device0", "device2")->latency_ns > between("device0", "device1")->latency_ns);
-    assert_int_equal(between("device3", "socket 1")->level, FACET_LEVEL_HOST_BRIDGE);
+    assert_int_equal(link_between("device0", "device1")->level, FACET_LEVEL_SINGLE_SWITCH);
+    assert_int_equal(link_between("device0", "mlx5_1")->level, FACET_LEVEL_SINGLE_SWITCH);
+    assert_int_equal(link_between("device0", "device2")->level, FACET_LEVEL_SYSTEM);
+    assert_int_equal(link_between("device0", "device2")->type, FACET_LINK_SOCKET);
+    assert_true(link_between("device0", "device2")->latency_ns > link_between("device0", "device1")->latency_ns);
+    assert_int_equal(link_between("device3", "socket 1")->level, FACET_LEVEL_HOST_BRIDGE);
     sim_device_ops.close(instance);
 }
 

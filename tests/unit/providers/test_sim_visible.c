@@ -59,7 +59,7 @@ static void only_named_devices_are_listed(void **state)
     sim_device_ops.close(some);
 }
 
-static void the_topology_has_only_what_is_seen(void **state)
+static void the_topology_has_only_visible_devices(void **state)
 {
     struct facet_provider_instance *all = open_machine("h200x8", NULL, NULL), *some;
     static struct facet_topology_node nodes[256];
@@ -105,7 +105,7 @@ static void the_state_means_the_same_devices(void **state)
     assert_int_equal(sim_limit_ops.set_memory(all, 3, "anna", 1 << 20, NULL), FACET_OK);
     some = must_open("h200x8", folder, devices[6].uuid);
     assert_int_equal(list_partitions(some, 0, infos), 0);
-    assert_int_equal(list_events(some, 0, events), 0); /* nor is told of what it does not see */
+    assert_int_equal(list_events(some, 0, events), 0); /* nor gets events of devices it does not see */
     assert_int_equal(sim_limit_ops.list(some, 0, &limit, sizeof limit, 1, &count, NULL), FACET_OK);
     assert_int_equal(count, 0);
     assert_int_equal(create_partition(some, 0, "2g.35gb", 2, &second, NULL), FACET_OK);
@@ -169,7 +169,7 @@ static void names_that_mean_nothing_are_refused(void **state)
 }
 
 /* The variables of a container are those that a provider in it reads. */
-static void containers_are_given_what_is_read(void **state)
+static void containers_are_given_the_variables_that_providers_read(void **state)
 {
     struct facet_provider_instance *all = open_machine("h200x8", NULL, NULL), *inside;
     static struct facet_container_item items[16];
@@ -195,11 +195,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_named_devices_are_listed),
-        cmocka_unit_test(the_topology_has_only_what_is_seen),
+        cmocka_unit_test(the_topology_has_only_visible_devices),
         cmocka_unit_test(the_state_means_the_same_devices),
         cmocka_unit_test(of_a_device_only_named_partitions_are_used),
         cmocka_unit_test(names_that_mean_nothing_are_refused),
-        cmocka_unit_test(containers_are_given_what_is_read),
+        cmocka_unit_test(containers_are_given_the_variables_that_providers_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening sessions with the fixtures of this room, and looking at what is left of them. */
+/* Owns: opening sessions with the fixtures of this room, and checking for their remains. */
 #ifndef TEST_SESSION_FIXTURE_H
 #define TEST_SESSION_FIXTURE_H
 

@@ -66,14 +66,14 @@ static void assert_opens_again(struct callee *callee)
     assert_int_equal(ask_health(callee, 0, &error), FACET_OK);
 }
 
-static enum facet_status create(struct callee *callee, struct facet_error *error)
+static enum facet_status create_partition(struct callee *callee, struct facet_error *error)
 {
     struct facet_partition_info info = {.size = sizeof info};
 
     return callee->provider->partition->create(callee->instance, FULL_CRASH, "1g", 0, &info, error);
 }
 
-static enum facet_status properties(struct callee *callee, struct facet_error *error)
+static enum facet_status get_properties(struct callee *callee, struct facet_error *error)
 {
     char text[10];
     uint32_t size;
@@ -81,7 +81,7 @@ static enum facet_status properties(struct callee *callee, struct facet_error *e
     return callee->provider->device->properties(callee->instance, FULL_ABORT, text, sizeof text, &size, error);
 }
 
-static enum facet_status info(struct callee *callee, struct facet_error *error)
+static enum facet_status get_info(struct callee *callee, struct facet_error *error)
 {
     struct facet_memory_info info = {.size = sizeof info};
 
@@ -95,7 +95,7 @@ static enum facet_status write_bulk(struct callee *callee, struct facet_error *e
     return callee->provider->memory->write(callee->instance, FULL_CRASH, 0, zeros, sizeof zeros, error);
 }
 
-static enum facet_status events(struct callee *callee, struct facet_error *error)
+static enum facet_status list_events(struct callee *callee, struct facet_error *error)
 {
     uint32_t count;
 
@@ -103,23 +103,23 @@ static enum facet_status events(struct callee *callee, struct facet_error *error
                                             error);
 }
 
-static enum facet_status snapshot(struct callee *callee, struct facet_error *error)
+static enum facet_status save_snapshot(struct callee *callee, struct facet_error *error)
 {
     return callee->provider->snapshot->snapshot(callee->instance, FULL_CRASH, NULL, STDERR_FILENO, error);
 }
 
-static void a_crash_in_any_operation_is_told_and_survived(void **state)
+static void a_crash_in_any_operation_is_reported_and_survived(void **state)
 {
     static const struct {
         enum facet_status (*call)(struct callee *callee, struct facet_error *error);
         const char *reason;
     } crashes[] = {
-        {create, "crashed with signal 11 (Segmentation fault) during partition.create"},
-        {properties, "crashed with signal 6 (Aborted) during device.properties"},
-        {info, "called exit(3) during memory.info"},
+        {create_partition, "crashed with signal 11 (Segmentation fault) during partition.create"},
+        {get_properties, "crashed with signal 6 (Aborted) during device.properties"},
+        {get_info, "called exit(3) during memory.info"},
         {write_bulk, "crashed with signal 11 (Segmentation fault) during memory.write"},
-        {events, "crashed with signal 11 (Segmentation fault) during device.events"},
-        {snapshot, "crashed with signal 11 (Segmentation fault) during snapshot.snapshot"},
+        {list_events, "crashed with signal 11 (Segmentation fault) during device.events"},
+        {save_snapshot, "crashed with signal 11 (Segmentation fault) during snapshot.snapshot"},
     };
     struct callee callee = open_callee(0);
 
@@ -286,8 +286,8 @@ static void a_text_that_the_caller_cuts_is_ended(void **state)
 
 enum { THREADS = 24, CALLS = 60 };
 
-/* Each thread keeps to a range of its own and finds there what it wrote. */
-static void *work(void *data)
+/* Each thread keeps to a range of its own and finds there its own bytes. */
+static void *use_range(void *data)
 {
     struct callee *callee = data;
     static _Atomic uint64_t next;
@@ -318,7 +318,7 @@ static void many_threads_call_at_once(void **state)
     void *failures;
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &callee), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_range, &callee), 0);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], &failures);
         assert_null(failures);
@@ -367,7 +367,7 @@ static void *hang_until_given_up(void *data)
 }
 
 /* Not even a call under way, with a deadline that no test would live to see, is waited for. */
-static void what_never_ends_is_given_up(void **state)
+static void a_call_that_never_ends_is_given_up(void **state)
 {
     struct callee callee = open_callee(100000 * FACET_NS_PER_S);
     pthread_t thread;
@@ -444,7 +444,7 @@ static void the_child_ends_with_its_parent(void **state)
 }
 
 /* A program that the provider started neither hides its crash nor outlives it. */
-static void what_a_provider_started_ends_with_it(void **state)
+static void a_program_that_a_provider_started_ends_with_it(void **state)
 {
     const struct facet_session_options options = {.size = sizeof options, .open_deadline_ns = 600 * FACET_NS_PER_S};
     struct facet_session *session = NULL;
@@ -471,7 +471,7 @@ static void a_provider_in_this_process_has_no_wall(void **state)
     facet_session_close(session);
 }
 
-static void what_cannot_be_opened_says_why(void **state)
+static void a_provider_that_cannot_be_opened_gives_the_reason(void **state)
 {
     const struct facet_session_options nowhere = {.size = sizeof nowhere, .place = 7};
     struct facet_session *session = NULL;
@@ -495,7 +495,7 @@ static void what_cannot_be_opened_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crash_in_any_operation_is_told_and_survived),
+        cmocka_unit_test(a_crash_in_any_operation_is_reported_and_survived),
         cmocka_unit_test(a_hang_ends_with_the_deadline),
         cmocka_unit_test(a_timeout_of_its_own_adds_to_the_deadline),
         cmocka_unit_test(garbage_is_refused),
@@ -504,13 +504,13 @@ int main(void)
         cmocka_unit_test(a_text_that_the_caller_cuts_is_ended),
         cmocka_unit_test(many_threads_call_at_once),
         cmocka_unit_test(a_crash_ends_all_calls_under_way),
-        cmocka_unit_test(what_never_ends_is_given_up),
+        cmocka_unit_test(a_call_that_never_ends_is_given_up),
         cmocka_unit_test(a_death_between_two_calls_is_noticed),
         cmocka_unit_test(nothing_is_left_behind),
         cmocka_unit_test(the_child_ends_with_its_parent),
-        cmocka_unit_test(what_a_provider_started_ends_with_it),
+        cmocka_unit_test(a_program_that_a_provider_started_ends_with_it),
         cmocka_unit_test(a_provider_in_this_process_has_no_wall),
-        cmocka_unit_test(what_cannot_be_opened_says_why),
+        cmocka_unit_test(a_provider_that_cannot_be_opened_gives_the_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that it does not matter what a program does about its children: a session opens, says how a provider
+ * Owns: the proof that sessions work however a program handles its children: a session opens, says how a provider
  * ended, is opened again and closes, whether SIGCHLD is ignored or a handler waits for every child. And that the
  * program notices none of it: no signal, and no child that wait() returns or waits for.
  */
@@ -40,7 +40,7 @@ static void reap_all(int number)
     errno = before;
 }
 
-static void handle(void (*handler)(int number), int flags)
+static void handle_children(void (*handler)(int number), int flags)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
 
@@ -73,7 +73,7 @@ static void live_beside_others(void)
     facet_session_close(session);
 }
 
-static void live(void)
+static void live_in_child(void)
 {
     live_beside_others();
     assert_no_child_is_left();
@@ -81,22 +81,22 @@ static void live(void)
 
 static void a_program_may_ignore_its_children(void **state)
 {
-    handle(SIG_IGN, 0);
-    live();
-    handle(SIG_DFL, SA_NOCLDWAIT);
-    live();
-    handle(SIG_DFL, 0);
+    handle_children(SIG_IGN, 0);
+    live_in_child();
+    handle_children(SIG_DFL, SA_NOCLDWAIT);
+    live_in_child();
+    handle_children(SIG_DFL, 0);
 }
 
 static void a_program_may_wait_for_all_its_children(void **state)
 {
     struct facet_session *session;
 
-    handle(reap_ended, 0);
-    live();
+    handle_children(reap_ended, 0);
+    live_in_child();
     assert_int_equal(reaped, 0);
-    handle(reap_all, SA_RESTART);
-    live();
+    handle_children(reap_all, SA_RESTART);
+    live_in_child();
     session = open_session("full", FACET_SESSION_CHILD);
     pid_t child = fork();
     if (child == 0)
@@ -105,14 +105,14 @@ static void a_program_may_wait_for_all_its_children(void **state)
         poll(NULL, 0, 1);
     assert_int_equal(reaped, 1);
     facet_session_close(session);
-    handle(SIG_DFL, 0);
+    handle_children(SIG_DFL, 0);
 }
 
 static void no_signal_and_no_child_is_noticed(void **state)
 {
     int status = 0;
 
-    handle(count_signal, 0);
+    handle_children(count_signal, 0);
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
     assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
@@ -128,9 +128,9 @@ static void no_signal_and_no_child_is_noticed(void **state)
     assert_int_equal(errno, ECHILD);
     assert_int_equal(signals, 1);
     facet_session_close(session);
-    live();
+    live_in_child();
     assert_int_equal(signals, 1);
-    handle(SIG_DFL, 0);
+    handle_children(SIG_DFL, 0);
 }
 
 static void *open_and_close(void *data)
@@ -164,7 +164,7 @@ static void threads_do_not_mix_their_children_up(void **state)
 static void a_process_that_adopts_orphans_is_left_none(void **state)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    live();
+    live_in_child();
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);

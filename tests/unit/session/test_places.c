@@ -143,8 +143,8 @@ static void fill_output(const struct filling *filling, const struct facet_parame
 }
 
 /* Calls `operation` in one place. */
-static void call(struct facet_session *session, enum facet_operation_id operation, const struct filling *filling,
-                 struct outcome *ret_outcome)
+static void call_operation(struct facet_session *session, enum facet_operation_id operation,
+                           const struct filling *filling, struct outcome *ret_outcome)
 {
     struct facet_call made = {.operation = operation};
 
@@ -188,8 +188,8 @@ static void every_operation_answers_the_same_in_both_places(void **state)
         unsigned before = succeeded;
 
         for (size_t i = 0; i < sizeof fillings / sizeof fillings[0]; i++) {
-            call(here, operation, &fillings[i], &a);
-            call(there, operation, &fillings[i], &b);
+            call_operation(here, operation, &fillings[i], &a);
+            call_operation(there, operation, &fillings[i], &b);
             assert_same(operation, &fillings[i], &a, &b);
             succeeded += a.status == FACET_OK;
             refused += a.status != FACET_OK;
@@ -242,7 +242,7 @@ static void a_launch_crosses_in_the_size_that_it_has(void **state)
     }
 }
 
-static void what_is_new_in_1_2_crosses_as_it_is(void **state)
+static void calls_new_in_1_2_cross_unchanged(void **state)
 {
     struct facet_session *sessions[] = {here, there};
     struct facet_launch_record records[3] = {{.size = sizeof records[0]}};
@@ -272,7 +272,7 @@ static void what_is_new_in_1_2_crosses_as_it_is(void **state)
     }
 }
 
-static void what_is_new_in_1_3_crosses_as_it_is(void **state)
+static void calls_new_in_1_3_cross_unchanged(void **state)
 {
     struct facet_session *sessions[] = {here, there};
     struct facet_error error;
@@ -327,7 +327,7 @@ static void support_crosses_as_it_is(const struct facet_math_ops *math, struct f
     assert_string_equal(support.library, "full 2");
 }
 
-static void what_is_new_in_1_4_crosses_as_it_is(void **state)
+static void calls_new_in_1_4_cross_unchanged(void **state)
 {
     struct facet_session *sessions[] = {here, there};
 
@@ -491,9 +491,9 @@ int main(void)
         cmocka_unit_test(every_operation_answers_the_same_in_both_places),
         cmocka_unit_test(a_provider_is_called_as_the_manual_says),
         cmocka_unit_test(a_launch_crosses_in_the_size_that_it_has),
-        cmocka_unit_test(what_is_new_in_1_2_crosses_as_it_is),
-        cmocka_unit_test(what_is_new_in_1_3_crosses_as_it_is),
-        cmocka_unit_test(what_is_new_in_1_4_crosses_as_it_is),
+        cmocka_unit_test(calls_new_in_1_2_cross_unchanged),
+        cmocka_unit_test(calls_new_in_1_3_cross_unchanged),
+        cmocka_unit_test(calls_new_in_1_4_cross_unchanged),
         cmocka_unit_test(an_operation_crosses_in_the_size_that_it_has),
         cmocka_unit_test(both_places_describe_the_provider_alike),
         cmocka_unit_test(data_of_any_size_crosses_whole),

@@ -17,7 +17,7 @@
 
 static int countdown; /* the call that brings it to 0 fails */
 
-static bool fails(int errnum)
+static bool call_fails(int errnum)
 {
     if (countdown == 0 || --countdown > 0)
         return false;
@@ -30,7 +30,7 @@ static bool fails(int errnum)
     type __wrap_##name parameters;                                                                                     \
     type __wrap_##name parameters                                                                                      \
     {                                                                                                                  \
-        return fails(errnum) ? (failure) : __real_##name arguments;                                                    \
+        return call_fails(errnum) ? (failure) : __real_##name arguments;                                               \
     }
 WRAP(void *, XXH3_createState, NULL, ENOMEM, (void), ())
 WRAP(void *, calloc, NULL, ENOMEM, (size_t count, size_t size), (count, size))
@@ -77,12 +77,12 @@ static int close_it(void **state)
     return 0;
 }
 
-static enum facet_status save(const char *worker, struct facet_error *error)
+static enum facet_status save_worker(const char *worker, struct facet_error *error)
 {
     return facet_snapshot_save(session, 0, worker, path, error);
 }
 
-static enum facet_status restore(const char *worker, struct facet_error *error)
+static enum facet_status restore_worker(const char *worker, struct facet_error *error)
 {
     return facet_snapshot_restore(session, 0, worker, path, error);
 }
@@ -115,43 +115,43 @@ static void a_snapshot_goes_there_and_back(void **state)
     struct facet_error error = {0};
     struct stat info;
 
-    if (save("worker-1", &error) != FACET_OK)
+    if (save_worker("worker-1", &error) != FACET_OK)
         fail_msg("%s", error.message);
     assert_int_equal(count_files(), 1);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
     assert_true(is_away());
-    assert_int_equal(restore("worker-1", &error), FACET_OK);
+    assert_int_equal(restore_worker("worker-1", &error), FACET_OK);
     assert_false(is_away());
-    assert_int_equal(restore("worker-1", &error), FACET_OK); /* the file stays */
+    assert_int_equal(restore_worker("worker-1", &error), FACET_OK); /* the file stays */
 }
 
-static void a_snapshot_of_everybody_is_one_too(void **state)
+static void a_snapshot_of_all_workers_is_restored_for_all(void **state)
 {
     struct facet_error error;
 
-    assert_int_equal(save(NULL, &error), FACET_OK);
-    assert_int_equal(restore("worker-1", &error), FACET_UNSUPPORTED);
+    assert_int_equal(save_worker(NULL, &error), FACET_OK);
+    assert_int_equal(restore_worker("worker-1", &error), FACET_UNSUPPORTED);
     assert_string_equal(error.message, "a snapshot of every worker, expected worker-1");
-    assert_int_equal(restore(NULL, &error), FACET_OK);
+    assert_int_equal(restore_worker(NULL, &error), FACET_OK);
 }
 
 static void it_is_resumed_in_another_process(void **state)
 {
     struct facet_error error;
 
-    assert_int_equal(save("worker-1", &error), FACET_OK);
+    assert_int_equal(save_worker("worker-1", &error), FACET_OK);
     facet_session_close(session);
     session = open_session("full", FACET_SESSION_CHILD);
-    assert_int_equal(restore("worker-1", &error), FACET_OK);
+    assert_int_equal(restore_worker("worker-1", &error), FACET_OK);
 }
 
 static void another_worker_or_device_is_refused(void **state)
 {
     struct facet_error error;
 
-    assert_int_equal(save("worker-1", &error), FACET_OK);
-    assert_int_equal(restore("worker-2", &error), FACET_UNSUPPORTED);
+    assert_int_equal(save_worker("worker-1", &error), FACET_OK);
+    assert_int_equal(restore_worker("worker-2", &error), FACET_UNSUPPORTED);
     assert_string_equal(error.message, "a snapshot of worker-1, expected worker-2");
     assert_int_equal(facet_snapshot_restore(session, 1, "worker-1", path, &error), FACET_UNSUPPORTED);
     assert_string_equal(error.message, "a snapshot of device Fixture 0, expected Fixture 1");
@@ -160,17 +160,17 @@ static void another_worker_or_device_is_refused(void **state)
     assert_true(is_away());
 }
 
-static void what_is_there_is_not_replaced(void **state)
+static void an_existing_file_is_not_replaced(void **state)
 {
     struct facet_error error;
     int fd = open(path, O_CREAT | O_WRONLY, 0600);
 
     assert_int_equal(write(fd, "precious", 8), 8);
     close(fd);
-    assert_int_equal(save("worker-1", &error), FACET_ALREADY_EXISTS);
+    assert_int_equal(save_worker("worker-1", &error), FACET_ALREADY_EXISTS);
     assert_false(is_away());
     assert_int_equal(count_files(), 1);
-    assert_int_equal(restore("worker-1", &error), FACET_CORRUPT);
+    assert_int_equal(restore_worker("worker-1", &error), FACET_CORRUPT);
     assert_non_null(strstr(error.message, "is not a snapshot"));
 }
 
@@ -181,13 +181,13 @@ static void bad_arguments_are_refused(void **state)
 
     memset(worker, 'w', sizeof worker - 1);
     worker[sizeof worker - 1] = '\0';
-    assert_int_equal(save(worker, &error), FACET_INVALID_ARGUMENT);
-    assert_int_equal(save("unknown", &error), FACET_NOT_FOUND);
+    assert_int_equal(save_worker(worker, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(save_worker("unknown", &error), FACET_NOT_FOUND);
     assert_int_equal(facet_snapshot_save(NULL, 0, "w", path, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_snapshot_save(session, 0, "w", NULL, NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_snapshot_restore(session, 0, "w", NULL, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_snapshot_restore(NULL, 0, "w", path, &error), FACET_INVALID_ARGUMENT);
-    assert_int_equal(restore("w", &error), FACET_NOT_FOUND);
+    assert_int_equal(restore_worker("w", &error), FACET_NOT_FOUND);
     assert_int_equal(facet_snapshot_save(session, 0, "w", "/no/such/folder/file", &error), FACET_NOT_FOUND);
     assert_int_equal(facet_snapshot_restore(session, 0, "w", "/dev/null", &error), FACET_CORRUPT);
     assert_int_equal(facet_snapshot_restore(session, 0, "w", folder, &error), FACET_IO);
@@ -200,15 +200,15 @@ static void a_crash_leaves_no_file(void **state)
 {
     struct facet_error error;
 
-    assert_int_equal(save("crash", &error), FACET_DEVICE_LOST);
+    assert_int_equal(save_worker("crash", &error), FACET_DEVICE_LOST);
     assert_string_equal(error.message, "crashed with signal 11 (Segmentation fault) during snapshot.snapshot");
     assert_int_equal(count_files(), 0);
     assert_int_equal(facet_session_restart(session, NULL), FACET_OK);
-    assert_int_equal(save("worker-1", &error), FACET_OK);
+    assert_int_equal(save_worker("worker-1", &error), FACET_OK);
 }
 
 /* Reads the file; its size. */
-static size_t slurp(char *bytes, size_t room)
+static size_t read_file(char *bytes, size_t room)
 {
     FILE *file = fopen(path, "rb");
     size_t size = fread(bytes, 1, room, file);
@@ -218,7 +218,7 @@ static size_t slurp(char *bytes, size_t room)
     return size;
 }
 
-static void spill(const char *bytes, size_t size)
+static void write_file(const char *bytes, size_t size)
 {
     FILE *file = fopen(path, "wb");
 
@@ -231,7 +231,7 @@ static void assert_refused(void)
 {
     struct facet_error error = {0};
 
-    assert_int_equal(restore("worker-1", &error), FACET_CORRUPT);
+    assert_int_equal(restore_worker("worker-1", &error), FACET_CORRUPT);
     assert_string_equal(error.argument, "path");
     assert_non_null(strstr(error.message, path));
     assert_true(is_away());
@@ -241,34 +241,34 @@ static void a_file_cut_short_or_too_long_is_refused(void **state)
 {
     static char bytes[65536];
 
-    assert_int_equal(save("worker-1", NULL), FACET_OK);
-    size_t size = slurp(bytes, sizeof bytes);
+    assert_int_equal(save_worker("worker-1", NULL), FACET_OK);
+    size_t size = read_file(bytes, sizeof bytes);
     for (size_t cut = 0; cut < size; cut += cut < 400 ? 1 : 97) {
-        spill(bytes, cut);
+        write_file(bytes, cut);
         assert_refused();
     }
-    spill(bytes, size - 1);
+    write_file(bytes, size - 1);
     assert_refused();
-    spill(bytes, size + 1);
+    write_file(bytes, size + 1);
     assert_refused();
-    spill(bytes, size);
-    assert_int_equal(restore("worker-1", NULL), FACET_OK);
+    write_file(bytes, size);
+    assert_int_equal(restore_worker("worker-1", NULL), FACET_OK);
 }
 
 static void a_changed_byte_is_refused(void **state)
 {
     static char bytes[65536];
 
-    assert_int_equal(save("worker-1", NULL), FACET_OK);
-    size_t size = slurp(bytes, sizeof bytes);
+    assert_int_equal(save_worker("worker-1", NULL), FACET_OK);
+    size_t size = read_file(bytes, sizeof bytes);
     for (size_t at = 0; at < size; at += at < 400 ? 1 : 89) {
         bytes[at] ^= (char)(1 << (at % 8));
-        spill(bytes, size);
+        write_file(bytes, size);
         assert_refused();
         bytes[at] ^= (char)(1 << (at % 8));
     }
-    spill(bytes, size);
-    assert_int_equal(restore("worker-1", NULL), FACET_OK);
+    write_file(bytes, size);
+    assert_int_equal(restore_worker("worker-1", NULL), FACET_OK);
 }
 
 /* The disk is full: nothing is left there, and the worker stays on the device. */
@@ -283,7 +283,7 @@ static void no_space_takes_nothing_away(void **state)
     for (rlim_t limit = 0; limit < 9000; limit += 1500) {
         small.rlim_cur = limit;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-        assert_int_not_equal(save("worker-1", &error), FACET_OK);
+        assert_int_not_equal(save_worker("worker-1", &error), FACET_OK);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_int_equal(count_files(), 0);
         assert_false(is_away());
@@ -300,7 +300,7 @@ static void every_call_may_fail_while_saving(void **state)
         struct facet_error error = {0};
 
         countdown = n;
-        enum facet_status status = save("worker-1", &error);
+        enum facet_status status = save_worker("worker-1", &error);
         bool spared = countdown > 0;
         countdown = 0;
         assert_int_equal(count_entries("fd"), files);
@@ -321,14 +321,14 @@ static void every_call_may_fail_while_saving(void **state)
 
 static void every_call_may_fail_while_restoring(void **state)
 {
-    assert_int_equal(save("worker-1", NULL), FACET_OK);
+    assert_int_equal(save_worker("worker-1", NULL), FACET_OK);
     int files = count_entries("fd");
 
     for (int n = 1; n < 100; n++) {
         struct facet_error error = {0};
 
         countdown = n;
-        enum facet_status status = restore("worker-1", &error);
+        enum facet_status status = restore_worker("worker-1", &error);
         bool spared = countdown > 0;
         countdown = 0;
         assert_int_equal(count_entries("fd"), files);
@@ -352,10 +352,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(a_snapshot_goes_there_and_back),
         THERE(a_snapshot_goes_there_and_back),
-        HERE(a_snapshot_of_everybody_is_one_too),
+        HERE(a_snapshot_of_all_workers_is_restored_for_all),
         THERE(it_is_resumed_in_another_process),
         HERE(another_worker_or_device_is_refused),
-        THERE(what_is_there_is_not_replaced),
+        THERE(an_existing_file_is_not_replaced),
         HERE(bad_arguments_are_refused),
         THERE(a_crash_leaves_no_file),
         HERE(a_file_cut_short_or_too_long_is_refused),

@@ -37,36 +37,36 @@ static struct facet_provider provider_of(uint32_t size, uint16_t minor)
                                    .partition = &partition_ops};
 }
 
-static enum facet_status destroy(const struct facet_tables *tables)
+static enum facet_status destroy_partition(const struct facet_tables *tables)
 {
     return tables->provider.partition->destroy(NULL, 0, "x", NULL);
 }
 
-static enum facet_status properties(const struct facet_tables *tables)
+static enum facet_status get_properties(const struct facet_tables *tables)
 {
     return tables->provider.device->properties(NULL, 0, NULL, 0, NULL, NULL);
 }
 
-static enum facet_status list(const struct facet_tables *tables)
+static enum facet_status list_devices(const struct facet_tables *tables)
 {
     return tables->provider.device->list(NULL, NULL, 4, 0, NULL, NULL);
 }
 
-static void what_is_there_is_taken(void **state)
+static void present_functions_are_taken(void **state)
 {
     struct facet_provider provider = provider_of(sizeof provider, 1);
     struct facet_tables tables;
 
     facet_tables_fill(&tables, &provider, 1);
-    assert_int_equal(list(&tables), FACET_BUSY);
-    assert_int_equal(properties(&tables), FACET_BUSY);
-    assert_int_equal(destroy(&tables), FACET_BUSY);
+    assert_int_equal(list_devices(&tables), FACET_BUSY);
+    assert_int_equal(get_properties(&tables), FACET_BUSY);
+    assert_int_equal(destroy_partition(&tables), FACET_BUSY);
     assert_string_equal(tables.provider.version, "");
     assert_string_equal(tables.provider.description, "");
     assert_int_equal(tables.provider.size, sizeof provider);
 }
 
-/* Every operation of a provider that offers none is there, is unsupported, and says which it is. */
+/* Every operation of a provider that offers none can be called, is unsupported, and names itself. */
 static void every_stub_names_its_operation(void **state)
 {
     const struct facet_device_ops none = {.size = sizeof none.size};
@@ -89,7 +89,7 @@ static void every_stub_names_its_operation(void **state)
 }
 
 /* Version 1.0 ends with the table of devices, and that table with health: the bytes behind are not read. */
-static void an_older_version_ends_where_it_ended(void **state)
+static void a_table_of_an_older_version_ends_where_that_ended(void **state)
 {
     struct facet_provider old = provider_of(sizeof old, 0), shorter = provider_of(FACET_PROVIDER_SIZE_1_0, 1);
     struct facet_provider same = provider_of(sizeof same, 1);
@@ -97,17 +97,17 @@ static void an_older_version_ends_where_it_ended(void **state)
 
     facet_tables_fill(&tables, &old, 1);
     assert_int_equal(tables.provider.abi_minor, 0);
-    assert_int_equal(list(&tables), FACET_BUSY);
-    assert_int_equal(properties(&tables), FACET_UNSUPPORTED);
-    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+    assert_int_equal(list_devices(&tables), FACET_BUSY);
+    assert_int_equal(get_properties(&tables), FACET_UNSUPPORTED);
+    assert_int_equal(destroy_partition(&tables), FACET_UNSUPPORTED);
 
     facet_tables_fill(&tables, &same, 0);
     assert_int_equal(tables.provider.abi_minor, 0);
-    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+    assert_int_equal(destroy_partition(&tables), FACET_UNSUPPORTED);
 
     facet_tables_fill(&tables, &shorter, 1);
-    assert_int_equal(properties(&tables), FACET_BUSY);
-    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+    assert_int_equal(get_properties(&tables), FACET_BUSY);
+    assert_int_equal(destroy_partition(&tables), FACET_UNSUPPORTED);
 }
 
 static enum facet_status cancel_nothing(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -264,10 +264,10 @@ static void a_table_ends_where_it_says(void **state)
     partition_ops.size = offsetof(struct facet_partition_ops, destroy) + 7; /* not quite the whole pointer */
     facet_tables_fill(&tables, &provider, 1);
     partition_ops.size = sizeof partition_ops + 800; /* of a later version */
-    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+    assert_int_equal(destroy_partition(&tables), FACET_UNSUPPORTED);
     facet_tables_fill(&tables, &provider, 9);
     partition_ops.size = sizeof partition_ops;
-    assert_int_equal(destroy(&tables), FACET_BUSY);
+    assert_int_equal(destroy_partition(&tables), FACET_BUSY);
     assert_int_equal(tables.provider.partition->size, sizeof partition_ops);
 }
 
@@ -332,7 +332,7 @@ static void a_struct_is_believed_or_not(void **state)
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event - 1), "size");
     memset(event.message, 'm', sizeof event.message);
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "message");
-    event.size = offsetof(struct facet_event, message); /* then it is not there */
+    event.size = offsetof(struct facet_event, message); /* then it is absent */
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "size");
     assert_null(facet_struct_bad_field(&facet_event_type, &event, event.size));
     event.uuid[1] = '\x7f';
@@ -419,9 +419,9 @@ static void texts_are_copied_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_there_is_taken),
+        cmocka_unit_test(present_functions_are_taken),
         cmocka_unit_test(every_stub_names_its_operation),
-        cmocka_unit_test(an_older_version_ends_where_it_ended),
+        cmocka_unit_test(a_table_of_an_older_version_ends_where_that_ended),
         cmocka_unit_test(transfers_in_a_stream_are_of_1_2),
         cmocka_unit_test(pages_that_move_are_of_1_3),
         cmocka_unit_test(control_and_mathematics_are_of_1_4),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the bytes of a message, and of what is asked before one is sent. */
+/* Owns: the tests of the bytes of a message, and of the checks before one is sent. */
 #include "session_fixture.h"
 
 #include "session/call.h"
 #include "session/wire.h"
 
-static void what_was_put_is_taken(void **state)
+static void written_values_are_read_back(void **state)
 {
     struct facet_wire_writer writer = {0};
     char large[3000];
@@ -128,7 +128,7 @@ static void a_list_is_asked_for_in_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_is_taken),
+        cmocka_unit_test(written_values_are_read_back),
         cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(a_text_that_lies_about_its_length_is_refused),
         cmocka_unit_test(no_message_is_longer_than_the_most),

@@ -58,7 +58,7 @@ static inline void failing_begin(void)
 }
 
 /* Runs `step` with the first, second, ... request for memory failing, until none did; how often it failed. `step` says
- * whether it succeeded, and asserts what must hold when it did not. */
+ * whether it succeeded, and asserts the conditions that must hold when it did not. */
 static inline uint64_t failing_loop(bool (*step)(void *context), void *context)
 {
     uint64_t at = 0;

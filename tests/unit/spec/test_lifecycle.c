@@ -24,7 +24,7 @@ struct plugin {
     const char *key, *value; /* of the environment */
 };
 
-static void note(char what, const struct plugin *plugin, bool aborted)
+static void note_call(char what, const struct plugin *plugin, bool aborted)
 {
     size_t used = strlen(journal);
 
@@ -37,7 +37,7 @@ static enum facet_status pre_create(void *context, const struct facet_lifecycle_
 {
     struct plugin *plugin = context;
 
-    note('c', plugin, false);
+    note_call('c', plugin, false);
     ret_answer->verdict = plugin->create_verdict;
     ret_answer->retry_ns = plugin->retry_ns;
     snprintf(ret_answer->reason, sizeof ret_answer->reason, "because of\n%d", plugin->number);
@@ -52,7 +52,7 @@ static enum facet_status post_create(void *context, const struct facet_lifecycle
 {
     struct plugin *plugin = context;
 
-    note('s', plugin, false);
+    note_call('s', plugin, false);
     return plugin->created_status;
 }
 
@@ -61,7 +61,7 @@ static enum facet_status pre_terminate(void *context, const struct facet_lifecyc
 {
     struct plugin *plugin = context;
 
-    note('t', plugin, false);
+    note_call('t', plugin, false);
     ret_answer->verdict = plugin->terminate_verdict;
     ret_answer->retry_ns = plugin->retry_ns;
     return plugin->terminate_status;
@@ -72,7 +72,7 @@ static enum facet_status post_terminate(void *context, const struct facet_lifecy
 {
     struct plugin *plugin = context;
 
-    note('u', plugin, workload->aborted);
+    note_call('u', plugin, workload->aborted);
     return plugin->terminated_status != FACET_OK
                ? facet_error_set(error, plugin->terminated_status, "plugin %d is stuck", plugin->number)
                : FACET_OK;
@@ -186,7 +186,7 @@ static enum facet_status add_hook(void *context, const struct facet_lifecycle_wo
                                   struct facet_workload *config, struct facet_lifecycle_answer *ret_answer,
                                   struct facet_error *error)
 {
-    note('c', context, false);
+    note_call('c', context, false);
     return facet_workload_add_hook(config, "/a.so", "/in.so", error);
 }
 
@@ -194,7 +194,7 @@ static enum facet_status add_mount(void *context, const struct facet_lifecycle_w
                                    struct facet_workload *config, struct facet_lifecycle_answer *ret_answer,
                                    struct facet_error *error)
 {
-    note('c', context, false);
+    note_call('c', context, false);
     return facet_workload_add_mount(config,
                                     &(struct facet_workload_mount){.size = sizeof(struct facet_workload_mount),
                                                                    .type = "tmpfs",
@@ -285,7 +285,7 @@ static void test_refusals(void **state)
     facet_workload_destroy(config);
 }
 
-static bool create(void *context)
+static bool create_hooks(void *context)
 {
     struct world world;
     struct facet_workload *config = NULL;
@@ -311,7 +311,7 @@ static bool create(void *context)
 
 static void test_out_of_memory(void **state)
 {
-    assert_true(failing_loop(create, NULL) > 30);
+    assert_true(failing_loop(create_hooks, NULL) > 30);
 }
 
 int main(void)

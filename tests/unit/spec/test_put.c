@@ -11,7 +11,7 @@
 
 #include "failing.h"
 
-/* A put that fails has changed nothing, not even made room for what it did not put; and says what was wrong. */
+/* A failing put changes nothing, does not even make room for its value, and names the fault. */
 static void test_failing_puts(void **state)
 {
     const char *const none[] = {NULL}, *const latin[] = {"\xff"};
@@ -44,7 +44,7 @@ static void test_failing_puts(void **state)
     facet_spec_destroy(spec);
 }
 
-/* A health that is not known any more takes its metadata along, a format its unknown members: the document can be
+/* Removing a health also removes its metadata, and removing a format its unknown members: the document can be
  * written. */
 static void test_groups_go_as_one(void **state)
 {

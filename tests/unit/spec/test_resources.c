@@ -60,7 +60,7 @@ int __wrap_renameat(int from, const char *old, int to, const char *new)
 #define RECORD(...) (&(struct facet_resources_record){.size = sizeof(struct facet_resources_record), __VA_ARGS__})
 
 /* Ids and paths of all kinds of bytes. */
-static enum facet_status fill(struct facet_resources *resources, struct facet_error *error)
+static enum facet_status fill_resources(struct facet_resources *resources, struct facet_error *error)
 {
     const struct facet_resources_record records[] = {
         {.size = sizeof records[0], .kind = FACET_RESOURCES_OWNER, .text = {"agent 7\n\xff"}, .places = 3},
@@ -91,12 +91,12 @@ static enum facet_status fill(struct facet_resources *resources, struct facet_er
     return status;
 }
 
-static struct facet_resources *make(void)
+static struct facet_resources *make_resources(void)
 {
     struct facet_resources *resources;
 
     assert_int_equal(facet_resources_create(&resources, NULL), FACET_OK);
-    assert_int_equal(fill(resources, NULL), FACET_OK);
+    assert_int_equal(fill_resources(resources, NULL), FACET_OK);
     return resources;
 }
 
@@ -115,7 +115,7 @@ static void assert_same(const struct facet_resources *left, const struct facet_r
 
 static void test_exact(void **state)
 {
-    struct facet_resources *resources = make(), *again;
+    struct facet_resources *resources = make_resources(), *again;
     char *text, *second;
     size_t bytes, second_bytes;
     struct facet_error error = {0};
@@ -136,7 +136,7 @@ static void test_exact(void **state)
 /* Cut anywhere, or one byte wrong anywhere: refused, and nothing is returned. */
 static void test_damaged(void **state)
 {
-    struct facet_resources *resources = make(), *again = NULL;
+    struct facet_resources *resources = make_resources(), *again = NULL;
     char *text;
     size_t bytes;
     struct facet_error error;
@@ -162,7 +162,7 @@ static void test_damaged(void **state)
 
 static void test_once(void **state)
 {
-    struct facet_resources *resources = make();
+    struct facet_resources *resources = make_resources();
     uint32_t count = facet_resources_count(resources);
 
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_OWNER, .text = {"x"}), NULL),
@@ -211,10 +211,10 @@ static uint32_t count_files(int folder)
     return count;
 }
 
-/* Whichever step fails: the old file or the new one is there, whole, and nothing besides. */
+/* Whichever step fails: the folder holds the old file or the new one, complete, and nothing besides. */
 static void test_replace(void **state)
 {
-    struct facet_resources *old, *new = make(), *read;
+    struct facet_resources *old, *new = make_resources(), *read;
     char path[32];
     int folder = open_folder(path);
     uint64_t at = 0;
@@ -257,7 +257,7 @@ static void test_replace(void **state)
 /* Drafts of killed processes with the same number as this one (1 in a container) are in no one's way. */
 static void test_old_drafts(void **state)
 {
-    struct facet_resources *resources = make();
+    struct facet_resources *resources = make_resources();
     struct facet_error error = {0};
     char path[32], draft[64];
     int folder = open_folder(path);
@@ -459,7 +459,8 @@ static bool go_round(void *context)
     struct facet_error error = {0};
     char *text = NULL, *back = NULL;
     size_t bytes = 0;
-    bool done = facet_resources_create(&resources, &error) == FACET_OK && fill(resources, &error) == FACET_OK &&
+    bool done = facet_resources_create(&resources, &error) == FACET_OK &&
+                fill_resources(resources, &error) == FACET_OK &&
                 facet_resources_format(resources, &text, &bytes, &error) == FACET_OK &&
                 facet_resources_parse(text, bytes, &again, &error) == FACET_OK &&
                 facet_resources_parse_legacy(old, strlen(old), type_of, NULL, &legacy, &error) == FACET_OK &&
@@ -499,7 +500,7 @@ static bool add_grant(void *context)
 
 static void test_half_a_grant(void **state)
 {
-    struct facet_resources *resources = make();
+    struct facet_resources *resources = make_resources();
 
     assert_true(failing_loop(add_grant, resources) > 3);
     facet_resources_destroy(resources);

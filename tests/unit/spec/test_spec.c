@@ -69,7 +69,7 @@ static enum facet_status put_partition(struct facet_spec *spec, uint32_t parent,
 }
 
 /* Two GPUs in partitions, six whole ones, an NPU. */
-static enum facet_status fill(struct facet_spec *spec, struct facet_error *error)
+static enum facet_status fill_spec(struct facet_spec *spec, struct facet_error *error)
 {
     const struct facet_spec_share mig[] = {{"MIG-0/0/0", FACET_AMOUNT_ONE}, {"MIG-1/0/0", FACET_AMOUNT_ONE}};
     const struct facet_spec_share npu[] = {{"npu,0\n:", FACET_AMOUNT_ONE / 2}};
@@ -132,20 +132,20 @@ static enum facet_status fill(struct facet_spec *spec, struct facet_error *error
     return status == FACET_OK ? facet_spec_put_component(spec, &component, error) : status;
 }
 
-static struct facet_spec *make(void)
+static struct facet_spec *make_spec(void)
 {
     struct facet_spec *spec = NULL;
     struct facet_error error = {0};
 
     assert_int_equal(facet_spec_create(&spec, &error), FACET_OK);
-    if (fill(spec, &error) != FACET_OK)
+    if (fill_spec(spec, &error) != FACET_OK)
         fail_msg("%s", error.message);
     return spec;
 }
 
 static void test_round_trip(void **state)
 {
-    struct facet_spec *spec = make(), *again;
+    struct facet_spec *spec = make_spec(), *again;
     char *text, *second;
     struct facet_error error = {0};
     struct facet_spec_device device = {.size = sizeof device};
@@ -201,7 +201,7 @@ static void test_round_trip(void **state)
     facet_spec_destroy(again);
 }
 
-/* Get, change, put: members unknown to this version are still there, at every depth. */
+/* Get, change, put: members unknown to this version are kept, at every depth. */
 static void test_unknown_stays(void **state)
 {
     static const char text[] =
@@ -253,7 +253,7 @@ static void test_unknown_stays(void **state)
     facet_spec_destroy(spec);
 }
 
-static void expect(const struct facet_violations *violations, const char *pointer, const char *fragment)
+static void expect_violation(const struct facet_violations *violations, const char *pointer, const char *fragment)
 {
     struct facet_violation violation = {.size = sizeof violation};
 
@@ -316,7 +316,7 @@ static void test_all_violations(void **state)
 
     assert_int_equal(facet_document_check(FACET_DOCUMENT_NODE, text, strlen(text), &violations, &error), FACET_OK);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
-        expect(violations, expected[i].pointer, expected[i].fragment);
+        expect_violation(violations, expected[i].pointer, expected[i].fragment);
     assert_int_equal(facet_violations_total(violations), sizeof expected / sizeof expected[0]);
     facet_violations_destroy(violations);
     assert_int_equal(facet_spec_read(text, strlen(text), &spec, &error), FACET_INVALID_ARGUMENT);
@@ -388,7 +388,7 @@ static void test_many_violations(void **state)
 
 static void test_views(void **state)
 {
-    struct facet_spec *spec = make();
+    struct facet_spec *spec = make_spec();
     const struct facet_spec_grant grants[] = {{"cuda.device:1g.5gb-mig", "MIG-1/0/0", FACET_AMOUNT_ONE},
                                               {"cuda.device", "0000:03:00.0", FACET_AMOUNT_ONE},
                                               {"cuda.device", "0000:03:00.0", FACET_AMOUNT_ONE / 2}};
@@ -428,7 +428,7 @@ static void test_views(void **state)
 
 static void test_refusals(void **state)
 {
-    struct facet_spec *spec = make();
+    struct facet_spec *spec = make_spec();
     struct facet_spec_slot slot = {.size = sizeof slot, .slot_name = "cuda.x", .type = 9};
     struct facet_spec_device device = {.size = sizeof device, .device_id = "0"};
     struct facet_error error = {0};
@@ -468,7 +468,7 @@ static bool build_and_write(void *context)
     struct facet_spec *spec = NULL;
     char *text = NULL;
     struct facet_error error = {0};
-    bool done = facet_spec_create(&spec, &error) == FACET_OK && fill(spec, &error) == FACET_OK &&
+    bool done = facet_spec_create(&spec, &error) == FACET_OK && fill_spec(spec, &error) == FACET_OK &&
                 facet_spec_write(spec, &text, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
@@ -495,7 +495,7 @@ static bool read_and_view(void *context)
     return done;
 }
 
-static bool judge(void *context)
+static bool validate_document(void *context)
 {
     static const char text[] =
         "{\"format\":1,\"devices\":[{\"device_id\":\"a\",\"device_name\":\"b\"},"
@@ -514,12 +514,12 @@ static bool judge(void *context)
 
 static void test_out_of_memory(void **state)
 {
-    struct facet_spec *spec = make();
+    struct facet_spec *spec = make_spec();
     char *text;
 
     assert_int_equal(facet_spec_write(spec, &text, NULL), FACET_OK);
     facet_spec_destroy(spec);
-    assert_true(failing_loop(judge, NULL) > 20);
+    assert_true(failing_loop(validate_document, NULL) > 20);
     assert_true(failing_loop(build_and_write, NULL) > 100);
     assert_true(failing_loop(read_and_view, text) > 100);
     free(text);

@@ -44,7 +44,7 @@ static void must_add(struct facet_resources *resources, struct facet_resources_r
     assert_int_equal(facet_resources_add(resources, &record, NULL), FACET_OK);
 }
 
-static struct facet_resources_record amount(struct facet_resources_record record, const char *text)
+static struct facet_resources_record with_amount(struct facet_resources_record record, const char *text)
 {
     const char *point = strchr(text, '.');
 
@@ -66,8 +66,9 @@ static struct facet_resources *from_input(const json_t *input)
                             .kind = FACET_RESOURCES_SCRATCH,
                             .number = json_integer_value(json_object_get(input, "scratch_disk_size"))});
     json_object_foreach (json_object_get(input, "slots"), name, value)
-        must_add(resources, amount((struct facet_resources_record){.kind = FACET_RESOURCES_REQUEST, .text = {name}},
-                                   json_string_value(value)));
+        must_add(resources,
+                 with_amount((struct facet_resources_record){.kind = FACET_RESOURCES_REQUEST, .text = {name}},
+                             json_string_value(value)));
     json_array_foreach (json_object_get(input, "unified_devices"), index, value)
         must_add(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_UNIFIED,
                                                             .text = {json_string_value(json_array_get(value, 0)),
@@ -77,8 +78,8 @@ static struct facet_resources *from_input(const json_t *input)
             must_add(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_ALLOCATION, .text = {slot}});
             json_object_foreach (devices, id, share)
                 must_add(resources,
-                         amount((struct facet_resources_record){.kind = FACET_RESOURCES_GRANT, .text = {slot, id}},
-                                json_string_value(share)));
+                         with_amount((struct facet_resources_record){.kind = FACET_RESOURCES_GRANT, .text = {slot, id}},
+                                     json_string_value(share)));
         }
     }
     json_array_foreach (json_object_get(input, "mounts"), index, value) {

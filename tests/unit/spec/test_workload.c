@@ -21,7 +21,7 @@
     } while (0)
 
 /* Everything that a configuration can say. */
-static enum facet_status fill(struct facet_workload *w, struct facet_error *error)
+static enum facet_status fill_workload(struct facet_workload *w, struct facet_error *error)
 {
     const char *const options[] = {"rprivate"};
     const struct facet_workload_mount mount = {.size = sizeof mount,
@@ -59,13 +59,13 @@ static enum facet_status fill(struct facet_workload *w, struct facet_error *erro
     return facet_workload_set(w, FACET_WORKLOAD_RESOURCE_DATA, "CUDA_GLOBAL_DEVICE_IDS", "0:3", error);
 }
 
-static struct facet_workload *make(void)
+static struct facet_workload *make_workload(void)
 {
     struct facet_workload *workload;
     struct facet_error error = {0};
 
     assert_int_equal(facet_workload_create(&workload, &error), FACET_OK);
-    if (fill(workload, &error) != FACET_OK)
+    if (fill_workload(workload, &error) != FACET_OK)
         fail_msg("%s", error.message);
     return workload;
 }
@@ -83,7 +83,7 @@ static void assert_json(const char *got, const char *expected)
 
 static void test_round_trip(void **state)
 {
-    struct facet_workload *workload = make(), *again;
+    struct facet_workload *workload = make_workload(), *again;
     struct facet_error error = {0};
     char *text, *second;
 
@@ -99,7 +99,7 @@ static void test_round_trip(void **state)
 
 static void test_docker(void **state)
 {
-    struct facet_workload *workload = make();
+    struct facet_workload *workload = make_workload();
     struct facet_violations *left = NULL;
     struct facet_violation item = {.size = sizeof item};
     struct facet_error error = {0};
@@ -136,7 +136,7 @@ static void test_docker(void **state)
 
 static void test_oci(void **state)
 {
-    struct facet_workload *workload = make();
+    struct facet_workload *workload = make_workload();
     struct facet_violations *left = NULL;
     struct facet_error error = {0};
     char *text = NULL;
@@ -172,7 +172,7 @@ static void test_oci(void **state)
 
 static void test_cdi(void **state)
 {
-    struct facet_workload *workload = make();
+    struct facet_workload *workload = make_workload();
     struct facet_render_options options = {
         .size = sizeof options, .cdi_kind = "facet.dev/gpu", .cdi_device = "vgpu-1:a"};
     static const struct {
@@ -303,7 +303,7 @@ static void test_merging_judged(void **state)
 
 static void test_refusals(void **state)
 {
-    struct facet_workload *w = make();
+    struct facet_workload *w = make_workload();
     const struct facet_workload_mount relative = {
         .size = sizeof relative, .type = "bind", .source = "a", .target = "/t"};
     const struct facet_workload_mount latin = {.size = sizeof latin, .type = "bind", .source = "/\xff", .target = "/t"};
@@ -456,7 +456,7 @@ static bool go_round(void *context)
     struct facet_violations *left[4] = {0};
     char *texts[5] = {0};
     struct facet_error error = {0};
-    bool done = facet_workload_create(&workload, &error) == FACET_OK && fill(workload, &error) == FACET_OK &&
+    bool done = facet_workload_create(&workload, &error) == FACET_OK && fill_workload(workload, &error) == FACET_OK &&
                 facet_workload_write(workload, &texts[4], &error) == FACET_OK;
 
     for (uint32_t form = 0; done && form < 4; form++)
@@ -501,7 +501,7 @@ static void test_out_of_memory(void **state)
         struct facet_workload *workload;
         uint32_t form;
         const char *expected;
-    } what = {.workload = make()};
+    } what = {.workload = make_workload()};
 
     assert_true(go_round(NULL));
     for (; facet_render_name(what.form); what.form++) {

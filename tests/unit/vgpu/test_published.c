@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what is taken of a driver's published text, member by member. Never: needs a driver or a folder. */
+/* Owns: proofs of the values accepted from a driver's published text, member by member. Never: needs a driver or a
+ * folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +61,8 @@ static const struct member {
     {"vgpus", "cancelled_total", FACET_VGPU_HAS_RECORDS, false},
 };
 
-static enum facet_status parse(const json_t *object, struct facet_published *ret_driver, struct facet_error *error)
+static enum facet_status parse_object(const json_t *object, struct facet_published *ret_driver,
+                                      struct facet_error *error)
 {
     char *text = json_dumps(object, JSON_COMPACT);
     enum facet_status status = facet_published_parse(text, strlen(text), ret_driver, error);
@@ -80,12 +82,12 @@ static enum facet_status parse_with(const struct member *member, json_t *value, 
         json_object_set_new(item, member->name, value);
     else
         json_object_del(item, member->name);
-    enum facet_status status = parse(object, ret_driver, error);
+    enum facet_status status = parse_object(object, ret_driver, error);
     json_decref(object);
     return status;
 }
 
-static void check(const struct member *member, json_t *value)
+static void check_member(const struct member *member, json_t *value)
 {
     struct facet_published driver = {0};
     struct facet_error error;
@@ -106,7 +108,7 @@ static void check(const struct member *member, json_t *value)
     facet_published_clear(&driver);
 }
 
-static void test_what_is_whole_is_taken(void **state)
+static void test_a_complete_document_is_accepted(void **state)
 {
     struct facet_published driver = {0};
 
@@ -117,26 +119,26 @@ static void test_what_is_whole_is_taken(void **state)
     facet_published_clear(&driver);
 }
 
-static void test_what_is_missing_or_of_another_type(void **state)
+static void test_members_that_are_missing_or_of_another_type(void **state)
 {
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        check(&members[i], NULL);
-        check(&members[i], json_null());
-        check(&members[i], json_real(1.0));
-        check(&members[i], json_array());
-        check(&members[i], members[i].text ? json_integer(1) : json_string("1"));
+        check_member(&members[i], NULL);
+        check_member(&members[i], json_null());
+        check_member(&members[i], json_real(1.0));
+        check_member(&members[i], json_array());
+        check_member(&members[i], members[i].text ? json_integer(1) : json_string("1"));
     }
 }
 
-static void test_what_is_negative_or_absurd(void **state)
+static void test_numbers_that_are_negative_or_absurd(void **state)
 {
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         if (members[i].text)
             continue;
-        check(&members[i], json_integer(-1));
-        check(&members[i], json_integer(INT64_MIN));
-        check(&members[i], json_integer(INT64_MAX));
-        check(&members[i], json_integer((INT64_C(1) << 60) + 1));
+        check_member(&members[i], json_integer(-1));
+        check_member(&members[i], json_integer(INT64_MIN));
+        check_member(&members[i], json_integer(INT64_MAX));
+        check_member(&members[i], json_integer((INT64_C(1) << 60) + 1));
     }
 }
 
@@ -175,7 +177,7 @@ static void test_numbers_that_contradict_each_other(void **state)
     expect_contradiction(&peak, 65535, "memory_reserved_bytes");
 }
 
-/* The only member of the list is there again. */
+/* The only member of the list is present again. */
 static void expect_no_second(const char *list, const char *said)
 {
     struct facet_published driver = {0};
@@ -183,12 +185,12 @@ static void expect_no_second(const char *list, const char *said)
     json_t *object = json_loads(whole, 0, NULL), *array = json_object_get(object, list);
 
     json_array_append(array, json_array_get(array, 0));
-    assert_int_equal(parse(object, &driver, &error), FACET_CORRUPT);
+    assert_int_equal(parse_object(object, &driver, &error), FACET_CORRUPT);
     assert_non_null(strstr(error.message, said));
     json_decref(object);
 }
 
-static void test_no_vgpu_is_there_twice(void **state)
+static void test_no_vgpu_is_listed_twice(void **state)
 {
     expect_no_second("vgpus", "vgpus[1].id");
 }
@@ -215,12 +217,12 @@ static void test_heads_and_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_whole_is_taken),
-        cmocka_unit_test(test_what_is_missing_or_of_another_type),
-        cmocka_unit_test(test_what_is_negative_or_absurd),
+        cmocka_unit_test(test_a_complete_document_is_accepted),
+        cmocka_unit_test(test_members_that_are_missing_or_of_another_type),
+        cmocka_unit_test(test_numbers_that_are_negative_or_absurd),
         cmocka_unit_test(test_vgpus_are_on_devices_that_there_are),
         cmocka_unit_test(test_numbers_that_contradict_each_other),
-        cmocka_unit_test(test_no_vgpu_is_there_twice),
+        cmocka_unit_test(test_no_vgpu_is_listed_twice),
         cmocka_unit_test(test_heads_and_lists),
     };
 

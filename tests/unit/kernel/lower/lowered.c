@@ -67,7 +67,7 @@ enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, stru
     return status;
 }
 
-static void *find(const struct loaded *loaded, const char *symbol)
+static void *find_symbol(const struct loaded *loaded, const char *symbol)
 {
     LLVMOrcExecutorAddress address;
 
@@ -75,7 +75,7 @@ static void *find(const struct loaded *loaded, const char *symbol)
     return (void *)(uintptr_t)address;
 }
 
-static void show(LLVMModuleRef module, const char *name)
+static void make_visible(LLVMModuleRef module, const char *name)
 {
     assert_non_null(LLVMGetNamedGlobal(module, name));
     LLVMSetVisibility(LLVMGetNamedGlobal(module, name), LLVMDefaultVisibility);
@@ -94,17 +94,17 @@ struct loaded lowered_load(const struct way *way, const char *file, const char *
     if (lowered_make(module, way, &loaded.kernel, &error) != FACET_OK)
         fail_msg("%s", error.message);
     if (way->check) {
-        show(module, FACET_LOWER_CHECK);
-        show(module, FACET_LOWER_SITES);
+        make_visible(module, FACET_LOWER_CHECK);
+        make_visible(module, FACET_LOWER_SITES);
     }
     assert_null(LLVMOrcCreateLLJIT(&loaded.jit, NULL));
     assert_null(LLVMOrcLLJITAddLLVMIRModule(loaded.jit, LLVMOrcLLJITGetMainJITDylib(loaded.jit),
                                             LLVMOrcCreateNewThreadSafeModule(module, safe)));
     snprintf(symbol, sizeof(symbol), FACET_LOWER_RUN "%s", name);
-    loaded.run = (facet_host_run_func)(uintptr_t)find(&loaded, symbol);
+    loaded.run = (facet_host_run_func)(uintptr_t)find_symbol(&loaded, symbol);
     if (way->check) {
-        *(const struct facet_host_check **)find(&loaded, FACET_LOWER_CHECK) = functions;
-        loaded.sites = find(&loaded, FACET_LOWER_SITES);
+        *(const struct facet_host_check **)find_symbol(&loaded, FACET_LOWER_CHECK) = functions;
+        loaded.sites = find_symbol(&loaded, FACET_LOWER_SITES);
     }
     LLVMOrcDisposeThreadSafeContext(safe);
     return loaded;

@@ -3,7 +3,7 @@
  * Kernels lowered, compiled in process and run, for the tests of the lowering.
  *
  * Owns: the way from a file of LLVM IR to a function, and running groups with memory that is watched at its end.
- * Never: knows what a kernel computes.
+ * Never: knows the result of a kernel.
  */
 #ifndef FACET_TEST_KERNEL_LOWERED_H
 #define FACET_TEST_KERNEL_LOWERED_H
@@ -56,7 +56,7 @@ enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, stru
 /* `functions`: of a checked way. */
 struct loaded lowered_load(const struct way *way, const char *file, const char *name,
                            const struct facet_lower_argument *arguments, const struct facet_host_check *functions);
-/* Runs groups one by one. Memory behind what a group may use must stay as it is. */
+/* Runs groups one by one. Memory behind the part that a group may use must stay unchanged. */
 void lowered_run(const struct loaded *loaded, const void *block, const uint32_t *grid, const uint32_t *size,
                  uint32_t dynamic_bytes, void *check);
 void lowered_unload(struct loaded *loaded);

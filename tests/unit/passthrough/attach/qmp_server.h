@@ -51,7 +51,7 @@ struct server {
     int fault_at;   /* the number of the answer, the greeting being 1; 0: none */
     bool in_pieces; /* a byte at a time */
     bool chatty;    /* an event before each answer */
-    bool stubborn;  /* the guest keeps what it has */
+    bool stubborn;  /* the guest keeps its devices */
     bool refusing;  /* and says so */
     bool late;      /* it was asked before: "already in the process of unplug" */
     const char *state;

@@ -45,7 +45,7 @@ static int tear_down(void **state)
     return system(command); /* NOLINT(cert-env33-c): a folder that we named */
 }
 
-static int64_t find(int64_t pid)
+static int64_t find_holder(int64_t pid)
 {
     int64_t holder = -1;
     struct facet_error error = {0};
@@ -56,21 +56,21 @@ static int64_t find(int64_t pid)
 
 static void only_these_nodes_count(void **state)
 {
-    assert_int_equal(find(0), 0);
+    assert_int_equal(find_holder(0), 0);
     assert_int_equal(symlinkat("/dev/vfio/devices/vfio3", root, "proc/77/fd/9"), 0);
-    assert_int_equal(find(0), 77);
-    assert_int_equal(find(77), 77);
-    assert_int_equal(find(1), 0);
+    assert_int_equal(find_holder(0), 77);
+    assert_int_equal(find_holder(77), 77);
+    assert_int_equal(find_holder(1), 0);
     /* A process that is gone has closed everything. */
-    assert_int_equal(find(4711), 0);
+    assert_int_equal(find_holder(4711), 0);
 }
 
-static void what_may_not_be_looked_at_is_not_taken_for_nothing(void **state)
+static void an_unreadable_process_is_not_taken_for_one_without_files(void **state)
 {
     int64_t holder = -1;
     struct facet_error error = {0};
 
-    /* Root may look at everything: a file in the place of the directory does as well. */
+    /* Root may read everything: a file in the place of the directory does as well. */
     assert_int_equal(unlinkat(root, "proc/77/fd", AT_REMOVEDIR), 0);
     close(openat(root, "proc/77/fd", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     assert_int_not_equal(facet_attach_find_holder(root, 77, nodes, 2, &holder, &error), FACET_OK);
@@ -79,7 +79,7 @@ static void what_may_not_be_looked_at_is_not_taken_for_nothing(void **state)
     assert_int_equal(holder, -1);
     /* A visible holder is found in any case. */
     assert_int_equal(symlinkat("/dev/vfio/12", root, "proc/1/fd/5"), 0);
-    assert_int_equal(find(0), 1);
+    assert_int_equal(find_holder(0), 1);
 }
 
 static void *close_soon(void *context)
@@ -89,7 +89,7 @@ static void *close_soon(void *context)
     return NULL;
 }
 
-static void it_is_waited_for_until_it_is_closed(void **state)
+static void the_holder_is_waited_for_until_it_closes(void **state)
 {
     struct facet_error error = {0};
     pthread_t thread;
@@ -122,8 +122,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(only_these_nodes_count),
-        TEST(what_may_not_be_looked_at_is_not_taken_for_nothing),
-        TEST(it_is_waited_for_until_it_is_closed),
+        TEST(an_unreadable_process_is_not_taken_for_one_without_files),
+        TEST(the_holder_is_waited_for_until_it_closes),
         TEST(this_very_process_is_found),
     };
 

@@ -114,7 +114,7 @@ static const struct machine *machine_of(void **state)
 }
 
 /* A command on the second monitor, and the line that answers it. */
-static void control(const struct machine *machine, const char *command, char *answer, size_t size)
+static void control_monitor(const struct machine *machine, const char *command, char *answer, size_t size)
 {
     char text[4096];
     FACET_CLEANUP_FD int fd = connect_to(machine->control);
@@ -147,9 +147,9 @@ static struct facet_qmp *connect_qmp(const struct machine *machine, const char *
     return qmp;
 }
 
-static enum facet_status attach(const struct machine *machine, const char *driver,
-                                const struct facet_attach_request *request, struct facet_attach_report *reports,
-                                struct facet_error *error)
+static enum facet_status attach_functions(const struct machine *machine, const char *driver,
+                                          const struct facet_attach_request *request,
+                                          struct facet_attach_report *reports, struct facet_error *error)
 {
     struct facet_qmp *qmp = connect_qmp(machine, driver, 30000);
 
@@ -159,8 +159,8 @@ static enum facet_status attach(const struct machine *machine, const char *drive
     return status;
 }
 
-static enum facet_status detach(const struct machine *machine, const struct facet_attach_function *functions,
-                                uint32_t count, uint64_t timeout_ms, struct facet_error *error)
+static enum facet_status detach_functions(const struct machine *machine, const struct facet_attach_function *functions,
+                                          uint32_t count, uint64_t timeout_ms, struct facet_error *error)
 {
     struct facet_qmp *qmp = connect_qmp(machine, NULL, timeout_ms);
     enum facet_status status = facet_qmp_detach(qmp, functions, count, error);
@@ -183,17 +183,17 @@ static void both_functions_go_behind_the_first_free_port(void **state)
     struct facet_attach_report reports[2];
     struct facet_error error = {0};
 
-    assert_int_equal(attach(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
     assert_string_equal(reports[0].port, "rp2");
     assert_string_equal(reports[1].port, "rp2");
     assert_string_equal(reports[1].id, "facet-0000-01-00.1");
     assert_int_equal(reports[1].function, 1);
     assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
-    assert_int_equal(attach(machine, "edu", REQUEST(other), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(other), reports, &error), FACET_OK);
     assert_string_equal(reports[0].port, "rp10");
-    assert_int_equal(attach(machine, "edu", REQUEST(last), reports, &error), FACET_NO_SPACE);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(last), reports, &error), FACET_NO_SPACE);
     assert_says(error, "no root port is free");
-    assert_int_equal(attach(machine, "edu", REQUEST(pair), reports, &error), FACET_ALREADY_EXISTS);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_ALREADY_EXISTS);
 }
 
 static void ports_that_do_not_do_are_told(void **state)
@@ -206,15 +206,15 @@ static void ports_that_do_not_do_are_told(void **state)
     struct facet_attach_report reports[1];
     struct facet_error error = {0};
 
-    assert_int_equal(attach(machine, "edu", REQUEST(none), reports, &error), FACET_NOT_FOUND);
-    assert_int_equal(attach(machine, "edu", REQUEST(off), reports, &error), FACET_BAD_STATE);
-    assert_int_equal(attach(machine, "edu", REQUEST(first), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(none), reports, &error), FACET_NOT_FOUND);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(off), reports, &error), FACET_BAD_STATE);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(first), reports, &error), FACET_OK);
     assert_string_equal(reports[0].port, "rp10");
-    assert_int_equal(attach(machine, "edu", REQUEST(second), reports, &error), FACET_BAD_STATE);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(second), reports, &error), FACET_BAD_STATE);
     assert_says(error, "holds a device already");
 }
 
-static void what_qemu_refuses_leaves_nothing(void **state)
+static void a_refusal_of_qemu_leaves_nothing(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function pair[] = {FUNCTION(AT(0xff, 0x1f, 6)), FUNCTION(AT(0xff, 0x1f, 7))};
@@ -223,16 +223,16 @@ static void what_qemu_refuses_leaves_nothing(void **state)
     struct facet_attach_report reports[2];
     struct facet_error error = {0};
 
-    /* There is no such function of the host, which is what a real vfio-pci finds out. */
-    assert_int_equal(attach(machine, NULL, REQUEST(pair), reports, &error), FACET_BAD_STATE);
+    /* The host has no such function: a real vfio-pci finds that out. */
+    assert_int_equal(attach_functions(machine, NULL, REQUEST(pair), reports, &error), FACET_BAD_STATE);
     assert_says(error, "facet-0000-ff-1f.7");
     assert_says(error, "device_add: QEMU refuses: vfio /sys/bus/pci/devices/0000:ff:1f.7");
-    assert_int_equal(attach(machine, NULL, REQUEST(vmd), reports, &error), FACET_BAD_STATE);
+    assert_int_equal(attach_functions(machine, NULL, REQUEST(vmd), reports, &error), FACET_BAD_STATE);
     assert_says(error, "10000:ff:00.0");
-    assert_int_equal(attach(machine, NULL, REQUEST(pair, .flags = FACET_ATTACH_IOMMUFD), reports, &error),
+    assert_int_equal(attach_functions(machine, NULL, REQUEST(pair, .flags = FACET_ATTACH_IOMMUFD), reports, &error),
                      FACET_UNSUPPORTED);
-    assert_int_equal(attach(machine, "no-such-driver", REQUEST(pair), reports, &error), FACET_BAD_STATE);
-    assert_int_equal(attach(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "no-such-driver", REQUEST(pair), reports, &error), FACET_BAD_STATE);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
     assert_string_equal(reports[0].port, "rp2");
 }
 
@@ -242,11 +242,11 @@ static void *reset_soon(void *context)
     char answer[4096];
 
     sleep(2);
-    control(context, "system_reset", answer, sizeof answer);
+    control_monitor(context, "system_reset", answer, sizeof answer);
     return NULL;
 }
 
-static void what_the_guest_does_not_give_up_stays_until_it_does(void **state)
+static void a_function_stays_until_the_guest_releases_it(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function pair[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(1, 0, 1))};
@@ -254,19 +254,19 @@ static void what_the_guest_does_not_give_up_stays_until_it_does(void **state)
     struct facet_error error = {0};
     pthread_t thread;
 
-    assert_int_equal(attach(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
-    assert_int_equal(detach(machine, pair, 1, 30000, &error), FACET_BAD_STATE);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
+    assert_int_equal(detach_functions(machine, pair, 1, 30000, &error), FACET_BAD_STATE);
     assert_says(error, "shares its slot with");
-    assert_int_equal(detach(machine, pair, 2, 300, &error), FACET_TIMEOUT);
+    assert_int_equal(detach_functions(machine, pair, 2, 300, &error), FACET_TIMEOUT);
     assert_says(error, "'facet-0000-01-00.0': the guest has not given it up in time");
     assert_says(error, "the VM is 'prelaunch'");
     assert_int_equal(pthread_create(&thread, NULL, reset_soon, (void *)(uintptr_t)machine), 0);
-    enum facet_status status = detach(machine, pair, 2, 30000, &error);
+    enum facet_status status = detach_functions(machine, pair, 2, 30000, &error);
     pthread_join(thread, NULL);
     if (status != FACET_OK)
         fail_msg("%s", error.message);
-    assert_int_equal(detach(machine, pair, 2, 30000, &error), FACET_NOT_FOUND);
-    assert_int_equal(attach(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
+    assert_int_equal(detach_functions(machine, pair, 2, 30000, &error), FACET_NOT_FOUND);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
 }
 
 /* By its firmware, which gives it an address. */
@@ -275,7 +275,7 @@ static void wait_until_used(const struct machine *machine, const char *id)
     static char answer[65536];
 
     for (int i = 0; i < 3000; i++) {
-        control(machine, "query-pci", answer, sizeof answer);
+        control_monitor(machine, "query-pci", answer, sizeof answer);
         const char *device = strstr(answer, id), *address = device ? strstr(device, "\"address\": ") : NULL;
         if (address && address[strlen("\"address\": ")] != '-')
             return;
@@ -284,7 +284,7 @@ static void wait_until_used(const struct machine *machine, const char *id)
     fail_msg("the firmware does not use '%s'", id);
 }
 
-static void whether_a_running_guest_uses_it_is_told(void **state)
+static void a_report_says_whether_a_running_guest_uses_a_function(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function early[] = {FUNCTION(AT(1, 0, 0))}, late[] = {FUNCTION(AT(2, 0, 0))};
@@ -292,12 +292,12 @@ static void whether_a_running_guest_uses_it_is_told(void **state)
     struct facet_error error = {0};
     char answer[4096];
 
-    assert_int_equal(attach(machine, "edu", REQUEST(early), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(early), reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
-    control(machine, "cont", answer, sizeof answer);
+    control_monitor(machine, "cont", answer, sizeof answer);
     wait_until_used(machine, "facet-0000-01-00.0");
-    /* A firmware has no mind for what comes later. */
-    assert_int_equal(attach(machine, "edu", REQUEST(late), reports, &error), FACET_OK);
+    /* The firmware ignores functions that come later. */
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(late), reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_NO);
 }
 
@@ -338,9 +338,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(both_functions_go_behind_the_first_free_port),
         TEST(ports_that_do_not_do_are_told),
-        TEST(what_qemu_refuses_leaves_nothing),
-        TEST(what_the_guest_does_not_give_up_stays_until_it_does),
-        TEST(whether_a_running_guest_uses_it_is_told),
+        TEST(a_refusal_of_qemu_leaves_nothing),
+        TEST(a_function_stays_until_the_guest_releases_it),
+        TEST(a_report_says_whether_a_running_guest_uses_a_function),
         TEST(one_client_at_a_time),
         TEST(a_qemu_that_dies_is_told),
     };

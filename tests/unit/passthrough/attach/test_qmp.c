@@ -45,7 +45,8 @@ static enum facet_status open_qmp(uint64_t timeout_ms, struct facet_qmp **ret_qm
                           ret_qmp, error);
 }
 
-static enum facet_status attach(uint64_t timeout_ms, struct facet_attach_report *reports, struct facet_error *error)
+static enum facet_status attach_functions(uint64_t timeout_ms, struct facet_attach_report *reports,
+                                          struct facet_error *error)
 {
     struct facet_qmp *qmp = NULL;
     enum facet_status status = open_qmp(timeout_ms, &qmp, error);
@@ -57,7 +58,7 @@ static enum facet_status attach(uint64_t timeout_ms, struct facet_attach_report 
     return status;
 }
 
-static enum facet_status detach(uint64_t timeout_ms, struct facet_error *error)
+static enum facet_status detach_functions(uint64_t timeout_ms, struct facet_error *error)
 {
     struct facet_qmp *qmp = NULL;
     enum facet_status status = open_qmp(timeout_ms, &qmp, error);
@@ -68,7 +69,7 @@ static enum facet_status detach(uint64_t timeout_ms, struct facet_error *error)
     return status;
 }
 
-static void clear(void)
+static void clear_server(void)
 {
     server_set(&server, fault_at = 0);
     server_settle(&server);
@@ -87,7 +88,7 @@ static void in_and_out(void **state)
     for (int slow = 0; slow < 2; slow++) {
         server_set(&server, in_pieces = slow);
         server_set(&server, chatty = slow);
-        assert_int_equal(attach(30000, reports, &error), FACET_OK);
+        assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
         assert_int_equal(server.device_count, 3);
         /* The guest is told of a device by its function 0: that goes in last. */
         assert_string_equal(server.devices[0].id, "facet-0000-01-00.1");
@@ -96,9 +97,9 @@ static void in_and_out(void **state)
         assert_string_equal(reports[2].port, "rp2");
         assert_int_equal(reports[0].used, FACET_PCI_YES);
         assert_true(server.object);
-        assert_int_equal(detach(30000, &error), FACET_OK);
+        assert_int_equal(detach_functions(30000, &error), FACET_OK);
         assert_int_equal(server.device_count, 0);
-        assert_int_equal(detach(30000, &error), FACET_NOT_FOUND);
+        assert_int_equal(detach_functions(30000, &error), FACET_NOT_FOUND);
     }
 }
 
@@ -116,25 +117,25 @@ static void a_device_plugged_by_another_tool_is_found_by_its_address(void **stat
     facet_qmp_close(qmp);
 }
 
-static void a_guest_that_keeps_it_is_told_apart(void **state)
+static void a_guest_that_refuses_is_told_from_a_slow_one(void **state)
 {
     struct facet_attach_report reports[3];
     struct facet_error error = {0};
 
-    assert_int_equal(attach(30000, reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
     server_set(&server, refusing = true);
-    assert_int_equal(detach(30000, &error), FACET_BUSY);
+    assert_int_equal(detach_functions(30000, &error), FACET_BUSY);
     assert_says(error, "'facet-0000-01-00.0': the guest refuses to give it up");
     server_set(&server, refusing = false);
     server_set(&server, stubborn = true);
-    assert_int_equal(detach(200, &error), FACET_TIMEOUT);
+    assert_int_equal(detach_functions(200, &error), FACET_TIMEOUT);
     assert_says(error, "the guest has not given it up in time");
     server_set(&server, state = "paused");
-    assert_int_equal(detach(200, &error), FACET_TIMEOUT);
+    assert_int_equal(detach_functions(200, &error), FACET_TIMEOUT);
     assert_says(error, "the VM is 'paused'");
     server_set(&server, stubborn = false);
     server_set(&server, late = true);
-    assert_int_equal(detach(30000, &error), FACET_OK);
+    assert_int_equal(detach_functions(30000, &error), FACET_OK);
 }
 
 static void a_paused_guest_uses_nothing(void **state)
@@ -143,7 +144,7 @@ static void a_paused_guest_uses_nothing(void **state)
     struct facet_error error = {0};
 
     server_set(&server, state = "prelaunch");
-    assert_int_equal(attach(30000, reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
 }
 
@@ -195,7 +196,7 @@ static bool is_expected(enum facet_status status)
            status == FACET_NOT_FOUND || status == FACET_BUSY;
 }
 
-/* QEMU holds nothing, or the message names what it holds. */
+/* QEMU holds nothing, or the message names the objects it holds. */
 static void assert_nothing_is_left_unsaid(const struct facet_error *error, enum server_fault fault)
 {
     server_settle(&server);
@@ -219,7 +220,7 @@ static enum facet_status attach_step(uint64_t timeout_ms, struct facet_error *er
 {
     struct facet_attach_report reports[3];
 
-    return attach(timeout_ms, reports, error);
+    return attach_functions(timeout_ms, reports, error);
 }
 
 static void every_fault_at_every_step_of_attaching(void **state)
@@ -234,12 +235,12 @@ static void every_fault_at_every_step_of_attaching(void **state)
             bool slow = fault == FAULT_SILENCE || fault == FAULT_FLOOD;
             if (slow && at % 3 != 0)
                 continue;
-            clear();
+            clear_server();
             server_set(&server, fault = (enum server_fault)fault);
             server_set(&server, fault_at = at);
             enum facet_status status = attach_step(slow ? 100 : 30000, &error);
             server_set(&server, fault_at = 0);
-            /* A step whose answer is not looked at, or may be refused, goes well all the same. */
+            /* A step whose answer is ignored, or may be refused, succeeds all the same. */
             if (status == FACET_OK)
                 continue;
             if (!is_expected(status))
@@ -255,18 +256,18 @@ static void every_fault_at_every_step_of_detaching(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(attach_step(30000, &error), FACET_OK);
-    int steps = count_answers(detach);
+    int steps = count_answers(detach_functions);
     for (int fault = FAULT_NONE + 1; fault < FAULTS; fault++) {
         for (int at = 1; at <= steps; at++) {
             bool slow = fault == FAULT_SILENCE || fault == FAULT_FLOOD;
             if (slow && at % 3 != 0)
                 continue;
-            clear();
+            clear_server();
             assert_int_equal(attach_step(30000, &error), FACET_OK);
             server_set(&server, answers = 0);
             server_set(&server, fault = (enum server_fault)fault);
             server_set(&server, fault_at = at);
-            enum facet_status status = detach(slow ? 100 : 30000, &error);
+            enum facet_status status = detach_functions(slow ? 100 : 30000, &error);
             server_set(&server, fault_at = 0);
             server_settle(&server);
             if (status == FACET_OK)
@@ -282,10 +283,10 @@ static bool attach_out_of_memory(void *context)
     struct facet_error error = {0};
     uint64_t at = failing_at, calls;
 
-    clear();
+    clear_server();
     failing_calls = 0;
     enum facet_status status = attach_step(30000, &error);
-    /* Memory is there again for the report of a failed assertion. */
+    /* Memory is available again for the report of a failed assertion. */
     calls = failing_calls;
     failing_at = 0;
     if (status != FACET_OK && status != FACET_NO_MEMORY)
@@ -302,16 +303,16 @@ static bool detach_out_of_memory(void *context)
     struct facet_error error = {0};
     uint64_t at = failing_at;
 
-    clear();
+    clear_server();
     failing_at = 0;
     assert_int_equal(attach_step(30000, &error), FACET_OK);
     failing_calls = 0;
     failing_at = at;
-    enum facet_status status = detach(30000, &error);
+    enum facet_status status = detach_functions(30000, &error);
     return status == FACET_OK;
 }
 
-/* Ours only: jansson 2.14 frees what it never had when a string of a text finds no memory. */
+/* Ours only: jansson 2.14 frees memory that it never had when a string of a text finds no memory. */
 static void memory_may_run_out_anywhere(void **state)
 {
     assert_true(failing_loop(attach_out_of_memory, NULL) > 10);
@@ -345,7 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(in_and_out),
         TEST(a_device_plugged_by_another_tool_is_found_by_its_address),
-        TEST(a_guest_that_keeps_it_is_told_apart),
+        TEST(a_guest_that_refuses_is_told_from_a_slow_one),
         TEST(a_paused_guest_uses_nothing),
         TEST(more_than_there_are_ports_is_refused_before_anything_is_done),
         TEST(descriptors_go_along),

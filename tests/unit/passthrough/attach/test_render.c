@@ -117,7 +117,7 @@ static void every_setting_is_said_and_escaped(void **state)
                    "romfile=/a,,b ,,c,x-nv-gpudirect-clique=3|");
 }
 
-static void versions_are_held_against_what_is_asked(void **state)
+static void versions_are_checked_against_the_request(void **state)
 {
     const struct facet_attach_function list[] = {FUNCTION(AT(1, 0, 0))};
 
@@ -243,7 +243,7 @@ static void wrong_requests_are_refused_in_every_form(void **state)
             assert_refuses(form, REQUEST(cases[i].list), cases[i].status, cases[i].says);
 }
 
-static void what_a_form_cannot_say_is_refused(void **state)
+static void options_that_a_form_cannot_express_are_refused(void **state)
 {
     const struct {
         struct facet_attach_function list[1];
@@ -321,12 +321,12 @@ int main(void)
         cmocka_unit_test(functions_without_the_first_are_numbered_anew),
         cmocka_unit_test(virtual_functions_and_mediated_devices_are_alone),
         cmocka_unit_test(every_setting_is_said_and_escaped),
-        cmocka_unit_test(versions_are_held_against_what_is_asked),
+        cmocka_unit_test(versions_are_checked_against_the_request),
         cmocka_unit_test(windows_are_powers_of_two),
         cmocka_unit_test(libvirt_has_an_element_for_each),
         cmocka_unit_test(cloud_hypervisor_has_one_option_with_all),
         cmocka_unit_test(wrong_requests_are_refused_in_every_form),
-        cmocka_unit_test(what_a_form_cannot_say_is_refused),
+        cmocka_unit_test(options_that_a_form_cannot_express_are_refused),
         cmocka_unit_test(numbers_have_bounds),
         cmocka_unit_test(memory_may_run_out_anywhere),
     };

@@ -3,8 +3,8 @@
  * A machine in a temporary directory whose kernel is this file: writes to drivers, overrides and nodes have the effect
  * that the kernel's own code gives them; reads are done by the real code.
  *
- * Owns: that kernel, and the ways in which it fails: the Nth call fails, fails after it worked, hangs, hangs and ends
- * late, comes too late, or is the caller's last (kill -9).
+ * Owns: this model of the kernel, and the ways in which it fails: the Nth call fails, fails after it worked, hangs,
+ * hangs and ends late, comes too late, or is the caller's last (kill -9).
  * Never: keeps state anywhere but in the directory: a second process finds the same machine.
  */
 #ifndef TEST_PASSTHROUGH_SYSFS_MODEL_H
@@ -127,7 +127,7 @@ static inline void model_group_of(const struct model *model, const char *address
     snprintf(node, size, "dev/vfio/%s", strrchr(target, '/') + 1);
 }
 
-/* The node of a group is there while one of its functions is with vfio; a count is kept beside. */
+/* The node of a group exists while one of its functions is with vfio; a count is kept beside. */
 static inline void model_count_node(const struct model *model, const char *address, int step)
 {
     char node[64], counter[80], text[16];
@@ -193,8 +193,8 @@ static inline void model_override_of(const struct model *model, const char *addr
         text[0] = '\0';
 }
 
-/* The kernel looks for a driver: of the override, else of the model. It is no error that there is none, or that it does
- * not want the device: that shows in the link alone. */
+/* The kernel searches for a driver: of the override, else of the model. It is no error that there is none, or that it
+ * does not want the device: that shows in the link alone. */
 static inline int model_probe(const struct model *model, const char *address)
 {
     char driver[64], natural[64];
@@ -380,7 +380,7 @@ static inline int model_op_create(struct bind_host *host, const char *name, int 
                : ENOSPC;
 }
 
-/* A half of what should be written, when it fails. */
+/* Half of the bytes to be written, when it fails. */
 static inline int model_op_append(struct bind_host *host, int fd, const char *bytes, size_t size)
 {
     enum model_fault fault = model_enter(host, "append", false);

@@ -11,7 +11,7 @@
 
 static unsigned allocations, fail_at;
 
-static bool fails(void)
+static bool call_fails(void)
 {
     return fail_at && ++allocations == fail_at;
 }
@@ -25,17 +25,17 @@ void *__wrap_reallocarray(void *pointer, size_t count, size_t size);
 
 void *__wrap_malloc(size_t size)
 {
-    return fails() ? NULL : __real_malloc(size);
+    return call_fails() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : __real_calloc(count, size);
+    return call_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_reallocarray(void *pointer, size_t count, size_t size)
 {
-    return fails() ? NULL : __real_reallocarray(pointer, count, size);
+    return call_fails() ? NULL : __real_reallocarray(pointer, count, size);
 }
 
 static bool is_settled(const struct model *model)

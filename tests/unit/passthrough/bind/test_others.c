@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what a transaction does where others had, or have, their hands in the same things: overrides that
+/* Owns: proofs of transactions where others changed, or change, the same things: overrides that
  * they wrote, drivers that they unloaded, machines that they started, locks that they hold. */
 #include <setjmp.h>
 #include <stdarg.h>

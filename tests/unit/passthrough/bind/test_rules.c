@@ -130,7 +130,7 @@ static void test_drifts(void **state)
     }
 }
 
-static void plant(const struct world *world, const char *name, const char *more)
+static void plant_rule(const struct world *world, const char *name, const char *more)
 {
     char text[400];
 
@@ -144,18 +144,18 @@ static void test_serial_and_slot(void **state)
 {
     struct world *world = *state;
 
-    plant(world, "a.json", ",\"serial\":\"00-00-00-00-00-00-00-01\"");
+    plant_rule(world, "a.json", ",\"serial\":\"00-00-00-00-00-00-00-01\"");
     struct facet_passthrough_rule_finding check = apply_first(world);
     assert_int_equal(check.state, FACET_PASSTHROUGH_RULE_DRIFT);
     assert_non_null(strstr(check.text, "cannot be told"));
-    plant(world, "a.json", ",\"slot\":\"4\"");
+    plant_rule(world, "a.json", ",\"slot\":\"4\"");
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_DRIFT);
     model_folder(world->model.root, "sys/bus/pci/slots/5");
     model_text(world->model.root, "sys/bus/pci/slots/5/address", "0000:02:00\n");
     check = apply_first(world);
     assert_int_equal(check.state, FACET_PASSTHROUGH_RULE_DRIFT);
     assert_non_null(strstr(check.text, "another card"));
-    plant(world, "a.json", ",\"slot\":\"5\"");
+    plant_rule(world, "a.json", ",\"slot\":\"5\"");
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_MET);
 }
 
@@ -188,7 +188,7 @@ static void test_files(void **state)
 
     assert_int_equal(write_rule(world, GPU, NULL), FACET_OK);
     assert_int_equal(write_rule(world, GPU, NULL), FACET_OK); /* anew */
-    plant(world, "b.json", "");
+    plant_rule(world, "b.json", "");
     assert_int_equal(write_rule(world, SECOND, &error), FACET_ALREADY_EXISTS);
     assert_non_null(strstr(error.message, "b.json"));
     model_text(world->directory, "c.json", "{ damaged");

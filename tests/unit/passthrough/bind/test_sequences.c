@@ -16,7 +16,7 @@
 
 /* ---- random numbers that are the same each time ---- */
 
-static uint64_t next(uint64_t *seed)
+static uint64_t next_random(uint64_t *seed)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -24,9 +24,9 @@ static uint64_t next(uint64_t *seed)
     return *seed;
 }
 
-static unsigned below(uint64_t *seed, unsigned most)
+static unsigned random_below(uint64_t *seed, unsigned most)
 {
-    return (unsigned)(next(seed) % most);
+    return (unsigned)(next_random(seed) % most);
 }
 
 /* ---- possible steps ---- */
@@ -41,7 +41,7 @@ static const char *any_address(struct world *world)
 {
     static const char *const addresses[] = {GPU, SOUND, SECOND};
 
-    return addresses[below(&world->seed, 3)];
+    return addresses[random_below(&world->seed, 3)];
 }
 
 static void do_bind(struct world *world)
@@ -68,8 +68,8 @@ static void do_recover(struct world *world)
 /* A bind or unbind in a process that is killed on the way. */
 static void do_killed(struct world *world)
 {
-    bool binds = below(&world->seed, 2);
-    unsigned at = 1 + below(&world->seed, 40);
+    bool binds = random_below(&world->seed, 2);
+    unsigned at = 1 + random_below(&world->seed, 40);
     const char *address = any_address(world);
     pid_t pid = fork();
 
@@ -93,7 +93,7 @@ static void do_meddle(struct world *world)
     model_driver_of(&world->model, address, driver, sizeof driver);
     if (driver[0])
         model_unbind(&world->model, driver, address);
-    if (below(&world->seed, 2))
+    if (random_below(&world->seed, 2))
         return;
     model_text(world->model.root, model_device(address, "driver_override"), "(null)\n");
     model_probe(&world->model, address);
@@ -152,9 +152,10 @@ static void check_world(struct world *world, const char *when)
 
 static void arm_at_random(struct world *world)
 {
-    machine_arm(&world->model, (enum model_fault)below(&world->seed, MODEL_KILL), below(&world->seed, 60));
-    world->model.only_writes = below(&world->seed, 2);
-    world->model.stays = below(&world->seed, 8) == 0;
+    machine_arm(&world->model, (enum model_fault)random_below(&world->seed, MODEL_KILL),
+                random_below(&world->seed, 60));
+    world->model.only_writes = random_below(&world->seed, 2);
+    world->model.stays = random_below(&world->seed, 8) == 0;
 }
 
 static void run_sequence(uint64_t seed)
@@ -165,7 +166,7 @@ static void run_sequence(uint64_t seed)
     machine_make(&world.model);
     world.manager = machine_open(&world.model);
     for (unsigned i = 0; i < 25; i++) {
-        unsigned deed = below(&world.seed, sizeof deeds / sizeof deeds[0]);
+        unsigned deed = random_below(&world.seed, sizeof deeds / sizeof deeds[0]);
 
         arm_at_random(&world);
         deeds[deed](&world);
@@ -199,7 +200,7 @@ static bool is_expected(enum facet_status status)
 }
 
 /* Exit status 1: something that must not be. */
-static int work(struct model *model, bool binds)
+static int work_in_child(struct model *model, bool binds)
 {
     struct facet_passthrough *manager = machine_open(model);
     int bad = 0;
@@ -225,7 +226,7 @@ static void test_processes(void **state)
     for (unsigned i = 0; i < 3; i++) {
         pids[i] = fork();
         if (pids[i] == 0)
-            _exit(work(&model, i < 2));
+            _exit(work_in_child(&model, i < 2));
     }
     for (unsigned i = 0; i < 3; i++) {
         int status = 0;

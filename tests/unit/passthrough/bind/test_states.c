@@ -51,7 +51,7 @@ static void test_reach(void **state)
             assert_true(facet_passthrough_state_follows(from, FACET_PASSTHROUGH_STATE_ABSENT));
 }
 
-static enum facet_passthrough_state expected(unsigned bits)
+static enum facet_passthrough_state expected_state(unsigned bits)
 {
     if (!(bits & 1))
         return FACET_PASSTHROUGH_STATE_ABSENT;
@@ -82,7 +82,7 @@ static void test_every_fact(void **state)
             .is_stuck = bits & 64,
         };
 
-        assert_int_equal(facet_passthrough_state_of(&facts), expected(bits));
+        assert_int_equal(facet_passthrough_state_of(&facts), expected_state(bits));
     }
     assert_int_equal(facet_passthrough_state_of(NULL), FACET_PASSTHROUGH_STATE_ABSENT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what a transaction does where another tool has a driver let go of a function, and the driver does
+/* Owns: proofs of transactions where another tool has a driver let go of a function, and the driver does
  * not: nothing is written, it is said why, and all goes on when it came back. Never: hangs itself; that is
  * test_faults.c. */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #define REPORT(name) struct facet_passthrough_report name = {.size = sizeof name}
 
 /* qemu has the node of group 17 open, and the GPU was taken from vfio-pci: a reader of Facet's hangs already. */
-static int hang(const struct model *model)
+static int hang_function(const struct model *model)
 {
     model_folder(model->root, "proc/4711/fd");
     model_text(model->root, "proc/4711/comm", "qemu\n");
@@ -38,7 +38,7 @@ static void come_back(const struct model *model, int fd)
 #define WHY                                                                                                            \
     "is stuck: the kernel has its driver let go of it, and waits for process 4711 (qemu), which has /dev/vfio/17 open"
 
-static const struct facet_passthrough_entry *find(const struct facet_passthrough_list *list, const char *address)
+static const struct facet_passthrough_entry *find_entry(const struct facet_passthrough_list *list, const char *address)
 {
     struct facet_pci_address parsed;
 
@@ -50,7 +50,7 @@ static const struct facet_passthrough_entry *find(const struct facet_passthrough
     return NULL;
 }
 
-static void what_is_stuck_is_not_given_back_before_it_came_back(void **state)
+static void a_stuck_function_is_not_given_back_before_it_recovers(void **state)
 {
     struct model model;
     REPORT(report);
@@ -60,7 +60,7 @@ static void what_is_stuck_is_not_given_back_before_it_came_back(void **state)
     machine_make(&model);
     struct facet_passthrough *manager = machine_open(&model);
     assert_int_equal(machine_bind(manager, GPU, NULL, NULL), FACET_OK);
-    int fd = hang(&model);
+    int fd = hang_function(&model);
     model.writes = 0;
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_BUSY);
     assert_string_equal(error.message, GPU " " WHY);
@@ -69,9 +69,9 @@ static void what_is_stuck_is_not_given_back_before_it_came_back(void **state)
     assert_false(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
 
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
-    assert_int_equal(find(list, GPU)->state, FACET_PASSTHROUGH_STATE_STUCK);
-    assert_true(find(list, GPU)->is_ours);
-    assert_int_equal(find(list, SOUND)->state, FACET_PASSTHROUGH_STATE_IN_VM);
+    assert_int_equal(find_entry(list, GPU)->state, FACET_PASSTHROUGH_STATE_STUCK);
+    assert_true(find_entry(list, GPU)->is_ours);
+    assert_int_equal(find_entry(list, SOUND)->state, FACET_PASSTHROUGH_STATE_IN_VM);
     assert_int_equal(report.note_count, 1);
     assert_string_equal(report.notes[0].text, WHY);
     facet_passthrough_list_destroy(list);
@@ -84,7 +84,7 @@ static void what_is_stuck_is_not_given_back_before_it_came_back(void **state)
     machine_drop(&model);
 }
 
-static void what_is_stuck_is_not_bound(void **state)
+static void a_stuck_function_is_not_bound(void **state)
 {
     struct model model;
     REPORT(report);
@@ -94,7 +94,7 @@ static void what_is_stuck_is_not_bound(void **state)
     machine_make(&model);
     struct facet_passthrough *manager = machine_open(&model);
     assert_int_equal(machine_plan(manager, GPU, 0, &plan, &error), FACET_OK); /* when it was not yet */
-    int fd = hang(&model);
+    int fd = hang_function(&model);
     model.writes = 0;
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_BAD_STATE);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNTOUCHED);
@@ -108,7 +108,7 @@ static void what_is_stuck_is_not_bound(void **state)
     machine_drop(&model);
 }
 
-static void what_was_interrupted_is_not_undone_before_it_came_back(void **state)
+static void an_interrupted_bind_is_not_undone_before_the_function_recovers(void **state)
 {
     struct model model;
     REPORT(report);
@@ -124,7 +124,7 @@ static void what_was_interrupted_is_not_undone_before_it_came_back(void **state)
     assert_int_equal(journal_store(&host, &journal, &error), FACET_OK);
     journal_clear(&journal);
 
-    int fd = hang(&model);
+    int fd = hang_function(&model);
     unlinkat(model.root, "proc/4711/fd/3", 0); /* a reset, or any other event that ends the hang */
     model.writes = 0;
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
@@ -143,9 +143,9 @@ static void what_was_interrupted_is_not_undone_before_it_came_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_stuck_is_not_given_back_before_it_came_back),
-        cmocka_unit_test(what_is_stuck_is_not_bound),
-        cmocka_unit_test(what_was_interrupted_is_not_undone_before_it_came_back),
+        cmocka_unit_test(a_stuck_function_is_not_given_back_before_it_recovers),
+        cmocka_unit_test(a_stuck_function_is_not_bound),
+        cmocka_unit_test(an_interrupted_bind_is_not_undone_before_the_function_recovers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

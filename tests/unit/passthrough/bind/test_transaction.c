@@ -192,7 +192,7 @@ static void test_refuses_by_the_verdict(void **state)
     machine_drop(&model);
 }
 
-static void test_refuses_what_a_machine_has_open(void **state)
+static void test_refuses_to_unbind_a_function_that_a_machine_has_open(void **state)
 {
     struct model model;
     REPORT(report);
@@ -244,7 +244,7 @@ static void change_gone(struct model *model)
     machine_remove(model, SOUND);
 }
 
-static void test_refuses_what_changed(void **state)
+static void test_refuses_a_plan_whose_function_changed(void **state)
 {
     void (*const changes[])(struct model * model) = {change_card, change_driver, change_group, change_number,
                                                      change_gone};
@@ -382,7 +382,7 @@ static void test_exchanged(void **state)
 
 /* ---- looking ---- */
 
-static const struct facet_passthrough_entry *find(const struct facet_passthrough_list *list, const char *address)
+static const struct facet_passthrough_entry *find_entry(const struct facet_passthrough_list *list, const char *address)
 {
     struct facet_pci_address parsed;
 
@@ -406,11 +406,11 @@ static void test_list(void **state)
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
     assert_int_equal(report.note_count, 0);
     assert_int_equal(list->count, 4);
-    assert_int_equal(find(list, GPU)->state, FACET_PASSTHROUGH_STATE_READY);
-    assert_string_equal(find(list, GPU)->old_driver, "nvidia");
-    assert_string_equal(find(list, GPU)->node, "/dev/vfio/17");
-    assert_int_equal(find(list, SECOND)->state, FACET_PASSTHROUGH_STATE_HOST);
-    assert_false(find(list, SECOND)->is_ours);
+    assert_int_equal(find_entry(list, GPU)->state, FACET_PASSTHROUGH_STATE_READY);
+    assert_string_equal(find_entry(list, GPU)->old_driver, "nvidia");
+    assert_string_equal(find_entry(list, GPU)->node, "/dev/vfio/17");
+    assert_int_equal(find_entry(list, SECOND)->state, FACET_PASSTHROUGH_STATE_HOST);
+    assert_false(find_entry(list, SECOND)->is_ours);
     facet_passthrough_list_destroy(list);
 
     /* Another program gives the sound back, and pulls the card. */
@@ -422,7 +422,7 @@ static void test_list(void **state)
     facet_passthrough_list_destroy(list);
     machine_remove(&model, GPU);
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
-    assert_int_equal(find(list, GPU)->state, FACET_PASSTHROUGH_STATE_ABSENT);
+    assert_int_equal(find_entry(list, GPU)->state, FACET_PASSTHROUGH_STATE_ABSENT);
     facet_passthrough_list_destroy(list);
     facet_passthrough_close(manager);
     machine_drop(&model);
@@ -457,8 +457,8 @@ int main(void)
         cmocka_unit_test(test_variant),
         cmocka_unit_test(test_rights),
         cmocka_unit_test(test_refuses_by_the_verdict),
-        cmocka_unit_test(test_refuses_what_a_machine_has_open),
-        cmocka_unit_test(test_refuses_what_changed),
+        cmocka_unit_test(test_refuses_to_unbind_a_function_that_a_machine_has_open),
+        cmocka_unit_test(test_refuses_a_plan_whose_function_changed),
         cmocka_unit_test(test_two_plans),
         cmocka_unit_test(test_lock),
         cmocka_unit_test(test_answers),

@@ -34,7 +34,7 @@ struct place {
     struct bind_host host;
 };
 
-static int drop(const char *path, const struct stat *status, int type, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     return remove(path);
 }
@@ -61,7 +61,7 @@ static int teardown(void **state)
     struct place *place = *state;
 
     close(place->host.root);
-    nftw(place->path, drop, 4, FTW_DEPTH | FTW_PHYS);
+    nftw(place->path, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
     free(place);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the answers of a kernel that is not there. Never: remembers a file that was closed. */
+/* Owns: the answers of a pretended kernel. Never: remembers a file that was closed. */
 #include "fake_vfio.h"
 
 #include <setjmp.h>
@@ -20,13 +20,13 @@
 
 #include "passthrough/vfio/uapi.h"
 
-static int refuse(int failed)
+static int refuse_call(int failed)
 {
     errno = failed;
     return -1;
 }
 
-static bool fails(struct fake_vfio *fake)
+static bool call_fails(struct fake_vfio *fake)
 {
     return ++fake->calls == fake->fail_at;
 }
@@ -58,8 +58,8 @@ static int open_file(void *data, int directory, const char *path, int flags)
     struct stat status;
 
     assert_true(flags & O_CLOEXEC);
-    if (fails(fake))
-        return refuse(fake->fail_errno);
+    if (call_fails(fake))
+        return refuse_call(fake->fail_errno);
     if (fstatat(directory, path, &status, 0) != 0)
         return -1;
     if (strcmp(path, "dev/vfio/vfio") == 0)
@@ -67,7 +67,7 @@ static int open_file(void *data, int directory, const char *path, int flags)
     if (strcmp(path, "dev/iommu") == 0)
         return new_file(fake, FAKE_IOMMUFD, 0);
     if (fake->open_errno)
-        return refuse(fake->open_errno);
+        return refuse_call(fake->open_errno);
     if (strcmp(path, "dev/vfio/devices/vfio0") == 0)
         return new_device(fake, 0);
     return new_file(fake, FAKE_GROUP, atoi(path + strlen("dev/vfio/")));
@@ -77,7 +77,7 @@ static void *map_file(void *data, int fd, uint64_t offset, size_t bytes, int pro
 {
     struct fake_vfio *fake = data;
 
-    if (fails(fake)) {
+    if (call_fails(fake)) {
         errno = fake->fail_errno;
         return MAP_FAILED;
     }
@@ -89,14 +89,14 @@ static void *map_file(void *data, int fd, uint64_t offset, size_t bytes, int pro
 static int add_mapping(struct fake_vfio *fake, uint64_t iova, uint64_t bytes)
 {
     if (fake->map_errno)
-        return refuse(fake->map_errno);
+        return refuse_call(fake->map_errno);
     if (iova + (bytes - 1) > UINT64_C(0xffffffffff) || (iova <= 0xfeefffff && iova + (bytes - 1) >= 0xfee00000))
-        return refuse(EINVAL);
+        return refuse_call(EINVAL);
     for (uint32_t i = 0; i < fake->mapping_count; i++)
         if (iova < fake->mappings[i].iova + fake->mappings[i].bytes && fake->mappings[i].iova < iova + bytes)
-            return refuse(EEXIST);
+            return refuse_call(EEXIST);
     if (fake->mapping_count == fake->mapping_most)
-        return refuse(ENOSPC);
+        return refuse_call(ENOSPC);
     fake->mappings[fake->mapping_count++] = (struct fake_mapping){.iova = iova, .bytes = bytes};
     return 0;
 }
@@ -112,7 +112,7 @@ static int remove_mappings(struct fake_vfio *fake, uint64_t iova, uint64_t bytes
         uint64_t end = mapping->iova + mapping->bytes;
 
         if (mapping->iova < iova + bytes && iova < end && (mapping->iova < iova || end > iova + bytes))
-            return refuse(EINVAL);
+            return refuse_call(EINVAL);
     }
     for (uint32_t i = 0; i < fake->mapping_count; i++)
         if (fake->mappings[i].iova >= iova && fake->mappings[i].iova < iova + bytes)
@@ -155,7 +155,7 @@ static int answer_container(struct fake_vfio *fake, struct vfio_iommu_type1_info
     };
 
     if (!fake->has_iommu)
-        return refuse(EINVAL);
+        return refuse_call(EINVAL);
     if (fake->circular) {
         answer.ranges.header.id = 99;
         answer.ranges.header.next = (uint32_t)offsetof(struct container_answer, ranges);
@@ -182,7 +182,7 @@ static int control_container(struct fake_vfio *fake, unsigned long request, void
         return (uintptr_t)argument == VFIO_TYPE1v2_IOMMU && !fake->lacks_type1;
     case VFIO_SET_IOMMU:
         if (!any_group_inside(fake) || (uintptr_t)argument != VFIO_TYPE1v2_IOMMU)
-            return refuse(EINVAL);
+            return refuse_call(EINVAL);
         fake->has_iommu = true;
         return 0;
     case VFIO_IOMMU_GET_INFO:
@@ -190,7 +190,7 @@ static int control_container(struct fake_vfio *fake, unsigned long request, void
     case VFIO_IOMMU_MAP_DMA: {
         const struct vfio_iommu_type1_dma_map *map = argument;
 
-        return fake->has_iommu ? add_mapping(fake, map->iova, map->size) : refuse(EINVAL);
+        return fake->has_iommu ? add_mapping(fake, map->iova, map->size) : refuse_call(EINVAL);
     }
     case VFIO_IOMMU_UNMAP_DMA: {
         struct vfio_iommu_type1_dma_unmap *unmap = argument;
@@ -202,7 +202,7 @@ static int control_container(struct fake_vfio *fake, unsigned long request, void
         return result;
     }
     default:
-        return refuse(ENOTTY);
+        return refuse_call(ENOTTY);
     }
 }
 
@@ -220,14 +220,14 @@ static int control_group(struct fake_vfio *fake, struct fake_file *file, unsigne
     }
     case VFIO_GROUP_SET_CONTAINER:
         if (fake->files[*(const int *)argument].role != FAKE_CONTAINER)
-            return refuse(EINVAL);
+            return refuse_call(EINVAL);
         file->in_space = true;
         return 0;
     case VFIO_GROUP_GET_DEVICE_FD:
         assert_true(fake->has_iommu);
-        return fake->no_descriptor ? refuse(ENODEV) : new_device(fake, file->group);
+        return fake->no_descriptor ? refuse_call(ENODEV) : new_device(fake, file->group);
     default:
-        return refuse(ENOTTY);
+        return refuse_call(ENOTTY);
     }
 }
 
@@ -266,12 +266,12 @@ static int control_iommufd(struct fake_vfio *fake, unsigned long request, void *
         int result = remove_mappings(fake, unmap->iova, unmap->length, &bytes);
 
         if (result != 0)
-            return refuse(ENOENT); /* it does not say that one would be cut in two */
+            return refuse_call(ENOENT); /* it does not say that one would be cut in two */
         unmap->length = bytes;
-        return bytes ? 0 : refuse(ENOENT);
+        return bytes ? 0 : refuse_call(ENOENT);
     }
     default:
-        return refuse(ENOTTY);
+        return refuse_call(ENOTTY);
     }
 }
 
@@ -294,7 +294,7 @@ static int answer_region(struct fake_vfio *fake, struct vfio_region_info *info)
     uint32_t index = info->index;
 
     if (index >= sizeof bytes / sizeof bytes[0])
-        return refuse(EINVAL);
+        return refuse_call(EINVAL);
     answer.info = (struct vfio_region_info){
         .argsz = index == 2 ? sizeof answer : sizeof *info,
         .flags = VFIO_REGION_INFO_FLAG_READ | (index == FACET_VFIO_ROM ? 0u : VFIO_REGION_INFO_FLAG_WRITE) |
@@ -355,7 +355,7 @@ static int control_device(struct fake_vfio *fake, unsigned long request, void *a
         struct vfio_irq_info *info = argument;
 
         if (info->index == VFIO_PCI_ERR_IRQ_INDEX)
-            return refuse(EINVAL);
+            return refuse_call(EINVAL);
         info->count = info->index == VFIO_PCI_MSIX_IRQ_INDEX ? 8 : 1;
         info->flags = VFIO_IRQ_INFO_EVENTFD | (info->index == 0 ? VFIO_IRQ_INFO_AUTOMASKED : 0u);
         return 0;
@@ -371,12 +371,12 @@ static int control_device(struct fake_vfio *fake, unsigned long request, void *a
         fake->bus_resets++;
         return 0;
     case VFIO_UAPI_BIND:
-        return fake->bind_errno ? refuse(fake->bind_errno) : 0;
+        return fake->bind_errno ? refuse_call(fake->bind_errno) : 0;
     case VFIO_UAPI_ATTACH:
         assert_int_equal(((const struct vfio_uapi_attach *)argument)->pt_id, 3);
         return 0;
     default:
-        return refuse(ENOTTY);
+        return refuse_call(ENOTTY);
     }
 }
 
@@ -385,8 +385,8 @@ static int control_file(void *data, int fd, unsigned long request, void *argumen
     struct fake_vfio *fake = data;
     struct fake_file *file = &fake->files[fd];
 
-    if (fails(fake))
-        return refuse(fake->fail_errno);
+    if (call_fails(fake))
+        return refuse_call(fake->fail_errno);
     switch (file->role) {
     case FAKE_CONTAINER:
         return control_container(fake, request, argument);
@@ -397,15 +397,15 @@ static int control_file(void *data, int fd, unsigned long request, void *argumen
     case FAKE_DEVICE:
         return control_device(fake, request, argument);
     default:
-        return refuse(ENOTTY);
+        return refuse_call(ENOTTY);
     }
 }
 
 /* --- the folder --- */
 
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void run_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-static void run(const char *format, ...)
+static void run_shell(const char *format, ...)
 {
     char command[2048];
     va_list arguments;
@@ -418,13 +418,13 @@ static void run(const char *format, ...)
 
 void fake_vfio_write(struct fake_vfio *fake, const char *path, const char *text)
 {
-    run("mkdir -p $(dirname %s/%s) && printf '%s' > %s/%s", fake->root, path, text, fake->root, path);
+    run_shell("mkdir -p $(dirname %s/%s) && printf '%s' > %s/%s", fake->root, path, text, fake->root, path);
 }
 
 void fake_vfio_driver(struct fake_vfio *fake, const char *address, const char *driver)
 {
-    run("cd %s/sys/bus/pci/devices/%s && rm -f driver && { [ -z '%s' ] || ln -s ../../drivers/%s driver; }", fake->root,
-        address, driver ? driver : "", driver ? driver : "");
+    run_shell("cd %s/sys/bus/pci/devices/%s && rm -f driver && { [ -z '%s' ] || ln -s ../../drivers/%s driver; }",
+              fake->root, address, driver ? driver : "", driver ? driver : "");
 }
 
 /* The functions of a group, each driven by vfio-pci; of none when there is no group. */
@@ -436,7 +436,8 @@ void fake_vfio_driver(struct fake_vfio *fake, const char *address, const char *d
 
 static void make_folder(const char *root)
 {
-    run("cd %s && mkdir -p dev/vfio proc/self && touch dev/vfio/vfio && " /* as far as every machine with VFIO has it */
+    run_shell(
+        "cd %s && mkdir -p dev/vfio proc/self && touch dev/vfio/vfio && " /* as far as every machine with VFIO has it */
         FUNCTION(FAKE_GPU, "7") FUNCTION(FAKE_SOUND, "7")
             FUNCTION(FAKE_OTHER, "8") "mkdir -p sys/bus/pci/devices/" FAKE_NO_IOMMU
                                       " && printf 'Name:\\tx\\nVmLck:\\t      16 kB\\nVmPin:\\t       8 kB\\n' > "
@@ -444,7 +445,7 @@ static void make_folder(const char *root)
         root);
 }
 
-static void forget(struct fake_vfio *fake)
+static void forget_calls(struct fake_vfio *fake)
 {
     char root[sizeof fake->root];
     struct facet_vfio_system system = fake->system;
@@ -487,18 +488,18 @@ void fake_vfio_open(struct fake_vfio *fake)
         .map = map_file,
     };
     assert_true(fake->system.root >= 0);
-    forget(fake);
+    forget_calls(fake);
 }
 
 void fake_vfio_restart(struct fake_vfio *fake)
 {
     check_closed(fake);
-    forget(fake);
+    forget_calls(fake);
 }
 
 void fake_vfio_close(struct fake_vfio *fake)
 {
     close(fake->system.root);
-    run("rm -rf %s", fake->root);
+    run_shell("rm -rf %s", fake->root);
     check_closed(fake);
 }

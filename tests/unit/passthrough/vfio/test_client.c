@@ -43,7 +43,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void expect(enum facet_status status, enum facet_status expected, const char *fragment)
+static void expect_status(enum facet_status status, enum facet_status expected, const char *fragment)
 {
     if (status != expected)
         fail_msg("got %s (%s), expected %s", facet_status_name(status), error.message, facet_status_name(expected));
@@ -63,8 +63,8 @@ static enum facet_status open_function(const char *address)
 
 static void open_gpu(void)
 {
-    expect(open_space(FACET_VFIO_GROUP), FACET_OK, "");
-    expect(open_function(FAKE_GPU), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
+    expect_status(open_function(FAKE_GPU), FACET_OK, "");
 }
 
 static void have_iommufd(void)
@@ -78,30 +78,30 @@ static void have_iommufd(void)
 
 static void test_way_is_chosen(void **state)
 {
-    expect(open_space(FACET_VFIO_ANY), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_ANY), FACET_OK, "");
     assert_int_equal(facet_vfio_space_way(space), FACET_VFIO_GROUP);
     facet_vfio_space_close(space);
     space = NULL;
     have_iommufd();
-    expect(open_space(FACET_VFIO_ANY), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_ANY), FACET_OK, "");
     assert_int_equal(facet_vfio_space_way(space), FACET_VFIO_CDEV);
 }
 
 static void test_space_is_refused(void **state)
 {
-    expect(open_space((enum facet_vfio_way)9), FACET_INVALID_ARGUMENT, "9");
-    expect(open_space(FACET_VFIO_CDEV), FACET_UNSUPPORTED, "/dev/iommu is not there");
+    expect_status(open_space((enum facet_vfio_way)9), FACET_INVALID_ARGUMENT, "9");
+    expect_status(open_space(FACET_VFIO_CDEV), FACET_UNSUPPORTED, "/dev/iommu is not there");
     fake.api_version = 1;
-    expect(open_space(FACET_VFIO_GROUP), FACET_UNSUPPORTED, "version 1");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_UNSUPPORTED, "version 1");
     fake.api_version = 0;
     fake.lacks_type1 = true;
-    expect(open_space(FACET_VFIO_GROUP), FACET_UNSUPPORTED, "vfio_iommu_type1");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_UNSUPPORTED, "vfio_iommu_type1");
     fake.fail_at = fake.calls + 1;
     fake.fail_errno = ENODEV;
-    expect(open_space(FACET_VFIO_GROUP), FACET_UNSUPPORTED, "/dev/vfio/vfio is not there");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_UNSUPPORTED, "/dev/vfio/vfio is not there");
     fake.fail_at = fake.calls + 1;
     fake.fail_errno = EACCES;
-    expect(open_space(FACET_VFIO_GROUP), FACET_PERMISSION, "opening /dev/vfio/vfio");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_PERMISSION, "opening /dev/vfio/vfio");
     assert_null(space);
 }
 
@@ -109,47 +109,52 @@ static void test_space_waits_for_a_device(void **state)
 {
     struct facet_vfio_space_info info;
 
-    expect(open_space(FACET_VFIO_GROUP), FACET_OK, "");
-    expect(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_BAD_STATE, "open a device");
-    expect(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_BAD_STATE, "open a device");
-    expect(facet_vfio_space_describe(space, &info, &error), FACET_BAD_STATE, "open a device");
-    expect(open_function(FAKE_GPU), FACET_OK, "");
-    expect(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_BAD_STATE,
+                  "open a device");
+    expect_status(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_BAD_STATE, "open a device");
+    expect_status(facet_vfio_space_describe(space, &info, &error), FACET_BAD_STATE, "open a device");
+    expect_status(open_function(FAKE_GPU), FACET_OK, "");
+    expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     facet_vfio_device_close(device);
     device = NULL;
-    expect(facet_vfio_space_describe(space, &info, &error), FACET_BAD_STATE, "open a device");
+    expect_status(facet_vfio_space_describe(space, &info, &error), FACET_BAD_STATE, "open a device");
 }
 
 /* --- memory: the same by both ways --- */
 
 static void check_memory(void)
 {
-    expect(facet_vfio_space_map(space, IOVA, memory, 8192, READ_WRITE, &error), FACET_OK, "");
-    expect(facet_vfio_space_map(space, IOVA + 4096, memory, 4096, READ_WRITE, &error), FACET_ALREADY_EXISTS,
-           "0x100001000");
-    expect(facet_vfio_space_map(space, 0xfee00000, memory, 4096, READ_WRITE, &error), FACET_OUT_OF_RANGE,
-           "the first range is 0 to 0xfedfffff");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 8192, READ_WRITE, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_map(space, IOVA + 4096, memory, 4096, READ_WRITE, &error), FACET_ALREADY_EXISTS,
+                  "0x100001000");
+    expect_status(facet_vfio_space_map(space, 0xfee00000, memory, 4096, READ_WRITE, &error), FACET_OUT_OF_RANGE,
+                  "the first range is 0 to 0xfedfffff");
     if (facet_vfio_space_way(space) == FACET_VFIO_GROUP)
-        expect(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_INVALID_ARGUMENT, "cut a mapping in two");
+        expect_status(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_INVALID_ARGUMENT,
+                      "cut a mapping in two");
     else
-        expect(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_NOT_FOUND, "no whole mapping is in 0x1000");
-    expect(facet_vfio_space_unmap(space, IOVA, 8192, &error), FACET_OK, "");
-    expect(facet_vfio_space_unmap(space, IOVA, 8192, &error), FACET_NOT_FOUND, "no whole mapping");
+        expect_status(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_NOT_FOUND,
+                      "no whole mapping is in 0x1000");
+    expect_status(facet_vfio_space_unmap(space, IOVA, 8192, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_unmap(space, IOVA, 8192, &error), FACET_NOT_FOUND, "no whole mapping");
     assert_int_equal(fake.mapping_count, 0);
 }
 
 static void check_runs(void)
 {
-    expect(facet_vfio_space_map(space, IOVA, memory, 0, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "pages");
-    expect(facet_vfio_space_map(space, IOVA, memory, 100, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "0x64");
-    expect(facet_vfio_space_map(space, IOVA + 1, memory, 4096, READ_WRITE, &error), FACET_INVALID_ARGUMENT,
-           "0x100000001");
-    expect(facet_vfio_space_map(space, UINT64_MAX - 4095, memory, 8192, READ_WRITE, &error), FACET_INVALID_ARGUMENT,
-           "room");
-    expect(facet_vfio_space_map(space, IOVA, memory + 1, 4096, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "page");
-    expect(facet_vfio_space_map(space, IOVA, memory, 4096, 0, &error), FACET_INVALID_ARGUMENT, "read, write or both");
-    expect(facet_vfio_space_map(space, IOVA, memory, 4096, 8, &error), FACET_INVALID_ARGUMENT, "0x8");
-    expect(facet_vfio_space_unmap(space, IOVA + 1, 4096, &error), FACET_INVALID_ARGUMENT, "0x100000001");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 0, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "pages");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 100, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "0x64");
+    expect_status(facet_vfio_space_map(space, IOVA + 1, memory, 4096, READ_WRITE, &error), FACET_INVALID_ARGUMENT,
+                  "0x100000001");
+    expect_status(facet_vfio_space_map(space, UINT64_MAX - 4095, memory, 8192, READ_WRITE, &error),
+                  FACET_INVALID_ARGUMENT, "room");
+    expect_status(facet_vfio_space_map(space, IOVA, memory + 1, 4096, READ_WRITE, &error), FACET_INVALID_ARGUMENT,
+                  "page");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, 0, &error), FACET_INVALID_ARGUMENT,
+                  "read, write or both");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, 8, &error), FACET_INVALID_ARGUMENT, "0x8");
+    expect_status(facet_vfio_space_unmap(space, IOVA + 1, 4096, &error), FACET_INVALID_ARGUMENT, "0x100000001");
     assert_int_equal(fake.mapping_count, 0);
 }
 
@@ -160,14 +165,14 @@ static void test_memory(void **state)
     open_gpu();
     check_memory();
     check_runs();
-    expect(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     assert_int_equal(info.page_sizes, 4096);
     assert_int_equal(info.mappings_left, FAKE_MAPPINGS);
     assert_int_equal(info.range_count, 2);
     assert_int_equal(info.ranges[1].start, 0xfef00000);
     /* An answer that leads in a circle is read to where it does. */
     fake.circular = true;
-    expect(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     assert_int_equal(info.range_count, 0);
     assert_int_equal(info.mappings_left, UINT32_MAX);
 }
@@ -177,11 +182,11 @@ static void test_memory_by_iommufd(void **state)
     struct facet_vfio_space_info info;
 
     have_iommufd();
-    expect(open_space(FACET_VFIO_CDEV), FACET_OK, "");
-    expect(open_function(FAKE_GPU), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
+    expect_status(open_function(FAKE_GPU), FACET_OK, "");
     check_memory();
     check_runs();
-    expect(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     assert_int_equal(info.range_count, 2);
     assert_int_equal(info.ranges[0].last, 0xfedfffff);
     assert_int_equal(info.mappings_left, UINT32_MAX);
@@ -191,10 +196,10 @@ static void test_no_mapping_left(void **state)
 {
     open_gpu();
     for (uint64_t i = 0; i < FAKE_MAPPINGS; i++)
-        expect(facet_vfio_space_map(space, IOVA + i * 8192, memory, 4096, READ_WRITE, &error), FACET_OK, "");
-    expect(facet_vfio_space_map(space, IOVA << 1, memory, 4096, READ_WRITE, &error), FACET_NO_SPACE,
-           "mappings left: 0;");
-    expect(facet_vfio_space_unmap(space, IOVA, UINT64_C(8192) * FAKE_MAPPINGS, &error), FACET_OK, "");
+        expect_status(facet_vfio_space_map(space, IOVA + i * 8192, memory, 4096, READ_WRITE, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_map(space, IOVA << 1, memory, 4096, READ_WRITE, &error), FACET_NO_SPACE,
+                  "mappings left: 0;");
+    expect_status(facet_vfio_space_unmap(space, IOVA, UINT64_C(8192) * FAKE_MAPPINGS, &error), FACET_OK, "");
 }
 
 static struct rlimit limit_before;
@@ -213,25 +218,27 @@ static void test_memlock(void **state)
 {
     open_gpu();
     limit_memory(32768);
-    expect(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_QUOTA,
-           "may lock 32768 bytes of memory (memlock) and has locked 16384; raise memlock to 36864");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_QUOTA,
+                  "may lock 32768 bytes of memory (memlock) and has locked 16384; raise memlock to 36864");
     /* Where the limit was not the obstacle, it is not blamed. */
-    expect(facet_vfio_space_map(space, IOVA, memory, 16384, READ_WRITE, &error), FACET_NO_MEMORY, "no memory to pin");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 16384, READ_WRITE, &error), FACET_NO_MEMORY,
+                  "no memory to pin");
     fake_vfio_write(&fake, "proc/self/status", "Name:\\tx\\nVmLck:\\t16 kB\\nCapEff:\\t0000000000004000\\n");
-    expect(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_NO_MEMORY, "no memory to pin");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_NO_MEMORY,
+                  "no memory to pin");
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit_before), 0);
 }
 
 static void test_memlock_by_iommufd(void **state)
 {
     have_iommufd();
-    expect(open_space(FACET_VFIO_CDEV), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
     limit_memory(32768);
-    expect(facet_vfio_space_map(space, IOVA, memory, 28672, READ_WRITE, &error), FACET_QUOTA,
-           "and has locked 8192; raise memlock to 36864");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 28672, READ_WRITE, &error), FACET_QUOTA,
+                  "and has locked 8192; raise memlock to 36864");
     /* The limit is the user's: others may have used it up. */
-    expect(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_QUOTA,
-           "has locked 8192, other processes of its user more;");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_QUOTA,
+                  "has locked 8192, other processes of its user more;");
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit_before), 0);
 }
 
@@ -249,11 +256,11 @@ static void test_address(void **state)
                                         "............",
                                         "0000:01:00.00000000000000"};
 
-    expect(open_space(FACET_VFIO_GROUP), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        expect(open_function(wrong[i]), FACET_INVALID_ARGUMENT, "expected one like 0000:01:00.0");
-    expect(open_function("0000:09:00.0"), FACET_NOT_FOUND, "0000:09:00.0: there is no such PCI function");
-    expect(open_function(FAKE_NO_IOMMU), FACET_UNSUPPORTED, "0000:03:00.0: it is in no IOMMU group");
+        expect_status(open_function(wrong[i]), FACET_INVALID_ARGUMENT, "expected one like 0000:01:00.0");
+    expect_status(open_function("0000:09:00.0"), FACET_NOT_FOUND, "0000:09:00.0: there is no such PCI function");
+    expect_status(open_function(FAKE_NO_IOMMU), FACET_UNSUPPORTED, "0000:03:00.0: it is in no IOMMU group");
     assert_null(device);
 }
 
@@ -262,14 +269,14 @@ static void test_two_of_a_group(void **state)
     struct facet_vfio_device *sound = NULL;
 
     open_gpu();
-    expect(facet_vfio_device_open(space, FAKE_SOUND, &sound, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_open(space, FAKE_SOUND, &sound, &error), FACET_OK, "");
     assert_int_equal(facet_vfio_device_describe(device).group, 7);
     assert_int_equal(facet_vfio_device_describe(sound).group, 7);
     assert_ptr_equal(device->group, sound->group);
     facet_vfio_device_close(device);
     device = NULL;
     /* The group stays for the one that is left. */
-    expect(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_OK, "");
+    expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_OK, "");
     facet_vfio_device_close(sound);
     assert_null(space->groups);
 }
@@ -279,7 +286,7 @@ static void test_two_groups(void **state)
     struct facet_vfio_device *other = NULL;
 
     open_gpu();
-    expect(facet_vfio_device_open(space, FAKE_OTHER, &other, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_open(space, FAKE_OTHER, &other, &error), FACET_OK, "");
     facet_vfio_device_close(device);
     device = NULL;
     assert_int_equal(space->groups->number, 8);
@@ -290,86 +297,88 @@ static void test_two_groups(void **state)
 
 static void test_group_is_not_viable(void **state)
 {
-    expect(open_space(FACET_VFIO_GROUP), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
     fake.not_viable = true;
     fake_vfio_driver(&fake, FAKE_SOUND, "snd_hda_intel");
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE,
-           "0000:01:00.0: group 7 is not viable: the host still drives 0000:01:00.1 (snd_hda_intel); bind the whole");
+    expect_status(
+        open_function(FAKE_GPU), FACET_BAD_STATE,
+        "0000:01:00.0: group 7 is not viable: the host still drives 0000:01:00.1 (snd_hda_intel); bind the whole");
     fake_vfio_driver(&fake, FAKE_SOUND, NULL);
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "the host drives a member");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "the host drives a member");
     fake_vfio_driver(&fake, FAKE_SOUND, "nvgrace_gpu_vfio_pci");
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "the host drives a member");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "the host drives a member");
     fake_vfio_driver(&fake, FAKE_SOUND, NULL);
     fake.not_viable = false;
     fake.in_other_space = true;
-    expect(open_function(FAKE_GPU), FACET_BUSY, "group 7 is in another address space");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "group 7 is in another address space");
 }
 
 static void test_group_is_busy(void **state)
 {
     char holder[128];
 
-    expect(open_space(FACET_VFIO_GROUP), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
     fake.open_errno = EBUSY;
-    expect(open_function(FAKE_GPU), FACET_BUSY, "0000:01:00.0: opening /dev/vfio/7: another process has it open");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY,
+                  "0000:01:00.0: opening /dev/vfio/7: another process has it open");
     fake_vfio_write(&fake, "proc/4711/comm", "qemu-system-x86\\n");
     fake_vfio_write(&fake, "proc/4711/fd/other", "");
     snprintf(holder, sizeof holder, "%s/proc/4711/fd/9", fake.root);
     assert_int_equal(symlink("/dev/vfio/7", holder), 0);
-    expect(open_function(FAKE_GPU), FACET_BUSY, "process 4711 (qemu-system-x86) has it open");
-    expect(open_function(FAKE_OTHER), FACET_BUSY, "/dev/vfio/8: another process has it open");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "process 4711 (qemu-system-x86) has it open");
+    expect_status(open_function(FAKE_OTHER), FACET_BUSY, "/dev/vfio/8: another process has it open");
     /* The group is as busy when its function is open by itself. */
     assert_int_equal(unlink(holder), 0);
     assert_int_equal(symlink("/dev/vfio/devices/vfio0", holder), 0);
-    expect(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: another process has it open");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: another process has it open");
     have_iommufd();
-    expect(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: process 4711 (qemu-system-x86) has it open");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: process 4711 (qemu-system-x86) has it open");
     fake.open_errno = EACCES;
-    expect(open_function(FAKE_GPU), FACET_PERMISSION, "0000:01:00.0: opening /dev/vfio/7");
+    expect_status(open_function(FAKE_GPU), FACET_PERMISSION, "0000:01:00.0: opening /dev/vfio/7");
 }
 
 static void test_driver_is_another(void **state)
 {
-    expect(open_space(FACET_VFIO_GROUP), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
     fake.open_errno = ENOENT;
     fake_vfio_driver(&fake, FAKE_GPU, "nouveau");
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "the function has the driver nouveau, not vfio-pci");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "the function has the driver nouveau, not vfio-pci");
     fake_vfio_driver(&fake, FAKE_GPU, NULL);
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "the function has no driver, not vfio-pci");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "the function has no driver, not vfio-pci");
     fake.open_errno = 0;
     fake.no_descriptor = true;
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "group 7 is open, but this function has no driver");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "group 7 is open, but this function has no driver");
     fake.no_descriptor = false;
     fake.not_pci = true;
-    expect(open_function(FAKE_GPU), FACET_UNSUPPORTED, "not as a PCI function");
+    expect_status(open_function(FAKE_GPU), FACET_UNSUPPORTED, "not as a PCI function");
     fake.not_pci = false;
     fake.too_many_regions = true;
-    expect(open_function(FAKE_GPU), FACET_CORRUPT, "4294967295 regions");
+    expect_status(open_function(FAKE_GPU), FACET_CORRUPT, "4294967295 regions");
     assert_null(space->groups);
 }
 
 static void test_iommufd_is_refused(void **state)
 {
     have_iommufd();
-    expect(open_space(FACET_VFIO_CDEV), FACET_OK, "");
+    expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
     fake.bind_errno = EBUSY;
-    expect(open_function(FAKE_GPU), FACET_BUSY, "joining iommufd: another process has it open");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "joining iommufd: another process has it open");
     fake_vfio_driver(&fake, FAKE_SOUND, "snd_hda_intel");
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "the host still drives 0000:01:00.1 (snd_hda_intel)");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "the host still drives 0000:01:00.1 (snd_hda_intel)");
     fake.bind_errno = EINVAL;
-    expect(open_function(FAKE_GPU), FACET_BUSY, "joining iommufd: another process has it open");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "joining iommufd: another process has it open");
     fake.bind_errno = EPERM;
-    expect(open_function(FAKE_GPU), FACET_BAD_STATE, "the host still drives 0000:01:00.1 (snd_hda_intel)");
+    expect_status(open_function(FAKE_GPU), FACET_BAD_STATE, "the host still drives 0000:01:00.1 (snd_hda_intel)");
     fake_vfio_driver(&fake, FAKE_SOUND, "vfio-pci");
-    expect(open_function(FAKE_GPU), FACET_UNSUPPORTED, "interrupts are not remapped");
+    expect_status(open_function(FAKE_GPU), FACET_UNSUPPORTED, "interrupts are not remapped");
     fake.bind_errno = ENODEV;
-    expect(open_function(FAKE_GPU), FACET_IO, "0000:01:00.0: joining iommufd");
+    expect_status(open_function(FAKE_GPU), FACET_IO, "0000:01:00.0: joining iommufd");
     fake.bind_errno = 0;
     fake.open_errno = EBUSY;
-    expect(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/devices/vfio0: another process has it open");
-    expect(open_function(FAKE_OTHER), FACET_UNSUPPORTED, "no character devices of VFIO, only groups");
+    expect_status(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/devices/vfio0: another process has it open");
+    expect_status(open_function(FAKE_OTHER), FACET_UNSUPPORTED, "no character devices of VFIO, only groups");
     fake_vfio_driver(&fake, FAKE_OTHER, "nouveau");
-    expect(open_function(FAKE_OTHER), FACET_BAD_STATE, "it has the driver nouveau, not vfio-pci");
+    expect_status(open_function(FAKE_OTHER), FACET_BAD_STATE, "it has the driver nouveau, not vfio-pci");
 }
 
 /* --- regions --- */
@@ -379,19 +388,19 @@ static void test_regions(void **state)
     struct facet_vfio_region region = {0};
 
     open_gpu();
-    expect(facet_vfio_device_region(device, FACET_VFIO_BAR, &region, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_region(device, FACET_VFIO_BAR, &region, &error), FACET_OK, "");
     assert_int_equal(region.bytes, FAKE_BAR_BYTES);
     assert_true(region.can_map && !region.areas);
-    expect(facet_vfio_device_region(device, 1, &region, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_region(device, 1, &region, &error), FACET_OK, "");
     assert_int_equal(region.bytes, 0);
-    expect(facet_vfio_device_region(device, 2, &region, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_region(device, 2, &region, &error), FACET_OK, "");
     assert_int_equal(region.area_count, 2);
     assert_int_equal(region.areas[1].offset, 131072);
-    expect(facet_vfio_device_region(device, FACET_VFIO_VGA, &region, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_region(device, FACET_VFIO_VGA, &region, &error), FACET_OK, "");
     assert_int_equal(region.bytes, 0);
-    expect(facet_vfio_device_region(device, FACET_VFIO_ROM, &region, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_region(device, FACET_VFIO_ROM, &region, &error), FACET_OK, "");
     assert_int_equal(region.access, FACET_VFIO_READ);
-    expect(facet_vfio_device_region(device, 9, &region, &error), FACET_OUT_OF_RANGE, "it has 9 regions");
+    expect_status(facet_vfio_device_region(device, 9, &region, &error), FACET_OUT_OF_RANGE, "it has 9 regions");
 }
 
 static void test_reading_and_writing(void **state)
@@ -399,20 +408,22 @@ static void test_reading_and_writing(void **state)
     uint8_t bytes[8] = {0};
 
     open_gpu();
-    expect(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_OK, "");
     assert_memory_equal(bytes, "\xde\x10\x30\x23", 4);
-    expect(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 4094, bytes, 4, &error), FACET_OUT_OF_RANGE, "0xffe");
-    expect(facet_vfio_device_read(device, FACET_VFIO_CONFIG, UINT64_MAX, bytes, 4, &error), FACET_OUT_OF_RANGE, "");
-    expect(facet_vfio_device_read(device, 1, 0, bytes, 1, &error), FACET_OUT_OF_RANGE, "region 1 has 0");
-    expect(facet_vfio_device_write(device, FACET_VFIO_BAR, 16, "facet", 5, &error), FACET_OK, "");
-    expect(facet_vfio_device_read(device, FACET_VFIO_BAR, 16, bytes, 5, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 4094, bytes, 4, &error), FACET_OUT_OF_RANGE,
+                  "0xffe");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, UINT64_MAX, bytes, 4, &error), FACET_OUT_OF_RANGE,
+                  "");
+    expect_status(facet_vfio_device_read(device, 1, 0, bytes, 1, &error), FACET_OUT_OF_RANGE, "region 1 has 0");
+    expect_status(facet_vfio_device_write(device, FACET_VFIO_BAR, 16, "facet", 5, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_BAR, 16, bytes, 5, &error), FACET_OK, "");
     assert_memory_equal(bytes, "facet", 5);
-    expect(facet_vfio_device_enable(device, &error), FACET_OK, "");
-    expect(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 4, bytes, 2, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_enable(device, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 4, bytes, 2, &error), FACET_OK, "");
     assert_int_equal(bytes[0], 6);
     /* A file that ends sooner than the region. */
     assert_int_equal(ftruncate(device->fd, (off_t)FAKE_REGION(FACET_VFIO_CONFIG) + 2), 0);
-    expect(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_IO, "only 2 of 4");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_IO, "only 2 of 4");
 }
 
 static void test_mapping_a_region(void **state)
@@ -421,18 +432,20 @@ static void test_mapping_a_region(void **state)
     char byte = 0;
 
     open_gpu();
-    expect(facet_vfio_device_map(device, FACET_VFIO_BAR, 4096, 8192, &bar, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_map(device, FACET_VFIO_BAR, 4096, 8192, &bar, &error), FACET_OK, "");
     *(volatile char *)bar = 'x';
-    expect(facet_vfio_device_read(device, FACET_VFIO_BAR, 4096, &byte, 1, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_read(device, FACET_VFIO_BAR, 4096, &byte, 1, &error), FACET_OK, "");
     assert_int_equal(byte, 'x');
     facet_vfio_unmap(bar, 8192);
     bar = NULL;
-    expect(facet_vfio_device_map(device, 4, 0, 256, &bar, &error), FACET_UNSUPPORTED, "on this machine");
-    expect(facet_vfio_device_map(device, 2, 0, FAKE_BAR_BYTES, &bar, &error), FACET_UNSUPPORTED, "see its areas");
-    expect(facet_vfio_device_map(device, 2, 65536, 4096, &bar, &error), FACET_UNSUPPORTED, "see its areas");
-    expect(facet_vfio_device_map(device, FACET_VFIO_BAR, FAKE_BAR_BYTES, 4096, &bar, &error), FACET_OUT_OF_RANGE, "");
+    expect_status(facet_vfio_device_map(device, 4, 0, 256, &bar, &error), FACET_UNSUPPORTED, "on this machine");
+    expect_status(facet_vfio_device_map(device, 2, 0, FAKE_BAR_BYTES, &bar, &error), FACET_UNSUPPORTED,
+                  "see its areas");
+    expect_status(facet_vfio_device_map(device, 2, 65536, 4096, &bar, &error), FACET_UNSUPPORTED, "see its areas");
+    expect_status(facet_vfio_device_map(device, FACET_VFIO_BAR, FAKE_BAR_BYTES, 4096, &bar, &error), FACET_OUT_OF_RANGE,
+                  "");
     assert_null(bar);
-    expect(facet_vfio_device_map(device, 2, 135168, 4096, &bar, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_map(device, 2, 135168, 4096, &bar, &error), FACET_OK, "");
     facet_vfio_unmap(bar, 4096);
     facet_vfio_unmap(NULL, 4096);
 }
@@ -446,22 +459,24 @@ static void test_interrupts(void **state)
 
     signals[0] = eventfd(0, EFD_CLOEXEC);
     open_gpu();
-    expect(facet_vfio_device_interrupt_info(device, FACET_VFIO_INTX, &info, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_interrupt_info(device, FACET_VFIO_INTX, &info, &error), FACET_OK, "");
     assert_true(info.count == 1 && info.auto_masked);
-    expect(facet_vfio_device_interrupt_info(device, FACET_VFIO_ERROR, &info, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_interrupt_info(device, FACET_VFIO_ERROR, &info, &error), FACET_OK, "");
     assert_int_equal(info.count, 0);
-    expect(facet_vfio_device_interrupt(device, FACET_VFIO_MSIX, signals, 8, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_interrupt(device, FACET_VFIO_MSIX, signals, 8, &error), FACET_OK, "");
     assert_int_equal(fake.eventfd, signals[0]);
     assert_int_equal(fake.eventfd_kind, FACET_VFIO_MSIX);
-    expect(facet_vfio_device_interrupt(device, FACET_VFIO_MSIX, NULL, 0, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_interrupt(device, FACET_VFIO_MSIX, NULL, 0, &error), FACET_OK, "");
     assert_int_equal(fake.eventfd, -1);
-    expect(facet_vfio_device_interrupt(device, FACET_VFIO_MSI, signals, 2, &error), FACET_OUT_OF_RANGE,
-           "0000:01:00.0: 2, but it has 1 MSI interrupts");
-    expect(facet_vfio_device_interrupt(device, FACET_VFIO_ERROR, signals, 1, &error), FACET_OUT_OF_RANGE, "0 error");
-    expect(facet_vfio_device_interrupt(device, (enum facet_vfio_interrupt)7, signals, 1, &error), FACET_OUT_OF_RANGE,
-           "5 kinds");
-    expect(facet_vfio_device_unmask(device, (enum facet_vfio_interrupt)7, &error), FACET_OUT_OF_RANGE, "5 kinds");
-    expect(facet_vfio_device_unmask(device, FACET_VFIO_INTX, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_interrupt(device, FACET_VFIO_MSI, signals, 2, &error), FACET_OUT_OF_RANGE,
+                  "0000:01:00.0: 2, but it has 1 MSI interrupts");
+    expect_status(facet_vfio_device_interrupt(device, FACET_VFIO_ERROR, signals, 1, &error), FACET_OUT_OF_RANGE,
+                  "0 error");
+    expect_status(facet_vfio_device_interrupt(device, (enum facet_vfio_interrupt)7, signals, 1, &error),
+                  FACET_OUT_OF_RANGE, "5 kinds");
+    expect_status(facet_vfio_device_unmask(device, (enum facet_vfio_interrupt)7, &error), FACET_OUT_OF_RANGE,
+                  "5 kinds");
+    expect_status(facet_vfio_device_unmask(device, FACET_VFIO_INTX, &error), FACET_OK, "");
     assert_int_equal(fake.unmasked, 1);
     close(signals[0]);
 }
@@ -469,17 +484,17 @@ static void test_interrupts(void **state)
 static void test_reset(void **state)
 {
     open_gpu();
-    expect(facet_vfio_device_reset(device, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_reset(device, &error), FACET_OK, "");
     assert_int_equal(fake.resets, 1);
     device->info.flags = VFIO_DEVICE_FLAGS_PCI;
-    expect(facet_vfio_device_reset(device, &error), FACET_UNSUPPORTED, "cannot be reset alone");
-    expect(facet_vfio_device_reset_bus(device, &error), FACET_OK, "");
+    expect_status(facet_vfio_device_reset(device, &error), FACET_UNSUPPORTED, "cannot be reset alone");
+    expect_status(facet_vfio_device_reset_bus(device, &error), FACET_OK, "");
     fake.hot_reset_group = 9;
-    expect(facet_vfio_device_reset_bus(device, &error), FACET_BAD_STATE, "would hit 0000:01:02.0 of group 9");
+    expect_status(facet_vfio_device_reset_bus(device, &error), FACET_BAD_STATE, "would hit 0000:01:02.0 of group 9");
     assert_int_equal(fake.bus_resets, 1);
     fake.fail_at = fake.calls + 1;
     fake.fail_errno = ENODEV;
-    expect(facet_vfio_device_reset_bus(device, &error), FACET_UNSUPPORTED, "no bridge above it");
+    expect_status(facet_vfio_device_reset_bus(device, &error), FACET_UNSUPPORTED, "no bridge above it");
 }
 
 /* --- chains of capabilities --- */

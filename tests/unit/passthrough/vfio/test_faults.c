@@ -30,8 +30,8 @@ void *__wrap_calloc(size_t count, size_t bytes)
     return ++requests == request_fails ? NULL : __real_calloc(count, bytes);
 }
 
-static enum facet_status use(struct facet_vfio_space *space, struct facet_vfio_device *device,
-                             struct facet_error *error)
+static enum facet_status use_device(struct facet_vfio_space *space, struct facet_vfio_device *device,
+                                    struct facet_error *error)
 {
     struct facet_vfio_space_info info;
     int signal = eventfd(0, EFD_CLOEXEC);
@@ -63,14 +63,14 @@ static enum facet_status with_memory(struct fake_vfio *fake, struct facet_vfio_s
         assert_int_equal(fake->mapping_count, 0);
         return status;
     }
-    status = use(space, device, error);
+    status = use_device(space, device, error);
     if (status == FACET_OK)
         return facet_vfio_space_unmap(space, IOVA, 4096, error);
     assert_int_equal(facet_vfio_space_unmap(space, IOVA, 4096, NULL), FACET_OK);
     return status;
 }
 
-static enum facet_status session(struct fake_vfio *fake, enum facet_vfio_way way, struct facet_error *error)
+static enum facet_status run_session(struct fake_vfio *fake, enum facet_vfio_way way, struct facet_error *error)
 {
     struct facet_vfio_space *space = NULL;
     struct facet_vfio_device *device = NULL, *sound = NULL;
@@ -91,7 +91,7 @@ static enum facet_status session(struct fake_vfio *fake, enum facet_vfio_way way
     return status;
 }
 
-static void prepare(struct fake_vfio *fake)
+static void prepare_fake(struct fake_vfio *fake)
 {
     fake_vfio_open(fake);
     fake_vfio_write(fake, "dev/iommu", "");
@@ -109,7 +109,7 @@ static bool fail_at(struct fake_vfio *fake, enum facet_vfio_way way, bool memory
     requests = 0;
     request_fails = memory_fails ? at : 0;
     fake->fail_at = memory_fails ? 0 : at;
-    status = session(fake, way, &error);
+    status = run_session(fake, way, &error);
     reached = memory_fails ? requests >= at : fake->calls >= at;
     request_fails = 0;
     fake_vfio_restart(fake);
@@ -129,7 +129,7 @@ static uint64_t fail_each(enum facet_vfio_way way, bool memory_fails)
     struct fake_vfio fake;
     uint64_t at = 1;
 
-    prepare(&fake);
+    prepare_fake(&fake);
     while (fail_at(&fake, way, memory_fails, at))
         at++;
     fake_vfio_close(&fake);

@@ -53,7 +53,7 @@ static void make_parents(const char *path)
     }
 }
 
-static void put(const char *path, const char *text)
+static void put_text(const char *path, const char *text)
 {
     make_parents(path);
     FACET_CLEANUP_FD int fd = openat(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -68,7 +68,7 @@ static void link_to(const char *path, const char *target)
     assert_int_equal(symlinkat(target, root, path), 0);
 }
 
-static void get(const char *path, char *text, size_t size)
+static void get_text(const char *path, char *text, size_t size)
 {
     FACET_CLEANUP_FD int fd = openat(root, path, O_RDONLY | O_CLOEXEC);
     ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
@@ -81,7 +81,7 @@ static int number_in(const char *path)
 {
     char text[32];
 
-    get(path, text, sizeof text);
+    get_text(path, text, sizeof text);
     return atoi(text);
 }
 
@@ -104,7 +104,7 @@ static void kernel_set_virtuals(int count)
         snprintf(target, sizeof target, "../0000:65:00.%d", 4 + i % 4);
         link_to(path, target);
         snprintf(path, sizeof path, DEVICES "0000:65:00.%d/vendor", 4 + i % 4);
-        put(path, "0x10de");
+        put_text(path, "0x10de");
     }
 }
 
@@ -113,13 +113,13 @@ static void kernel_make_mdev(const char *type, const char *uuid)
     char path[160], target[160];
 
     snprintf(path, sizeof path, "sys/bus/mdev/devices/%s/remove", uuid);
-    put(path, "");
+    put_text(path, "");
     snprintf(path, sizeof path, "sys/bus/mdev/devices/%s/mdev_type", uuid);
     snprintf(target, sizeof target, "../../../../pci/devices/0000:65:00.0/mdev_supported_types/%s", type);
     link_to(path, target);
     snprintf(path, sizeof path, TYPES "%s/available_instances", type);
     snprintf(target, sizeof target, "%d", number_in(path) - 1);
-    put(path, target);
+    put_text(path, target);
 }
 
 static void kernel_remove_mdev(const char *device)
@@ -137,7 +137,7 @@ ssize_t __real_write(int fd, const void *data, size_t bytes);
 ssize_t __wrap_write(int fd, const void *data, size_t bytes);
 
 /* The last part of a path, cut off. */
-static const char *split(char *path)
+static const char *cut_last_part(char *path)
 {
     char *slash = strrchr(path, '/');
 
@@ -145,9 +145,9 @@ static const char *split(char *path)
     return slash + 1;
 }
 
-static ssize_t react(char *path, const char *value, int fd)
+static ssize_t react_to_write(char *path, const char *value, int fd)
 {
-    const char *name = split(path);
+    const char *name = cut_last_part(path);
 
     if (strcmp(name, "sriov_numvfs") == 0) {
         int count = atoi(value), before = number_in(GPU "sriov_numvfs");
@@ -155,7 +155,7 @@ static ssize_t react(char *path, const char *value, int fd)
             return errno = EBUSY, -1;
         kernel_set_virtuals(count);
     } else if (strcmp(name, "create") == 0) {
-        kernel_make_mdev(split(path), value);
+        kernel_make_mdev(cut_last_part(path), value);
         return 0;
     } else if (strcmp(name, "remove") == 0) {
         kernel_remove_mdev(path);
@@ -178,7 +178,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t bytes)
     memcpy(value, data, bytes < sizeof value ? bytes : sizeof value - 1);
     if (lazy)
         return (ssize_t)bytes;
-    return react(path, value, fd) < 0 ? -1 : (ssize_t)bytes;
+    return react_to_write(path, value, fd) < 0 ? -1 : (ssize_t)bytes;
 }
 
 static int set_up(void **state)
@@ -189,15 +189,15 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(folder));
     root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(root >= 0);
-    put("proc/1/fd/none", "");
-    put(GPU "sriov_totalvfs", "4");
-    put(GPU "sriov_numvfs", "0");
-    put(GPU "sriov_drivers_autoprobe", "1");
-    put(TYPES "nvidia-222/available_instances", "3");
-    put(TYPES "nvidia-222/create", "");
-    put(TYPES "nvidia-223/available_instances", "0");
-    put(VF "nvidia/current_vgpu_type", "0");
-    put(VF "nvidia/creatable_vgpu_types", "ID    : vGPU Name\n557   : NVIDIA L40S-1B\n558   : NVIDIA L40S-2B");
+    put_text("proc/1/fd/none", "");
+    put_text(GPU "sriov_totalvfs", "4");
+    put_text(GPU "sriov_numvfs", "0");
+    put_text(GPU "sriov_drivers_autoprobe", "1");
+    put_text(TYPES "nvidia-222/available_instances", "3");
+    put_text(TYPES "nvidia-222/create", "");
+    put_text(TYPES "nvidia-223/available_instances", "0");
+    put_text(VF "nvidia/current_vgpu_type", "0");
+    put_text(VF "nvidia/creatable_vgpu_types", "ID    : vGPU Name\n557   : NVIDIA L40S-1B\n558   : NVIDIA L40S-2B");
     return 0;
 }
 
@@ -234,7 +234,7 @@ static void virtual_functions_come_and_go(void **state)
     assert_false(is_there(GPU "virtfn0"));
 }
 
-static void what_it_cannot_have_is_refused(void **state)
+static void numbers_that_a_function_cannot_have_are_refused(void **state)
 {
     const struct facet_pci_address other = {.bus = 0x66};
     struct facet_error error = {0};
@@ -246,7 +246,7 @@ static void what_it_cannot_have_is_refused(void **state)
     assert_int_equal(writes, 0);
 }
 
-static void what_is_in_use_is_named_and_stays(void **state)
+static void functions_in_use_are_named_and_stay(void **state)
 {
     struct facet_error error = {0};
 
@@ -255,10 +255,10 @@ static void what_is_in_use_is_named_and_stays(void **state)
     link_to(VF "driver", "../../../../bus/pci/drivers/nvidia");
     assert_int_equal(facet_sriov_set(root, &gpu, 1, 0, &error), FACET_BUSY);
     assert_says(error, "0000:65:00.4 (driven by nvidia)");
-    put(VF "nvidia/current_vgpu_type", "557");
+    put_text(VF "nvidia/current_vgpu_type", "557");
     assert_int_equal(facet_sriov_set(root, &gpu, 1, FACET_SRIOV_EVICT, &error), FACET_BUSY);
     assert_says(error, "type 557");
-    put(VF "nvidia/current_vgpu_type", "0");
+    put_text(VF "nvidia/current_vgpu_type", "0");
     link_to(VF "iommu_group", "../../../../kernel/iommu_groups/17");
     link_to("proc/4711/fd/9", "/dev/vfio/17");
     assert_int_equal(facet_sriov_set(root, &gpu, 0, FACET_SRIOV_EVICT, &error), FACET_BUSY);
@@ -279,7 +279,7 @@ static void a_kernel_that_does_nothing_is_noticed(void **state)
 }
 
 /* From each number to each, with every write failing once, and with all failing from there on. */
-static void every_failing_write_leaves_it_as_it_was(void **state)
+static void every_failing_write_leaves_the_state_as_it_was(void **state)
 {
     for (int from = 0; from < 3; from++) {
         for (int to = 0; to < 3; to++) {
@@ -287,8 +287,8 @@ static void every_failing_write_leaves_it_as_it_was(void **state)
             for (uint64_t nth = 1; reached; nth++) {
                 struct facet_error error = {0};
                 kernel_set_virtuals(from);
-                put(GPU "sriov_numvfs", from == 0 ? "0" : from == 1 ? "1" : "2");
-                put(GPU "sriov_drivers_autoprobe", "1");
+                put_text(GPU "sriov_numvfs", from == 0 ? "0" : from == 1 ? "1" : "2");
+                put_text(GPU "sriov_drivers_autoprobe", "1");
                 writes = 0;
                 fail_at = nth;
                 enum facet_status status = facet_sriov_set(root, &gpu, (uint32_t)to, FACET_SRIOV_NO_PROBE, &error);
@@ -304,7 +304,7 @@ static void every_failing_write_leaves_it_as_it_was(void **state)
     }
 }
 
-static void what_cannot_be_undone_is_said(void **state)
+static void a_step_that_cannot_be_undone_is_reported(void **state)
 {
     struct facet_error error = {0};
 
@@ -340,7 +340,7 @@ static void mediated_devices_come_and_go(void **state)
     }
 }
 
-static void what_cannot_be_made_is_named(void **state)
+static void devices_that_cannot_be_made_are_named(void **state)
 {
     char uuids[4][FACET_MDEV_UUID_SIZE];
     const char *const same[] = {UUID_A, "83B8F4F2-509F-382F-3C1E-E6BFE0FA1001"}, *const one[] = {UUID_A};
@@ -396,7 +396,7 @@ static void every_failing_write_leaves_no_mediated_device(void **state)
         assert_int_equal(facet_mdev_create(root, MDEV(.count = 2, .uuids = both), uuids, &error), FACET_IO);
         assert_false(is_there("sys/bus/mdev/devices/" UUID_A));
         assert_false(is_there("sys/bus/mdev/devices/" UUID_B));
-        put(TYPES "nvidia-222/available_instances", "3");
+        put_text(TYPES "nvidia-222/available_instances", "3");
     }
     writes = 0;
     fail_at = 2;
@@ -436,13 +436,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(virtual_functions_come_and_go),
-        TEST(what_it_cannot_have_is_refused),
-        TEST(what_is_in_use_is_named_and_stays),
+        TEST(numbers_that_a_function_cannot_have_are_refused),
+        TEST(functions_in_use_are_named_and_stay),
         TEST(a_kernel_that_does_nothing_is_noticed),
-        TEST(every_failing_write_leaves_it_as_it_was),
-        TEST(what_cannot_be_undone_is_said),
+        TEST(every_failing_write_leaves_the_state_as_it_was),
+        TEST(a_step_that_cannot_be_undone_is_reported),
         TEST(mediated_devices_come_and_go),
-        TEST(what_cannot_be_made_is_named),
+        TEST(devices_that_cannot_be_made_are_named),
         TEST(one_that_is_open_stays),
         TEST(every_failing_write_leaves_no_mediated_device),
         TEST(vendor_types_are_set_and_cleared),

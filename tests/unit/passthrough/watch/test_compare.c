@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what two looks at a machine tell apart, and of watching by time alone. Never: reads the host's
- * devices. */
+/* Owns: proofs of the differences between two scans of a machine, and of watching by time alone. Never: reads the
+ * host's devices. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ struct told {
     uint32_t count, most;
 };
 
-static bool hear(void *user, const struct facet_pci_change *change)
+static bool note_change(void *user, const struct facet_pci_change *change)
 {
     struct told *told = user;
     size_t used = strlen(told->text);
@@ -38,7 +38,7 @@ static bool hear(void *user, const struct facet_pci_change *change)
     return ++told->count != told->most;
 }
 
-static struct facet_pci_snapshot *look(const struct machine *machine)
+static struct facet_pci_snapshot *scan_machine(const struct machine *machine)
 {
     struct facet_pci_snapshot *snapshot = NULL;
     struct facet_error error = {0};
@@ -53,9 +53,9 @@ static struct facet_pci_snapshot *look(const struct machine *machine)
 /* The changes since `before`, which is released. */
 static const char *changes_since(const struct machine *machine, struct facet_pci_snapshot *before, struct told *told)
 {
-    struct facet_pci_snapshot *after = look(machine);
+    struct facet_pci_snapshot *after = scan_machine(machine);
 
-    facet_pci_compare(before, after, hear, told);
+    facet_pci_compare(before, after, note_change, told);
     facet_pci_snapshot_destroy(before);
     facet_pci_snapshot_destroy(after);
     return told->text;
@@ -81,12 +81,12 @@ static int tear_down(void **state)
 
 static void the_same_machine_has_no_changes(void **state)
 {
-    assert_string_equal(changes_since(*state, look(*state), &(struct told){0}), "");
+    assert_string_equal(changes_since(*state, scan_machine(*state), &(struct told){0}), "");
 }
 
 static void functions_that_come_and_go_are_told_in_order(void **state)
 {
-    struct facet_pci_snapshot *before = look(*state);
+    struct facet_pci_snapshot *before = scan_machine(*state);
 
     machine_plug(*state, "0000:00:02.0");
     machine_plug(*state, "0000:05:00.0");
@@ -113,7 +113,7 @@ static void each_attribute_tells_its_change(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         machine_unplug(*state, CARD);
         machine_plug(*state, CARD);
-        struct facet_pci_snapshot *before = look(*state);
+        struct facet_pci_snapshot *before = scan_machine(*state);
         machine_write(*state, CARD, cases[i].name, cases[i].text);
         assert_string_equal(changes_since(*state, before, &(struct told){0}), cases[i].told);
     }
@@ -121,7 +121,7 @@ static void each_attribute_tells_its_change(void **state)
 
 static void links_tell_drivers_groups_and_virtual_functions(void **state)
 {
-    struct facet_pci_snapshot *before = look(*state);
+    struct facet_pci_snapshot *before = scan_machine(*state);
 
     machine_link(*state, CARD, "driver", "../../drivers/vfio-pci");
     machine_link(*state, CARD, "iommu_group", "../../../kernel/iommu_groups/12");
@@ -131,32 +131,32 @@ static void links_tell_drivers_groups_and_virtual_functions(void **state)
                         "1:driver >vfio-pci; 1:group >12; 1:virtuals 0>1; ");
 }
 
-static void what_hangs_is_told_and_that_it_came_back(void **state)
+static void a_hang_and_its_end_are_reported(void **state)
 {
     const struct machine *machine = *state;
     char path[128];
 
     machine_write(machine, CARD, "driver_override", "(null)");
-    struct facet_pci_snapshot *before = look(machine);
+    struct facet_pci_snapshot *before = scan_machine(machine);
     snprintf(path, sizeof path, "%s/sys/bus/pci/devices/" CARD "/driver_override", machine->path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* as a reader that hangs has it */
-    struct facet_pci_snapshot *during = look(machine);
+    struct facet_pci_snapshot *during = scan_machine(machine);
     assert_string_equal(changes_since(machine, before, &(struct told){0}), "1:stuck >; ");
     close(fd);
     assert_string_equal(changes_since(machine, during, &(struct told){0}), "1:released >; ");
 }
 
 /* Not knowing is no change: neither on the way there nor back. */
-static void what_could_not_be_read_has_not_changed(void **state)
+static void an_unreadable_value_is_no_change(void **state)
 {
-    struct facet_pci_snapshot *before = look(*state);
+    struct facet_pci_snapshot *before = scan_machine(*state);
 
     machine_write(*state, CARD, "current_link_width", "many");
     machine_write(*state, CARD, "aer_dev_fatal", "TOTAL_ERR_FATAL -1");
     machine_write(*state, CARD, "sriov_numvfs", "");
     assert_string_equal(changes_since(*state, before, &(struct told){0}), "");
-    before = look(*state);
+    before = scan_machine(*state);
     machine_write(*state, CARD, "current_link_width", "4");
     assert_string_equal(changes_since(*state, before, &(struct told){0}), "");
 }
@@ -164,7 +164,7 @@ static void what_could_not_be_read_has_not_changed(void **state)
 static void a_counter_that_went_back_began_anew(void **state)
 {
     machine_write(*state, CARD, "aer_dev_correctable", "TOTAL_ERR_COR 9");
-    struct facet_pci_snapshot *before = look(*state);
+    struct facet_pci_snapshot *before = scan_machine(*state);
     machine_write(*state, CARD, "aer_dev_correctable", "TOTAL_ERR_COR 3");
     assert_string_equal(changes_since(*state, before, &(struct told){0}), "1:correctable 0>3; ");
 }
@@ -172,7 +172,7 @@ static void a_counter_that_went_back_began_anew(void **state)
 static void a_callback_that_ends_the_watch_gets_no_more_changes(void **state)
 {
     struct told told = {.most = 1};
-    struct facet_pci_snapshot *before = look(*state);
+    struct facet_pci_snapshot *before = scan_machine(*state);
 
     machine_plug(*state, "0000:02:00.0");
     machine_plug(*state, "0000:03:00.0");
@@ -208,8 +208,8 @@ static void a_wait_that_ends_without_a_change_says_so(void **state)
     struct facet_error error = {0};
     struct told told = {0};
 
-    assert_int_equal(facet_pci_watch_wait(watch, 0, hear, &told, &error), FACET_TIMEOUT);
-    assert_int_equal(facet_pci_watch_wait(watch, 50 * 1000000, hear, &told, &error), FACET_TIMEOUT);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
+    assert_int_equal(facet_pci_watch_wait(watch, 50 * 1000000, note_change, &told, &error), FACET_TIMEOUT);
     assert_int_equal(told.count, 0);
     facet_pci_watch_close(watch);
 }
@@ -229,17 +229,17 @@ static void a_change_ends_the_wait_once(void **state)
     pthread_t thread;
 
     assert_int_equal(pthread_create(&thread, NULL, plug_later, *state), 0);
-    assert_int_equal(facet_pci_watch_wait(watch, UINT64_MAX, hear, &told, &error), FACET_OK);
+    assert_int_equal(facet_pci_watch_wait(watch, UINT64_MAX, note_change, &told, &error), FACET_OK);
     pthread_join(thread, NULL);
     assert_string_equal(told.text, "9:added >; ");
     assert_true(facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)) == 2);
     /* Values that the look saw half written may change once more; then all is reported. */
-    facet_pci_watch_wait(watch, 0, hear, &told, &error);
-    assert_int_equal(facet_pci_watch_wait(watch, 0, hear, &told, &error), FACET_TIMEOUT);
+    facet_pci_watch_wait(watch, 0, note_change, &told, &error);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
     facet_pci_watch_close(watch);
 }
 
-static void a_look_that_fails_is_an_error_and_the_last_one_stays(void **state)
+static void a_scan_that_fails_is_an_error_and_the_last_one_stays(void **state)
 {
     struct machine *machine = *state;
     struct facet_pci_watch *watch = watch_open(machine);
@@ -250,10 +250,10 @@ static void a_look_that_fails_is_an_error_and_the_last_one_stays(void **state)
     snprintf(sys, sizeof sys, "%s/sys", machine->path);
     snprintf(away, sizeof away, "%s/away", machine->path);
     assert_int_equal(rename(sys, away), 0);
-    assert_int_equal(facet_pci_watch_wait(watch, 0, hear, &told, &error), FACET_NOT_FOUND);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_NOT_FOUND);
     assert_int_equal(facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)), 1);
     assert_int_equal(rename(away, sys), 0);
-    assert_int_equal(facet_pci_watch_wait(watch, 0, hear, &told, &error), FACET_TIMEOUT);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
     assert_int_equal(told.count, 0);
     facet_pci_watch_close(watch);
 }
@@ -279,7 +279,7 @@ static void wrong_arguments_are_named(void **state)
     config.scan.flags = UINT32_MAX;
     assert_int_equal(facet_pci_watch_open(&config, &watch, &error), FACET_INVALID_ARGUMENT);
     assert_null(watch);
-    assert_int_equal(facet_pci_watch_wait(NULL, 0, hear, NULL, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_pci_watch_wait(NULL, 0, note_change, NULL, &error), FACET_INVALID_ARGUMENT);
     facet_pci_watch_close(NULL);
 }
 
@@ -291,14 +291,14 @@ int main(void)
         WITH_MACHINE(functions_that_come_and_go_are_told_in_order),
         WITH_MACHINE(each_attribute_tells_its_change),
         WITH_MACHINE(links_tell_drivers_groups_and_virtual_functions),
-        WITH_MACHINE(what_hangs_is_told_and_that_it_came_back),
-        WITH_MACHINE(what_could_not_be_read_has_not_changed),
+        WITH_MACHINE(a_hang_and_its_end_are_reported),
+        WITH_MACHINE(an_unreadable_value_is_no_change),
         WITH_MACHINE(a_counter_that_went_back_began_anew),
         WITH_MACHINE(a_callback_that_ends_the_watch_gets_no_more_changes),
         cmocka_unit_test(every_kind_has_a_name),
         WITH_MACHINE(a_wait_that_ends_without_a_change_says_so),
         WITH_MACHINE(a_change_ends_the_wait_once),
-        WITH_MACHINE(a_look_that_fails_is_an_error_and_the_last_one_stays),
+        WITH_MACHINE(a_scan_that_fails_is_an_error_and_the_last_one_stays),
         WITH_MACHINE(wrong_arguments_are_named),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that events of the kernel wake a watch, on a machine of umockdev's. Never: believes what an event says.
+/* Owns: proofs that events of the kernel wake a watch, on a machine of umockdev's. Never: believes an event.
  * Run by umockdev-wrapper. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ struct mock {
     int root;
 };
 
-static char *plug(struct mock *mock, const char *address)
+static char *plug_in(struct mock *mock, const char *address)
 {
     char path[64];
 
@@ -43,7 +43,7 @@ static int set_up(void **state)
     struct facet_error error = {0};
 
     mock.testbed = umockdev_testbed_new();
-    g_free(plug(&mock, "0000:01:00.0"));
+    g_free(plug_in(&mock, "0000:01:00.0"));
     gchar *root = umockdev_testbed_get_root_dir(mock.testbed);
     mock.root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     g_free(root);
@@ -76,7 +76,7 @@ static void *plug_three(void *context)
 
     usleep(100000);
     for (size_t i = 0; i < 3; i++) {
-        char *device = plug(context, addresses[i]);
+        char *device = plug_in(context, addresses[i]);
 
         umockdev_testbed_uevent(((struct mock *)context)->testbed, device, "add");
         g_free(device);
@@ -84,7 +84,7 @@ static void *plug_three(void *context)
     return NULL;
 }
 
-static void a_card_of_three_functions_is_told_at_once(void **state)
+static void a_card_of_three_functions_is_reported_at_once(void **state)
 {
     struct mock *mock = *state;
     struct facet_error error = {0};
@@ -98,7 +98,7 @@ static void a_card_of_three_functions_is_told_at_once(void **state)
     assert_int_equal(added, 3);
 }
 
-static void *lie(void *context)
+static void *send_false_events(void *context)
 {
     struct mock *mock = context;
     gchar *root = umockdev_testbed_get_sys_dir(mock->testbed);
@@ -111,14 +111,14 @@ static void *lie(void *context)
     return NULL;
 }
 
-static void an_event_that_lies_costs_a_look_and_no_more(void **state)
+static void a_false_event_costs_one_scan(void **state)
 {
     struct mock *mock = *state;
     struct facet_error error = {0};
     uint32_t added = 0;
     pthread_t thread;
 
-    assert_int_equal(pthread_create(&thread, NULL, lie, mock), 0);
+    assert_int_equal(pthread_create(&thread, NULL, send_false_events, mock), 0);
     assert_int_equal(facet_pci_watch_wait(mock->watch, SECOND_NS, count_change, &added, &error), FACET_TIMEOUT);
     pthread_join(thread, NULL);
     assert_int_equal(facet_pci_snapshot_count(facet_pci_watch_snapshot(mock->watch)), 1);
@@ -127,8 +127,8 @@ static void an_event_that_lies_costs_a_look_and_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_card_of_three_functions_is_told_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_event_that_lies_costs_a_look_and_no_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_card_of_three_functions_is_reported_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_false_event_costs_one_scan, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

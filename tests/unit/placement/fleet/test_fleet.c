@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what a fleet takes, gives back and refuses. Never: looks at which policy is better. */
+/* Owns: proofs of the requests that a fleet takes, gives back and refuses. Never: judges which policy is better. */
 #include "fixtures.h"
 
 static void test_takes_and_gives_back(void **state)
@@ -47,7 +47,7 @@ static void test_models_are_alternatives(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void test_every_resource_can_be_what_lacks(void **state)
+static void test_each_resource_can_be_the_one_that_is_short(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(8, 2, "T4")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, nodes, 1, NULL, 0);
@@ -68,7 +68,7 @@ static void test_every_resource_can_be_what_lacks(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void test_commit_checks_what_was_decided(void **state)
+static void test_commit_checks_the_decision(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(8, 2, "T4")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FGD, nodes, 1, NULL, 0);
@@ -126,7 +126,7 @@ static void test_migration_makes_room_or_leaves_all(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void put(struct facet_fleet *fleet, uint32_t shape, uint32_t node, uint32_t gpus)
+static void commit_at(struct facet_fleet *fleet, uint32_t shape, uint32_t node, uint32_t gpus)
 {
     struct facet_fleet_placement at = {.node = node, .gpus = gpus};
     uint64_t allocation = 0;
@@ -146,11 +146,11 @@ static void test_migration_moves_as_few_as_it_can(void **state)
     uint64_t allocation = 0;
 
     (void)state;
-    put(fleet, part, 0, 1);
-    put(fleet, part, 0, 2);
-    put(fleet, part, 1, 1);
+    commit_at(fleet, part, 0, 1);
+    commit_at(fleet, part, 0, 2);
+    commit_at(fleet, part, 1, 1);
     for (uint32_t gpu = 0; gpu < 4; gpu++)
-        put(fleet, rest, 2, UINT32_C(1) << gpu);
+        commit_at(fleet, rest, 2, UINT32_C(1) << gpu);
     assert_int_equal(facet_fleet_migrate(fleet, pair, 4, moves, &count, &at, &allocation, NULL), FACET_OK);
     assert_int_equal(count, 1);
     assert_int_equal(at.node, 1);
@@ -162,7 +162,7 @@ static void test_migration_moves_as_few_as_it_can(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static enum facet_status created(struct facet_fleet_node *node, uint32_t policy, size_t count)
+static enum facet_status create_fleet(struct facet_fleet_node *node, uint32_t policy, size_t count)
 {
     struct facet_fleet_config config = {.size = sizeof config, .policy = policy, .nodes = node, .node_count = count};
     struct facet_fleet *fleet = NULL;
@@ -185,17 +185,17 @@ static void test_wrong_configurations_are_refused(void **state)
     uint32_t shape = 9;
 
     (void)state;
-    assert_int_equal(created(&node, FACET_PLACEMENT_FACET, 1), FACET_OK);
-    assert_int_equal(created(&node, FACET_PLACEMENT_POLICIES, 1), FACET_INVALID_ARGUMENT);
-    assert_int_equal(created(&node, 0, 0), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_fleet(&node, FACET_PLACEMENT_FACET, 1), FACET_OK);
+    assert_int_equal(create_fleet(&node, FACET_PLACEMENT_POLICIES, 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_fleet(&node, 0, 0), FACET_OUT_OF_RANGE);
     node.gpus = FACET_FLEET_GPUS + 1;
-    assert_int_equal(created(&node, 0, 1), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_fleet(&node, 0, 1), FACET_OUT_OF_RANGE);
     node = node_of(8, 2, "T4");
     node.cpu_milli = FACET_FLEET_CPU + UINT64_C(1);
-    assert_int_equal(created(&node, 0, 1), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_fleet(&node, 0, 1), FACET_OUT_OF_RANGE);
     node = node_of(8, 2, "T4");
     node.topology = &topology;
-    assert_int_equal(created(&node, 0, 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_fleet(&node, 0, 1), FACET_INVALID_ARGUMENT);
     node.topology = NULL;
     fleet = fleet_of(0, &node, 1, NULL, 0);
     assert_int_equal(facet_fleet_shape(fleet, &request, &shape, NULL), FACET_OUT_OF_RANGE);
@@ -232,8 +232,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_takes_and_gives_back),
         cmocka_unit_test(test_models_are_alternatives),
-        cmocka_unit_test(test_every_resource_can_be_what_lacks),
-        cmocka_unit_test(test_commit_checks_what_was_decided),
+        cmocka_unit_test(test_each_resource_can_be_the_one_that_is_short),
+        cmocka_unit_test(test_commit_checks_the_decision),
         cmocka_unit_test(test_migration_makes_room_or_leaves_all),
         cmocka_unit_test(test_migration_moves_as_few_as_it_can),
         cmocka_unit_test(test_wrong_configurations_are_refused),

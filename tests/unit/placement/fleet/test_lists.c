@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what lists may look like, and of what is said about those that may not. Never: reads a file. */
+/* Owns: proofs of the accepted forms of lists, and of the messages about others. Never: reads a file. */
 #include "fixtures.h"
 
 static enum facet_status jobs_of(const char *text, struct facet_job_list **ret_list, struct facet_error *error)
@@ -63,7 +63,7 @@ static void test_nodes(void **state)
     facet_job_list_free(NULL);
 }
 
-static void test_what_is_wrong_is_named(void **state)
+static void test_wrong_lines_are_named(void **state)
 {
     static const struct {
         const char *text, *said;
@@ -133,7 +133,7 @@ int main(void)
         cmocka_unit_test(test_columns_by_name),
         cmocka_unit_test(test_first_five_columns_are_enough),
         cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_what_is_wrong_is_named),
+        cmocka_unit_test(test_wrong_lines_are_named),
         cmocka_unit_test(test_zero_bytes_and_long_lines),
         cmocka_unit_test(test_model_is_wanted_where_there_are_gpus),
     };

@@ -18,32 +18,32 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *pointer, size_t size);
 char *__wrap_strdup(const char *text);
 
-static int fails(void)
+static int allocation_fails(void)
 {
     return ++calls == fail_at;
 }
 
 void *__wrap_malloc(size_t size)
 {
-    return fails() ? NULL : __real_malloc(size);
+    return allocation_fails() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : __real_calloc(count, size);
+    return allocation_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *pointer, size_t size)
 {
-    return fails() ? NULL : __real_realloc(pointer, size);
+    return allocation_fails() ? NULL : __real_realloc(pointer, size);
 }
 
 char *__wrap_strdup(const char *text)
 {
-    return fails() ? NULL : __real_strdup(text);
+    return allocation_fails() ? NULL : __real_strdup(text);
 }
 
-static void arm(unsigned n)
+static void arm_failure(unsigned n)
 {
     calls = 0;
     fail_at = n;
@@ -52,14 +52,14 @@ static void arm(unsigned n)
 static const char node_text[] = "sn,cpu_milli,gpu,model\na,64000,2,T4\nb,64000,4,P100\n";
 static const char job_text[] = "cpu_milli,num_gpu,gpu_milli\n1000,1,500\n2000,2,1000\n";
 
-static enum facet_status lists(struct facet_node_list **ret_nodes, struct facet_job_list **ret_jobs)
+static enum facet_status parse_lists(struct facet_node_list **ret_nodes, struct facet_job_list **ret_jobs)
 {
     enum facet_status status = facet_node_list_parse(node_text, sizeof node_text - 1, "n", ret_nodes, NULL);
 
     return status == FACET_OK ? facet_job_list_parse(job_text, sizeof job_text - 1, "j", ret_jobs, NULL) : status;
 }
 
-static void test_lists(void **state)
+static void test_lists_survive_any_failed_allocation(void **state)
 {
     enum facet_status status = FACET_NO_MEMORY;
     unsigned n = 0;
@@ -69,9 +69,9 @@ static void test_lists(void **state)
         struct facet_node_list *nodes = NULL;
         struct facet_job_list *jobs = NULL;
 
-        arm(++n);
-        status = lists(&nodes, &jobs);
-        arm(0);
+        arm_failure(++n);
+        status = parse_lists(&nodes, &jobs);
+        arm_failure(0);
         assert_true(status == FACET_OK || status == FACET_NO_MEMORY);
         assert_true(status != FACET_OK || (nodes && jobs));
         assert_true(status == FACET_OK || !jobs);
@@ -81,7 +81,7 @@ static void test_lists(void **state)
     assert_true(n > 6);
 }
 
-static enum facet_status steps(struct facet_fleet *fleet, uint64_t *ret_allocation)
+static enum facet_status decide_and_commit(struct facet_fleet *fleet, uint64_t *ret_allocation)
 {
     struct facet_fleet_request request = request_of(2, 1, 400, "T4");
     struct facet_fleet_placement at;
@@ -93,7 +93,7 @@ static enum facet_status steps(struct facet_fleet *fleet, uint64_t *ret_allocati
     return status == FACET_OK ? facet_fleet_commit(fleet, shape, &at, ret_allocation, NULL) : status;
 }
 
-static void test_a_decision(void **state)
+static void test_a_decision_survives_any_failed_allocation(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(8, 2, "T4"), node_of(8, 2, "P100")};
     unsigned n = 0;
@@ -103,20 +103,20 @@ static void test_a_decision(void **state)
         struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, NULL, 0);
         uint64_t allocation = 5;
 
-        arm(++n);
-        status = steps(fleet, &allocation);
-        arm(0);
+        arm_failure(++n);
+        status = decide_and_commit(fleet, &allocation);
+        arm_failure(0);
         assert_true(status == FACET_OK || (status == FACET_NO_MEMORY && allocation == 5 && used_of(fleet) == 0));
         if (status != FACET_OK)
-            assert_int_equal(steps(fleet, &allocation), FACET_OK);
+            assert_int_equal(decide_and_commit(fleet, &allocation), FACET_OK);
         assert_int_equal(used_of(fleet), 400);
         facet_fleet_destroy(fleet);
     }
     assert_int_equal(n, 4); /* the shape, its scores, the allocation; then none */
 }
 
-/* A lesson that cannot be kept is left out: decisions go on with what was known. */
-static void test_a_lesson(void **state)
+/* A lesson that cannot be kept is left out: decisions go on with the earlier knowledge. */
+static void test_a_lesson_without_memory_is_left_out(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(640, 16, "T4"), node_of(640, 16, "G2")};
 
@@ -131,15 +131,15 @@ static void test_a_lesson(void **state)
         int64_t price = fleet->prices.model[0];
         uint32_t lesson = fleet->lesson;
 
-        arm(n);
+        arm_failure(n);
         assert_int_equal(facet_fleet_decide(fleet, shape, &at, NULL), FACET_OK);
-        arm(0);
+        arm_failure(0);
         assert_true(fleet->lesson == lesson ? fleet->prices.model[0] == price : fleet->prices.model[0] > price);
         facet_fleet_destroy(fleet);
     }
 }
 
-static void test_a_simulation(void **state)
+static void test_a_simulation_survives_any_failed_allocation(void **state)
 {
     static const uint32_t loads[] = {1000};
     struct facet_node_list *nodes = NULL;
@@ -148,7 +148,7 @@ static void test_a_simulation(void **state)
     unsigned n = 0;
 
     (void)state;
-    assert_int_equal(lists(&nodes, &jobs), FACET_OK);
+    assert_int_equal(parse_lists(&nodes, &jobs), FACET_OK);
     while (status != FACET_OK) {
         struct facet_simulate_config config = {.size = sizeof config,
                                                .policy = FACET_PLACEMENT_FACET,
@@ -158,9 +158,9 @@ static void test_a_simulation(void **state)
                                                .load_count = 1};
         struct facet_simulate_result result = {.requests = 77};
 
-        arm(++n);
+        arm_failure(++n);
         status = facet_simulate(&config, &result, NULL);
-        arm(0);
+        arm_failure(0);
         assert_true(status == FACET_OK || (status == FACET_NO_MEMORY && result.requests == 77));
     }
     assert_true(n > 15);
@@ -171,10 +171,10 @@ static void test_a_simulation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_a_decision),
-        cmocka_unit_test(test_a_lesson),
-        cmocka_unit_test(test_a_simulation),
+        cmocka_unit_test(test_lists_survive_any_failed_allocation),
+        cmocka_unit_test(test_a_decision_survives_any_failed_allocation),
+        cmocka_unit_test(test_a_lesson_without_memory_is_left_out),
+        cmocka_unit_test(test_a_simulation_survives_any_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "fixtures.h"
 
 /* Two boards of four; pairs within a board talk at 300, across at 20. */
-static struct facet_node_topology boards(void)
+static struct facet_node_topology two_boards(void)
 {
     struct facet_node_topology topology = {.size = sizeof topology, .devices = 8};
 
@@ -15,7 +15,7 @@ static struct facet_node_topology boards(void)
     return topology;
 }
 
-static uint32_t chosen(const struct facet_node_topology *topology, uint32_t allowed, uint32_t count)
+static uint32_t choose_devices(const struct facet_node_topology *topology, uint32_t allowed, uint32_t count)
 {
     uint32_t devices = 0;
 
@@ -25,14 +25,14 @@ static uint32_t chosen(const struct facet_node_topology *topology, uint32_t allo
 
 static void test_stays_on_a_board(void **state)
 {
-    struct facet_node_topology topology = boards();
+    struct facet_node_topology topology = two_boards();
 
     (void)state;
-    assert_int_equal(chosen(&topology, 0xff, 4), 0x0f);
-    assert_int_equal(chosen(&topology, 0xfe, 4), 0xf0);
-    assert_int_equal(chosen(&topology, 0xfe, 2), 0x06); /* the board that is broken into already */
-    assert_int_equal(chosen(&topology, 0xff, 8), 0xff);
-    assert_int_equal(chosen(&topology, 0x11, 2), 0x11);
+    assert_int_equal(choose_devices(&topology, 0xff, 4), 0x0f);
+    assert_int_equal(choose_devices(&topology, 0xfe, 4), 0xf0);
+    assert_int_equal(choose_devices(&topology, 0xfe, 2), 0x06); /* the board that is broken into already */
+    assert_int_equal(choose_devices(&topology, 0xff, 8), 0xff);
+    assert_int_equal(choose_devices(&topology, 0x11, 2), 0x11);
 }
 
 static void test_without_links_by_numa_node(void **state)
@@ -40,11 +40,11 @@ static void test_without_links_by_numa_node(void **state)
     struct facet_node_topology topology = {.size = sizeof topology, .devices = 4, .numa = {0, 1, 0, 1}};
 
     (void)state;
-    assert_int_equal(chosen(&topology, 0xf, 2), 0x5);
-    assert_int_equal(chosen(&topology, 0xe, 2), 0xa);
+    assert_int_equal(choose_devices(&topology, 0xf, 2), 0x5);
+    assert_int_equal(choose_devices(&topology, 0xe, 2), 0xa);
     topology.numa[0] = topology.numa[2] = FACET_NODE_NO_NUMA;
-    assert_int_equal(chosen(&topology, 0xf, 2), 0xa); /* unknown is not the same */
-    assert_int_equal(chosen(NULL, 0xe, 2), 0x6);
+    assert_int_equal(choose_devices(&topology, 0xf, 2), 0xa); /* unknown is not the same */
+    assert_int_equal(choose_devices(NULL, 0xe, 2), 0x6);
 }
 
 /* Against all sets, over many random topologies: nothing has more links. */
@@ -60,7 +60,7 @@ static void test_nothing_is_better(void **state)
         for (uint32_t i = 0; i < 6; i++)
             for (uint32_t j = 0; j < i; j++)
                 topology.link[i][j] = topology.link[j][i] = (uint32_t)fleet_random_below(&random, 4);
-        uint32_t devices = chosen(&topology, 0x3f, count);
+        uint32_t devices = choose_devices(&topology, 0x3f, count);
 
         assert_int_equal(__builtin_popcount(devices), count);
         for (uint32_t set = 0; set < 64; set++) {
@@ -80,7 +80,7 @@ static void test_nothing_is_better(void **state)
 
 static void test_choosing_is_refused(void **state)
 {
-    struct facet_node_topology topology = boards();
+    struct facet_node_topology topology = two_boards();
     uint32_t devices = 5;
 
     (void)state;
@@ -106,7 +106,7 @@ static void test_partitions_leave_the_most_ways(void **state)
     assert_int_equal(facet_partition_place(mig, 4, 0, 0, &start, NULL), FACET_OK);
     assert_int_equal(start, 6); /* only there it breaks no pair */
     assert_int_equal(facet_partition_place(mig, 4, 1, UINT64_C(1) << 6, &start, NULL), FACET_OK);
-    assert_int_equal(start, 4); /* beside what is taken, so that the lower half stays whole */
+    assert_int_equal(start, 4); /* beside the taken ones, so that the lower half stays whole */
     assert_int_equal(facet_partition_place(mig, 4, 2, 0xf0, &start, NULL), FACET_OK);
     assert_int_equal(start, 0);
     assert_int_equal(facet_partition_place(mig, 4, 3, 0, &start, NULL), FACET_OK);

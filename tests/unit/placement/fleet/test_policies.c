@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of what each policy chooses, against the published formulas written out the long way.
+ * Owns: proofs of the choices of each policy, against the published formulas written out the long way.
  * Never: compares policies.
  */
 #include <math.h>
@@ -16,7 +16,8 @@ static const char *const models[MODELS] = {"T4", "G2", "P100"};
 
 /* --- FGD the long way: the part that each shape of the mix could not use --- */
 
-static double fragments(const struct fleet_node *node, const struct fleet_shape *mix, const double *part, size_t count)
+static double fragments_of(const struct fleet_node *node, const struct fleet_shape *mix, const double *part,
+                           size_t count)
 {
     double sum = 0;
 
@@ -35,7 +36,7 @@ static double fragments(const struct fleet_node *node, const struct fleet_shape 
     return sum;
 }
 
-static struct fleet_node after(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t gpus)
+static struct fleet_node node_after(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t gpus)
 {
     struct fleet_node now = *node;
 
@@ -49,7 +50,7 @@ static struct fleet_node after(const struct fleet_node *node, const struct fleet
     return now;
 }
 
-static int published(double gain)
+static int published_score(double gain)
 {
     return (int)(100 / (1 + exp(-gain / 1000)));
 }
@@ -70,19 +71,19 @@ static uint32_t first_whole(const struct fleet_node *node, uint32_t num)
 static int long_way(const struct fleet_node *node, const struct fleet_shape *shape, const struct fleet_shape *mix,
                     const double *part, size_t count, uint32_t *ret_gpus)
 {
-    double before = fragments(node, mix, part, count);
+    double before = fragments_of(node, mix, part, count);
     int best = -1;
 
     if (shape->num != 1 || shape->milli == 1000) {
         *ret_gpus = first_whole(node, shape->num);
-        struct fleet_node now = after(node, shape, *ret_gpus);
-        return published(before - fragments(&now, mix, part, count));
+        struct fleet_node now = node_after(node, shape, *ret_gpus);
+        return published_score(before - fragments_of(&now, mix, part, count));
     }
     for (uint32_t i = 0; i < node->gpus; i++) {
         if (node->left[i] < shape->milli)
             continue;
-        struct fleet_node now = after(node, shape, UINT32_C(1) << i);
-        int score = published(before - fragments(&now, mix, part, count));
+        struct fleet_node now = node_after(node, shape, UINT32_C(1) << i);
+        int score = published_score(before - fragments_of(&now, mix, part, count));
 
         if (score > best) {
             best = score;
@@ -108,7 +109,7 @@ static struct facet_fleet_request any_request(uint64_t *random)
 }
 
 /* The mix has a weight of a power of two, so that the long way is exact in floating point as well. */
-static void test_fgd_is_what_was_published(void **state)
+static void test_fgd_scores_follow_the_publication(void **state)
 {
     struct facet_fleet_node nodes[24];
     struct facet_fleet_request mix[SHAPES];
@@ -189,7 +190,7 @@ static void test_dot_product_avoids_much_of_both(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void test_gpu_packing_prefers_what_is_in_use(void **state)
+static void test_gpu_packing_prefers_gpus_in_use(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(64, 8, "G2"), node_of(64, 2, "G2"), node_of(64, 4, "G2")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_GPU_PACKING, nodes, 3, NULL, 0);
@@ -249,7 +250,7 @@ static void test_random_reaches_every_node_and_is_the_seeds(void **state)
 }
 
 /* Half of the jobs can only use T4: jobs that can use any GPU are kept away from it. */
-static void test_facet_keeps_what_others_need(void **state)
+static void test_facet_keeps_gpus_that_others_need(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(64, 4, "T4"), node_of(64, 4, "G2")};
     struct facet_fleet_request mix[] = {request_of(8, 1, 1000, "T4"), request_of(8, 1, 1000, NULL)};
@@ -273,7 +274,7 @@ static void test_facet_keeps_cpu_for_gpus(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void test_facet_learns_what_comes(void **state)
+static void test_facet_learns_the_mix_of_jobs(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(640, 16, "T4"), node_of(640, 16, "G2")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, NULL, 0);
@@ -341,15 +342,15 @@ static void test_mixes_of_many_amounts_of_cpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fgd_is_what_was_published),
+        cmocka_unit_test(test_fgd_scores_follow_the_publication),
         cmocka_unit_test(test_best_fit_leaves_least),
         cmocka_unit_test(test_dot_product_avoids_much_of_both),
-        cmocka_unit_test(test_gpu_packing_prefers_what_is_in_use),
+        cmocka_unit_test(test_gpu_packing_prefers_gpus_in_use),
         cmocka_unit_test(test_gpu_clustering_keeps_kinds_together),
         cmocka_unit_test(test_random_reaches_every_node_and_is_the_seeds),
-        cmocka_unit_test(test_facet_keeps_what_others_need),
+        cmocka_unit_test(test_facet_keeps_gpus_that_others_need),
         cmocka_unit_test(test_facet_keeps_cpu_for_gpus),
-        cmocka_unit_test(test_facet_learns_what_comes),
+        cmocka_unit_test(test_facet_learns_the_mix_of_jobs),
         cmocka_unit_test(test_mixes_of_many_amounts_of_cpu),
         cmocka_unit_test(test_names),
     };

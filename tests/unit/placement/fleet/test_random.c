@@ -14,7 +14,7 @@
 #define STEPS  effort(130000, 5000)
 #define CHECKS 6500u
 
-static struct facet_fleet_request any(uint64_t *random)
+static struct facet_fleet_request any_request(uint64_t *random)
 {
     static const char *const specs[] = {"", "A", "B", "A|C"};
     uint32_t num = (uint32_t)fleet_random_below(random, 4);
@@ -44,7 +44,7 @@ static void check_nodes(const struct facet_fleet *fleet)
     assert_int_equal(used, fleet->gpu_used);
 }
 
-/* The grants of each GPU add up to what is missing there. */
+/* The grants of each GPU add up to the amount missing there. */
 static void check_grants(const struct facet_fleet *fleet)
 {
     static uint32_t granted[NODES][FACET_FLEET_GPUS];
@@ -75,7 +75,7 @@ static void check_index(struct facet_fleet *fleet, uint32_t shape)
     }
 }
 
-static uint64_t arrive(struct facet_fleet *fleet, uint32_t shape, uint64_t *random)
+static uint64_t place_job(struct facet_fleet *fleet, uint32_t shape, uint64_t *random)
 {
     struct facet_fleet_move moves[2];
     struct facet_fleet_placement at;
@@ -90,7 +90,7 @@ static uint64_t arrive(struct facet_fleet *fleet, uint32_t shape, uint64_t *rand
     return allocation;
 }
 
-static void walk(uint32_t policy)
+static void random_walk(uint32_t policy)
 {
     static const char *const models[] = {"A", "B", "C"};
     static uint64_t live[LIVE];
@@ -103,7 +103,7 @@ static void walk(uint32_t policy)
     for (uint32_t i = 0; i < NODES; i++)
         nodes[i] = node_of(8 + i % 32, i % 5, models[i % 3]);
     for (uint32_t i = 0; i < 40; i++)
-        mix[i] = any(&random);
+        mix[i] = any_request(&random);
     struct facet_fleet *fleet = fleet_of(policy, nodes, NODES, mix, policy % 2 ? 40 : 0);
     struct fleet_node *before = malloc(NODES * sizeof *before);
 
@@ -116,9 +116,9 @@ static void walk(uint32_t policy)
             assert_int_equal(facet_fleet_release(fleet, *slot, NULL), FACET_NOT_FOUND);
             *slot = 0;
         } else {
-            uint32_t shape = shape_of(fleet, any(&random));
+            uint32_t shape = shape_of(fleet, any_request(&random));
 
-            *slot = arrive(fleet, shape, &random);
+            *slot = place_job(fleet, shape, &random);
             if (step % CHECKS == 0)
                 check_index(fleet, shape);
         }
@@ -145,7 +145,7 @@ static void test_a_million_steps(void **state)
 {
     (void)state;
     for (uint32_t policy = 0; policy < FACET_PLACEMENT_POLICIES; policy++)
-        walk(policy);
+        random_walk(policy);
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static void test_jobs_leave(void **state)
 
 static uint64_t ticks;
 
-static uint64_t tick(void *data)
+static uint64_t next_tick(void *data)
 {
     (void)data;
     return ticks += 5;
@@ -115,13 +115,13 @@ static void test_time_is_the_callers(void **state)
     struct facet_simulate_config config = config_of(*state, FACET_PLACEMENT_FGD, 3);
     struct facet_simulate_result result;
 
-    config.clock = tick;
+    config.clock = next_tick;
     assert_int_equal(facet_simulate(&config, &result, NULL), FACET_OK);
     assert_int_equal(result.decision_p50_ns, 5);
     assert_int_equal(result.decision_p99_ns, 5);
 }
 
-static int stop(void *data, uint64_t done, uint64_t total)
+static int stop_simulation(void *data, uint64_t done, uint64_t total)
 {
     (void)data;
     return done > total / 2;
@@ -150,7 +150,7 @@ static void test_wrong_configurations(void **state)
     assert_int_equal(facet_simulate(&config, &result, NULL), FACET_INVALID_ARGUMENT); /* no times */
     facet_job_list_free(jobs);
     config = config_of(*state, 0, 0);
-    config.progress = stop;
+    config.progress = stop_simulation;
     static const uint32_t far[] = {20000};
     config.loads_permille = far;
     config.load_count = 1;

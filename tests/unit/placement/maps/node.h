@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: small nodes for tests of the allocation maps, and short forms of requests and checks. Never: checks by itself
- * what a test is about. */
+/* Owns: small nodes for tests of the allocation maps, and short forms of requests and checks. Never: checks the
+ * subject of a test. */
 #ifndef FACET_TESTS_MAPS_NODE_H
 #define FACET_TESTS_MAPS_NODE_H
 

@@ -19,8 +19,8 @@ static void test_names(void **state)
     assert_null(facet_agents_mode_name(3));
 }
 
-static struct facet_agents_config agents(uint32_t mode, uint32_t kind, uint32_t count, int64_t total, int64_t system,
-                                         int64_t manual)
+static struct facet_agents_config agents_config(uint32_t mode, uint32_t kind, uint32_t count, int64_t total,
+                                                int64_t system, int64_t manual)
 {
     return (struct facet_agents_config){.size = sizeof(struct facet_agents_config),
                                         .mode = mode,
@@ -33,19 +33,19 @@ static struct facet_agents_config agents(uint32_t mode, uint32_t kind, uint32_t 
 
 static void test_agents(void **state)
 {
-    struct facet_agents_config config = agents(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_DISCRETE, 3, 5 * ONE, 0, 0);
+    struct facet_agents_config config = agents_config(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_DISCRETE, 3, 5 * ONE, 0, 0);
     int64_t withheld[3] = {0};
 
     assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
     assert_true(withheld[0] == 3 * ONE && withheld[1] == 3 * ONE && withheld[2] == 4 * ONE);
-    config = agents(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_FRACTION, 3, ONE, 0, 0);
+    config = agents_config(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_FRACTION, 3, ONE, 0, 0);
     assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
     /* The amounts that they may use add up to the total, to the micro-unit. */
     assert_int_equal(3 * ONE - withheld[0] - withheld[1] - withheld[2], ONE);
-    config = agents(FACET_AGENTS_SHARED, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 0);
+    config = agents_config(FACET_AGENTS_SHARED, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 0);
     assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
     assert_true(withheld[0] == 4 * ONE && withheld[1] == 4 * ONE);
-    config = agents(FACET_AGENTS_MANUAL, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 6 * ONE);
+    config = agents_config(FACET_AGENTS_MANUAL, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 6 * ONE);
     assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
     assert_true(withheld[0] == 10 * ONE && withheld[1] == 10 * ONE);
 }
@@ -53,10 +53,10 @@ static void test_agents(void **state)
 static void test_agents_refused(void **state)
 {
     const struct facet_agents_config bad[] = {
-        agents(3, 0, 1, ONE, 0, 0),       agents(0, 2, 1, ONE, 0, 0),
-        agents(0, 0, 0, ONE, 0, 0),       agents(0, 0, 1, -1, 0, 0),
-        agents(0, 0, 1, ONE, 2 * ONE, 0), agents(0, 0, 1, ONE, -1, 0),
-        agents(2, 0, 1, ONE, 0, -1),      agents(2, 0, 2, 16 * ONE, 4 * ONE, 7 * ONE),
+        agents_config(3, 0, 1, ONE, 0, 0),       agents_config(0, 2, 1, ONE, 0, 0),
+        agents_config(0, 0, 0, ONE, 0, 0),       agents_config(0, 0, 1, -1, 0, 0),
+        agents_config(0, 0, 1, ONE, 2 * ONE, 0), agents_config(0, 0, 1, ONE, -1, 0),
+        agents_config(2, 0, 1, ONE, 0, -1),      agents_config(2, 0, 2, 16 * ONE, 4 * ONE, 7 * ONE),
     };
 
     for (size_t i = 0; i < LENGTH(bad); i++) {

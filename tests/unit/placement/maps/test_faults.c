@@ -12,7 +12,7 @@
 
 static uint64_t calls, fail_at;
 
-static bool fails(void)
+static bool call_fails(void)
 {
     return ++calls == fail_at;
 }
@@ -21,28 +21,28 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : __real_calloc(count, size);
+    return call_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-    return fails() ? NULL : __real_malloc(size);
+    return call_fails() ? NULL : __real_malloc(size);
 }
 
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
-    return fails() ? NULL : __real_realloc(old, size);
+    return call_fails() ? NULL : __real_realloc(old, size);
 }
 
 char *__real_strdup(const char *text);
 char *__wrap_strdup(const char *text);
 char *__wrap_strdup(const char *text)
 {
-    return fails() ? NULL : __real_strdup(text);
+    return call_fails() ? NULL : __real_strdup(text);
 }
 
 static void fail_nth(uint64_t nth)

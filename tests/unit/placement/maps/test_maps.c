@@ -46,8 +46,9 @@ static void check_untouched(struct facet_maps *maps)
 
 /* --- configurations --- */
 
-static enum facet_status create(const struct facet_map_config *maps, uint32_t map_count,
-                                const struct facet_map_device *devices, uint32_t device_count, const char *argument)
+static enum facet_status create_maps(const struct facet_map_config *maps, uint32_t map_count,
+                                     const struct facet_map_device *devices, uint32_t device_count,
+                                     const char *argument)
 {
     struct facet_error error = {0};
     struct facet_maps *opened = NULL;
@@ -81,25 +82,25 @@ static void test_bad_configurations(void **state)
     const struct facet_map_device across[] = {fine, {.id = "b", .slot = "x", .map = 1}};
     const struct facet_map_config pair[] = {good, {.name = "y"}};
 
-    assert_int_equal(create(NULL, 1, NULL, 0, "config"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&good, 0, NULL, 0, "map_count"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&good, 1, &fine, FACET_PLACES_MOST + 1, "device_count"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&no_name, 1, NULL, 0, "name"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(two, 2, NULL, 0, "name"), FACET_ALREADY_EXISTS);
-    assert_int_equal(create(&kind, 1, NULL, 0, "kind"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&strategy, 1, NULL, 0, "strategy"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&fraction, 1, NULL, 0, "quantum"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&negative, 1, NULL, 0, "quantum"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&missing, 1, NULL, 0, "exclusive"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&good, 1, &no_id, 1, "id"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&good, 1, &no_slot, 1, "slot"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&good, 1, &map, 1, "map"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&good, 1, &type, 1, "type"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(&good, 1, &capacity, 1, "capacity"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&good, 1, twice, 2, "id"), FACET_ALREADY_EXISTS);
-    assert_int_equal(create(&good, 1, much, 2, "capacity"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create(&good, 1, mixed, 2, "type"), FACET_INVALID_ARGUMENT);
-    assert_int_equal(create(pair, 2, across, 2, "map"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(NULL, 1, NULL, 0, "config"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&good, 0, NULL, 0, "map_count"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&good, 1, &fine, FACET_PLACES_MOST + 1, "device_count"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&no_name, 1, NULL, 0, "name"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(two, 2, NULL, 0, "name"), FACET_ALREADY_EXISTS);
+    assert_int_equal(create_maps(&kind, 1, NULL, 0, "kind"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&strategy, 1, NULL, 0, "strategy"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&fraction, 1, NULL, 0, "quantum"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&negative, 1, NULL, 0, "quantum"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&missing, 1, NULL, 0, "exclusive"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&good, 1, &no_id, 1, "id"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&good, 1, &no_slot, 1, "slot"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&good, 1, &map, 1, "map"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&good, 1, &type, 1, "type"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(&good, 1, &capacity, 1, "capacity"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&good, 1, twice, 2, "id"), FACET_ALREADY_EXISTS);
+    assert_int_equal(create_maps(&good, 1, much, 2, "capacity"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&good, 1, mixed, 2, "type"), FACET_INVALID_ARGUMENT);
+    assert_int_equal(create_maps(pair, 2, across, 2, "map"), FACET_INVALID_ARGUMENT);
 }
 
 /* --- requests --- */
@@ -125,8 +126,8 @@ static void test_all_slots_or_none(void **state)
     facet_maps_destroy(maps);
 }
 
-static void refuse(struct facet_maps *maps, const struct facet_maps_item *items, uint32_t count,
-                   enum facet_status status, uint32_t reason, const char *says)
+static void expect_refused(struct facet_maps *maps, const struct facet_maps_item *items, uint32_t count,
+                           enum facet_status status, uint32_t reason, const char *says)
 {
     const struct facet_maps_request request = request_of(items, count);
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
@@ -140,8 +141,8 @@ static void refuse(struct facet_maps *maps, const struct facet_maps_item *items,
 }
 
 #define REFUSED(maps, status, reason, says, ...)                                                                       \
-    refuse(maps, (const struct facet_maps_item[]){__VA_ARGS__},                                                        \
-           (uint32_t)LENGTH(((const struct facet_maps_item[]){__VA_ARGS__})), status, reason, says)
+    expect_refused(maps, (const struct facet_maps_item[]){__VA_ARGS__},                                                \
+                   (uint32_t)LENGTH(((const struct facet_maps_item[]){__VA_ARGS__})), status, reason, says)
 
 static void test_refusals(void **state)
 {
@@ -309,7 +310,7 @@ static void test_unhealthy_devices_get_nothing_new(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_reserved_is_nobodys(void **state)
+static void test_reserved_slots_are_granted_to_none(void **state)
 {
     const struct facet_maps_item item = {"cpu", 6 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -407,7 +408,7 @@ int main(void)
         cmocka_unit_test(test_plan_then_commit),
         cmocka_unit_test(test_bad_parts_are_not_restored),
         cmocka_unit_test(test_unhealthy_devices_get_nothing_new),
-        cmocka_unit_test(test_reserved_is_nobodys),
+        cmocka_unit_test(test_reserved_slots_are_granted_to_none),
         cmocka_unit_test(test_places_are_found),
         cmocka_unit_test(test_a_copy_goes_its_own_way_and_back),
         cmocka_unit_test(test_handles_are_listed),

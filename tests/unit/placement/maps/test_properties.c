@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes, after each of which no place
- * has given more than it has, a grant is what was asked for, and a release takes back what the grant had, to the last
+ * has given more than it has, a grant equals the request, and a release takes back the grant's amounts, to the last
  * unit. Never: differs from run to run.
  */
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #define SLOTS  5u
 #define PLACES 40u
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
+static uint64_t draw_below(uint64_t *seed, uint64_t below)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -48,8 +48,8 @@ static int64_t random_capacity(uint64_t *seed, uint32_t slot)
     if (slot_types[slot] == FACET_SLOT_UNIQUE)
         return ONE;
     if (slot == 0)
-        return (int64_t)draw(seed, 500) * 10000 / (draw(seed, 3) ? 1 : 7);
-    return (int64_t)draw(seed, slot == 4 ? 100000 : 9) * ONE;
+        return (int64_t)draw_below(seed, 500) * 10000 / (draw_below(seed, 3) ? 1 : 7);
+    return (int64_t)draw_below(seed, slot == 4 ? 100000 : 9) * ONE;
 }
 
 static void open_world(struct world *world, uint64_t *seed)
@@ -59,7 +59,7 @@ static void open_world(struct world *world, uint64_t *seed)
     struct facet_map_config maps[4] = {{.name = "cuda",
                                         .kind = FACET_MAP_FRACTION,
                                         .exclusive = exclusive,
-                                        .exclusive_count = (uint32_t)draw(seed, 3)},
+                                        .exclusive_count = (uint32_t)draw_below(seed, 3)},
                                        {.name = "npu"},
                                        {.name = "cpu"},
                                        {.name = "mem"}};
@@ -67,19 +67,19 @@ static void open_world(struct world *world, uint64_t *seed)
     char ids[PLACES][12];
 
     memset(world, 0, sizeof *world);
-    world->places = 1 + (uint32_t)draw(seed, PLACES);
+    world->places = 1 + (uint32_t)draw_below(seed, PLACES);
     for (uint32_t i = 0; i < 4; i++)
-        maps[i].strategy = (uint32_t)draw(seed, 2);
-    maps[0].quantum = quanta[draw(seed, LENGTH(quanta))];
+        maps[i].strategy = (uint32_t)draw_below(seed, 2);
+    maps[0].quantum = quanta[draw_below(seed, LENGTH(quanta))];
     for (uint32_t i = 0; i < world->places; i++) {
-        world->slot[i] = (uint32_t)draw(seed, SLOTS);
+        world->slot[i] = (uint32_t)draw_below(seed, SLOTS);
         world->capacity[i] = random_capacity(seed, world->slot[i]);
         snprintf(ids[i], sizeof ids[i], "%u", i);
         devices[i] = (struct facet_map_device){.id = ids[i],
                                                .slot = slots[world->slot[i]],
                                                .map = slot_maps[world->slot[i]],
                                                .type = slot_types[world->slot[i]],
-                                               .numa_node = (int32_t)draw(seed, 4) - 1,
+                                               .numa_node = (int32_t)draw_below(seed, 4) - 1,
                                                .capacity = world->capacity[i]};
     }
     assert_int_equal(facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config),
@@ -94,31 +94,31 @@ static void open_world(struct world *world, uint64_t *seed)
 static int64_t random_amount(uint64_t *seed, uint32_t slot)
 {
     if (slot_types[slot] == FACET_SLOT_UNIQUE)
-        return draw(seed, 20) ? ONE : 2 * ONE;
+        return draw_below(seed, 20) ? ONE : 2 * ONE;
     if (slot == 0)
-        return (int64_t)draw(seed, 300) * (draw(seed, 9) ? 10000 : 1234);
-    return draw(seed, 30) ? (int64_t)draw(seed, slot == 4 ? 90000 : 12) * ONE : 1500000;
+        return (int64_t)draw_below(seed, 300) * (draw_below(seed, 9) ? 10000 : 1234);
+    return draw_below(seed, 30) ? (int64_t)draw_below(seed, slot == 4 ? 90000 : 12) * ONE : 1500000;
 }
 
 static struct facet_maps_request random_request(uint64_t *seed, struct facet_maps_item *items, uint32_t *near)
 {
-    struct facet_maps_request request = request_of(items, 1 + (uint32_t)draw(seed, 3));
-    uint32_t first = (uint32_t)draw(seed, SLOTS);
+    struct facet_maps_request request = request_of(items, 1 + (uint32_t)draw_below(seed, 3));
+    uint32_t first = (uint32_t)draw_below(seed, SLOTS);
 
     for (uint32_t i = 0; i < request.count; i++) {
         items[i].slot = slots[(first + i) % SLOTS];
         items[i].amount = random_amount(seed, (first + i) % SLOTS);
     }
-    request.rules = (uint32_t)draw(seed, 4) == 0;
-    request.affinity = (uint32_t)draw(seed, 3);
-    request.guard = (uint32_t)draw(seed, 4) == 0;
-    request.least = draw(seed, 4) ? 0 : (int64_t)draw(seed, 50) * 10000;
-    *near = (uint32_t)draw(seed, PLACES);
+    request.rules = (uint32_t)draw_below(seed, 4) == 0;
+    request.affinity = (uint32_t)draw_below(seed, 3);
+    request.guard = (uint32_t)draw_below(seed, 4) == 0;
+    request.least = draw_below(seed, 4) ? 0 : (int64_t)draw_below(seed, 50) * 10000;
+    *near = (uint32_t)draw_below(seed, PLACES);
     request.near = near;
     return request;
 }
 
-/* Of each item the parts sum to what was asked for; unless rounded down, to not more and to some. */
+/* The parts of each item sum to its request; if rounded down, to more than 0 and at most that. */
 static void check_sums(struct world *world, const struct facet_maps_request *request,
                        const struct facet_maps_part *parts, uint32_t count)
 {
@@ -151,7 +151,7 @@ static void check_accounts(struct world *world)
     }
 }
 
-static void allocate(struct world *world, uint64_t *seed, uint32_t index)
+static void allocate_grant(struct world *world, uint64_t *seed, uint32_t index)
 {
     struct facet_maps_item items[3];
     uint32_t near;
@@ -159,7 +159,7 @@ static void allocate(struct world *world, uint64_t *seed, uint32_t index)
     struct facet_maps_part planned[PLACES];
     uint32_t planned_count = 0;
 
-    request.near_count = near < world->places && draw(seed, 2);
+    request.near_count = near < world->places && draw_below(seed, 2);
     enum facet_status plan = facet_maps_plan(world->maps, &request, planned, PLACES, &planned_count, NULL, NULL);
     enum facet_status status = facet_maps_allocate(world->maps, &request, &world->grants[index], NULL, NULL);
 
@@ -183,7 +183,7 @@ static void allocate(struct world *world, uint64_t *seed, uint32_t index)
     check_sums(world, &request, planned, planned_count);
 }
 
-static void release(struct world *world, uint32_t index)
+static void release_grant(struct world *world, uint32_t index)
 {
     assert_int_equal(facet_maps_release(world->maps, world->grants[index], NULL), FACET_OK);
     assert_int_equal(facet_maps_release(world->maps, world->grants[index], NULL), FACET_BAD_STATE);
@@ -192,15 +192,15 @@ static void release(struct world *world, uint32_t index)
     world->grants[index] = 0;
 }
 
-static void change(struct world *world, uint64_t *seed)
+static void change_place(struct world *world, uint64_t *seed)
 {
-    uint32_t place = (uint32_t)draw(seed, world->places), map = (uint32_t)draw(seed, 4);
+    uint32_t place = (uint32_t)draw_below(seed, world->places), map = (uint32_t)draw_below(seed, 4);
     struct facet_maps_place info = {.size = sizeof info};
 
     assert_int_equal(facet_maps_get_place(world->maps, place, &info, NULL), FACET_OK);
-    world->unhealthy[place] = draw(seed, 4) == 0;
+    world->unhealthy[place] = draw_below(seed, 4) == 0;
     assert_int_equal(facet_maps_set_health(world->maps, info.map, info.id, world->unhealthy[place], NULL), FACET_OK);
-    assert_int_equal(facet_maps_set_strategy(world->maps, map, (uint32_t)draw(seed, 2), NULL), FACET_OK);
+    assert_int_equal(facet_maps_set_strategy(world->maps, map, (uint32_t)draw_below(seed, 2), NULL), FACET_OK);
 }
 
 static void test_a_million_steps(void **state)
@@ -211,20 +211,20 @@ static void test_a_million_steps(void **state)
     for (uint32_t node = 0; node < NODES; node++) {
         open_world(&world, &seed);
         for (uint32_t step = 0; step < STEPS / NODES; step++) {
-            uint32_t index = (uint32_t)draw(&seed, LIVE);
+            uint32_t index = (uint32_t)draw_below(&seed, LIVE);
 
             if (world.grants[index])
-                release(&world, index);
+                release_grant(&world, index);
             else
-                allocate(&world, &seed, index);
-            if (draw(&seed, 100) == 0)
-                change(&world, &seed);
+                allocate_grant(&world, &seed, index);
+            if (draw_below(&seed, 100) == 0)
+                change_place(&world, &seed);
             if (step % 8 == 0)
                 check_accounts(&world);
         }
         for (uint32_t i = 0; i < LIVE; i++)
             if (world.grants[i])
-                release(&world, i);
+                release_grant(&world, i);
         check_accounts(&world);
         for (uint32_t i = 0; i < world.places; i++)
             assert_int_equal(world.account[i], 0);

@@ -73,7 +73,7 @@ static void test_fraction_best_fit(void **state)
     REFUSES(FRACTION(EVENLY, .01, U(.05), U(.3)), U(.06), asked.least = U(.6), FACET_REFUSED_SHORT, 0);
 }
 
-/* A refusal says that there is some left, and why it is not given. */
+/* A refusal names the amount that is left, and why it is not given. */
 static void check_refusal(struct facet_maps *maps, int64_t amount, int64_t least, const char *says)
 {
     const struct facet_maps_item item = {"x", amount};
@@ -87,7 +87,7 @@ static void check_refusal(struct facet_maps *maps, int64_t amount, int64_t least
     facet_maps_destroy(maps);
 }
 
-static void test_what_is_passed_over_is_named(void **state)
+static void test_places_passed_over_are_named(void **state)
 {
     struct facet_maps *maps = DISCRETE(EVENLY, 2 * ONE, 2 * ONE, 0);
 
@@ -144,7 +144,7 @@ static void test_guard(void **state)
             asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_FRAGMENTED, 0);
 }
 
-static void test_guard_looks_at_what_is_free(void **state)
+static void test_guard_compares_with_the_free_amounts(void **state)
 {
     struct facet_maps *maps = FRACTION(EVENLY, .1, ONE, ONE, ONE, ONE);
     const struct facet_maps_item item = {"x", U(2.8)};
@@ -281,9 +281,9 @@ int main(void)
         cmocka_unit_test(test_fraction_best_fit),
         cmocka_unit_test(test_fraction_split),
         cmocka_unit_test(test_quantum),
-        cmocka_unit_test(test_what_is_passed_over_is_named),
+        cmocka_unit_test(test_places_passed_over_are_named),
         cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_guard_looks_at_what_is_free),
+        cmocka_unit_test(test_guard_compares_with_the_free_amounts),
         cmocka_unit_test(test_affinity),
         cmocka_unit_test(test_affinity_of_the_caller),
         cmocka_unit_test(test_many_places),

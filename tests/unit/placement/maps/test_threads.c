@@ -13,8 +13,8 @@
 static struct facet_maps *maps;
 static _Atomic uint32_t faults, grants_made;
 
-/* Each expects what only its own grants could break. */
-static void *work(void *argument)
+/* Each checks a condition that only its own grants could break. */
+static void *grant_repeatedly(void *argument)
 {
     uint32_t number = (uint32_t)(uintptr_t)argument;
     const struct facet_maps_item item = {"x", (1 + number) * ONE};
@@ -39,7 +39,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void *look(void *argument)
+static void *read_repeatedly(void *argument)
 {
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -62,7 +62,9 @@ static void test_all_at_once(void **state)
 
     maps = OPEN(FACET_MAP_DISCRETE, FACET_MAP_EVENLY, 0, 2 * ONE, 2 * ONE, 2 * ONE, 2 * ONE);
     for (uint32_t i = 0; i <= THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, i < THREADS ? work : look, (void *)(uintptr_t)i), 0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i < THREADS ? grant_repeatedly : read_repeatedly, (void *)(uintptr_t)i),
+            0);
     for (uint32_t i = 0; i <= THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(faults, 0);
