@@ -11,9 +11,9 @@
 #include <cmocka.h>
 #include <sys/wait.h>
 
-static char kind[32]; /* of this process alone, so that no other test's folders are looked at */
+static char kind[32]; /* of this process alone, so that no other test's folders count */
 
-/* Something in it that may not be looked into. */
+/* Puts a folder into it that may not be read. */
 static bool fill(const char *path)
 {
     char inside[96], link[112];
@@ -49,7 +49,7 @@ static void stop(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_the_next_removes_what_a_killed_one_left(void **state)
+static void test_the_next_test_removes_the_folder_of_a_killed_one(void **state)
 {
     char first[64], second[64], own[64];
     pid_t killed = start(first), living = start(second);
@@ -112,7 +112,7 @@ static void test_a_file_is_found_by_others_and_goes_by_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_next_removes_what_a_killed_one_left),
+        cmocka_unit_test(test_the_next_test_removes_the_folder_of_a_killed_one),
         cmocka_unit_test(test_a_folder_stays_while_a_child_has_it),
         cmocka_unit_test(test_a_file_is_found_by_others_and_goes_by_itself),
     };
