@@ -581,8 +581,9 @@ def test_a_bench_leaves_raw_samples_outside_the_tree():
         assert sorted(path.parent.name for path in Path(folder).rglob("*two.*")) == ["raw", "tables"]
 
 
-def main():
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+def report(names):
+    """Runs the cases of a module; the exit status."""
+    tests = [(name, test) for name, test in names.items() if name.startswith("test_")]
     print(f"1..{len(tests)}", flush=True)
     failed = False
     for number, (name, test) in enumerate(tests, 1):
@@ -596,4 +597,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(globals()))
