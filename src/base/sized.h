@@ -57,6 +57,22 @@ static inline enum facet_status facet_sized_known(const char *name, const void *
     return FACET_OK;
 }
 
+/*
+ * Copies a judged input into a struct of so many bytes. Members that an older caller's struct lacks become 0. The
+ * copy's size is its own, since the next function that judges the copy would look for the caller's tail behind it.
+ */
+static inline void facet_sized_take(void *ret, const void *given, uint32_t bytes)
+{
+    uint32_t size;
+
+    memcpy(&size, given, sizeof size);
+    memset(ret, 0, bytes);
+    memcpy(ret, given, size < bytes ? size : bytes);
+    memcpy(ret, &bytes, sizeof bytes);
+}
+
+#define FACET_SIZED_TAKE(ret, given) facet_sized_take((ret), (given), sizeof *(ret))
+
 /* For a reserved member of an input, which may have a meaning in a newer library. */
 static inline enum facet_status facet_sized_reserved(const char *name, const void *reserved, size_t size,
                                                      struct facet_error *error)

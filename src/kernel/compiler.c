@@ -32,7 +32,7 @@ static enum facet_status check_options(const struct facet_compiler_options *give
                                     given->size, sizeof given->size);
     FACET_NEED_KNOWN("options", given, error);
     if (given)
-        memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
+        FACET_SIZED_TAKE(taken, given);
     if (taken->cache_mode > FACET_CACHE_BYPASS)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "cache_mode",
                                     "cache_mode %u: expected an enum facet_cache_mode", taken->cache_mode);

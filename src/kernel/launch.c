@@ -258,7 +258,7 @@ static enum facet_status take_range(const struct facet_range *given, struct face
                                     "range of size %" PRIu32 ": expected at least %zu", given ? given->size : 0,
                                     offsetof(struct facet_range, group));
     FACET_NEED_KNOWN("range", given, error);
-    memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
+    FACET_SIZED_TAKE(taken, given);
     return FACET_OK;
 }
 

@@ -81,7 +81,7 @@ static enum facet_status take_options(const struct facet_compile_options *given,
                                     given->size, sizeof given->size);
     FACET_NEED_KNOWN("options", given, error);
     if (given)
-        memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
+        FACET_SIZED_TAKE(taken, given);
     return check_numbers(taken, error);
 }
 

@@ -78,7 +78,7 @@ static enum facet_status complete_options(const struct facet_memory_config *conf
 {
     uint64_t backend_page = backend->page_bytes;
 
-    *ret_config = *config;
+    FACET_SIZED_TAKE(ret_config, config);
     if (!config->memory_bytes)
         ret_config->memory_bytes = backend->memory_bytes;
     if (!config->page_bytes)

@@ -37,10 +37,10 @@ static bool in_process(const struct facet_session *session)
 static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *taken,
                                       struct facet_error *error)
 {
-    *taken = (struct facet_session_options){0};
+    *taken = (struct facet_session_options){.size = sizeof *taken};
     FACET_NEED_KNOWN("options", options, error);
     if (options)
-        memcpy(taken, options, options->size < sizeof *taken ? options->size : sizeof *taken);
+        FACET_SIZED_TAKE(taken, options);
     if (options && options->size < sizeof options->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     options->size, sizeof options->size);

@@ -106,10 +106,9 @@ static bool copy_texts(struct facet_driver *driver, uint32_t names)
 static bool take_settings(struct facet_driver *driver, const struct facet_driver_config *config, uint32_t names)
 {
     driver->config = *config;
-    driver->config.size = sizeof driver->config;
     driver->devices = names > 0 ? names : 1;
     if (config->memory) {
-        driver->memory_config = *config->memory;
+        FACET_SIZED_TAKE(&driver->memory_config, config->memory);
         driver->config.memory = &driver->memory_config;
     }
     driver->vgpu = calloc(config->vgpus, sizeof(struct facet_vgpu *));
@@ -172,7 +171,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
                                     asked->size, sizeof config);
     FACET_NEED_KNOWN("config", asked, error);
     if (asked)
-        config = *asked;
+        FACET_SIZED_TAKE(&config, asked);
     fill_in(&config);
     uint32_t names = count_names(&config);
     enum facet_status status = check_config(&config, names, error);

@@ -200,8 +200,9 @@ static enum facet_status queue_operation(const struct work *work, const struct f
                                          struct facet_error *error)
 {
     const struct facet_vgpu_device *device = work->vgpu->device;
-    struct facet_math operation = *work->operation;
+    struct facet_math operation;
 
+    FACET_SIZED_TAKE(&operation, work->operation);
     operation.flags = switched_units(work->vgpu, &operation);
     enum facet_status status = work->vgpu->space ? check_operands(work, &operation, error) : FACET_OK;
     if (status != FACET_OK)

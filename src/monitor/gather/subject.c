@@ -200,7 +200,7 @@ static void note_measurement(struct facet_subject *subject, struct gather_series
         memmove(series->point, series->point + 1, --series->points * sizeof *series->point);
     series->point[series->points++] =
         (struct facet_point){.time_ns = given->time_ns, .value = given->value, .reason = given->reason};
-    series->last = *given;
+    FACET_SIZED_TAKE(&series->last, given);
 }
 
 /*

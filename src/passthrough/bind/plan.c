@@ -397,7 +397,7 @@ enum facet_status facet_passthrough_plan_bind(struct facet_passthrough *manager,
     if (status)
         return status;
     inside.flags = request->flags;
-    inside.wish = *request->wish;
+    FACET_SIZED_TAKE(&inside.wish, request->wish);
     snprintf(inside.driver, sizeof inside.driver, "%s", request->driver ? request->driver : "");
     status = plan_bind(manager, &inside, &plan, error);
     if (!status)

@@ -30,7 +30,7 @@ enum facet_status bind_open(const struct facet_passthrough_config *config, const
     struct facet_passthrough *manager = calloc(1, sizeof *manager);
     if (!manager)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a manager");
-    manager->config = *config;
+    FACET_SIZED_TAKE(&manager->config, config);
     if (!manager->config.lock_deadline_ns)
         manager->config.lock_deadline_ns = LOCK_SECONDS * FACET_NS_PER_S;
     manager->host = (struct bind_host){.ops = ops, .root = config->root, .state = config->state, .context = context};

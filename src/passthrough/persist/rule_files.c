@@ -175,7 +175,8 @@ enum facet_status facet_passthrough_rule_write(int directory, const struct facet
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "settings->size", "is %u, at least %zu was expected",
                                     settings->size, sizeof *settings);
     FACET_NEED_KNOWN("settings", settings, error);
-    struct facet_passthrough_rule rule = *settings;
+    struct facet_passthrough_rule rule;
+    FACET_SIZED_TAKE(&rule, settings);
     rule.functions = NULL;
     facet_pci_address_print(&plan->functions[0].address, address);
     snprintf(rule.name, sizeof rule.name, "%s.json", address);

@@ -161,7 +161,7 @@ enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t t
 static enum facet_status begin_watch(struct facet_pci_watch *watch, const struct facet_pci_watch_config *config,
                                      struct facet_error *error)
 {
-    watch->config = *config;
+    FACET_SIZED_TAKE(&watch->config, config);
     watch->config.poll_ns = config->poll_ns ? config->poll_ns : POLL_SECONDS * FACET_NS_PER_S;
     watch->config.settle_ns = config->settle_ns ? config->settle_ns : SETTLE_MS * FACET_NS_PER_MS;
     watch->config.scan.root = fcntl(config->scan.root, F_DUPFD_CLOEXEC, 3);

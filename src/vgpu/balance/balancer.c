@@ -134,9 +134,7 @@ static enum facet_status read_config(const struct facet_balancer_config *asked, 
                                     "config: size %" PRIu32 ", expected that of struct facet_balancer_config",
                                     asked ? asked->size : 0);
     FACET_NEED_KNOWN("config", asked, error);
-    memset(ret, 0, sizeof *ret);
-    memcpy(ret, asked, asked->size < sizeof *ret ? asked->size : sizeof *ret);
-    ret->size = sizeof *ret;
+    FACET_SIZED_TAKE(ret, asked);
     ret->actions = value_or(ret->actions, FACET_BALANCER_MIGRATE);
     ret->threshold_milli = value_or(ret->threshold_milli, defaults->threshold_milli);
     ret->depth = value_or(ret->depth, 2);

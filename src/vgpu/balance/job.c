@@ -118,7 +118,7 @@ static struct facet_job *new_job(const struct facet_balancer_work *work, const s
     job->argument_count = work->count;
     job->image = facet_image_hold(work->image);
     job->kernel = what->name;
-    job->range = *work->range;
+    FACET_SIZED_TAKE(&job->range, work->range);
     job->groups = groups;
     job->previous = FACET_BALANCE_NONE;
     return job;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
 
@@ -226,8 +227,13 @@ static enum facet_status allocate_managed(struct facet_vgpu *vgpu, uint64_t byte
 
     if (status != FACET_OK)
         return status;
+    if (asked && asked->size < sizeof options)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options",
+                                    "options: size %" PRIu32 ", expected that of struct facet_allocation_options, %zu",
+                                    asked->size, sizeof options);
+    FACET_NEED_KNOWN("options", asked, error);
     if (asked)
-        options = *asked;
+        FACET_SIZED_TAKE(&options, asked);
     if (options.align == 0 || (options.align < page_bytes && !(options.align & (options.align - 1))))
         options.align = page_bytes;
     if (bytes <= UINT64_MAX - page_bytes) /* more is refused in any case */

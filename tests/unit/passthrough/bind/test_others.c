@@ -118,6 +118,26 @@ static void test_driver_of_the_host(void **state)
     stage_end(&stage);
 }
 
+/* A newer program's wish, longer by zeros: the plan keeps a copy, and judges that again. */
+static void test_a_newer_wish(void **state)
+{
+    struct facet_pci_address address;
+    struct {
+        struct facet_passthrough_wish known;
+        unsigned char tail[300];
+    } newer = {.known = {.size = sizeof newer, .functions = &address, .count = 1}};
+    struct facet_passthrough_request request = {.size = sizeof request, .wish = &newer.known};
+    struct facet_passthrough_plan *plan = NULL;
+    struct stage stage;
+
+    newer.known.flags = FACET_PASSTHROUGH_WHOLE_GROUP;
+    stage_begin(&stage);
+    facet_pci_address_parse(GPU, &address, NULL);
+    assert_int_equal(facet_passthrough_plan_bind(stage.manager, &request, &plan, &stage.error), FACET_OK);
+    facet_passthrough_plan_destroy(plan);
+    stage_end(&stage);
+}
+
 /* ---- cards ---- */
 
 /* It was pulled and put back, and is in another group: the journal's entry is settled first. */
@@ -357,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_driver_unloaded),
         cmocka_unit_test(test_driver_unloaded_after_a_crash),
         cmocka_unit_test(test_driver_of_the_host),
+        cmocka_unit_test(test_a_newer_wish),
         cmocka_unit_test(test_other_group),
         cmocka_unit_test(test_virtual_function),
         cmocka_unit_test(test_other_card_is_bound),
