@@ -4,8 +4,6 @@
  * Never: checks a component before its parents: only then can no other user replace it afterwards.
  */
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/paths.h"
+#include "base/private_group.h"
 
 enum {
     LINKS_MOST = 40, /* as many as the kernel follows */
-    STRINGS_SIZE = 4096,
 };
 
 struct walk {
@@ -36,28 +34,12 @@ static bool is_trusted_owner(const struct walk *walk, uid_t owner)
     return owner == geteuid() || owner == 0 || (owner == walk->root && !walk->is_shared);
 }
 
-/* Whether a group is the user's private group, without other members. */
-static bool is_group_of(gid_t group, uid_t user)
-{
-    char user_strings[STRINGS_SIZE], group_strings[STRINGS_SIZE];
-    struct passwd user_entry, *owner = NULL;
-    struct group group_entry, *found = NULL;
-
-    if (getpwuid_r(user, &user_entry, user_strings, sizeof user_strings, &owner) != 0 || !owner ||
-        owner->pw_gid != group || getgrgid_r(group, &group_entry, group_strings, sizeof group_strings, &found) != 0 ||
-        !found || strcmp(found->gr_name, owner->pw_name) != 0)
-        return false;
-    for (char **member = found->gr_mem; *member; member++)
-        if (strcmp(*member, owner->pw_name) != 0)
-            return false;
-    return true;
-}
-
 /* Under a umask of 0002 a user's private group may write the user's files. The group bits also stand for an access
  * list, so a file with one is not ours alone. */
 static bool is_only_ours(const char *path, const struct stat *status)
 {
-    return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 && is_group_of(status->st_gid, geteuid());
+    return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 &&
+           facet_private_group("", status->st_gid, geteuid());
 }
 
 static enum facet_status refuse_path(const struct walk *walk, const char *at, const char *what,

@@ -39,7 +39,7 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
 /*
  * Whether only the caller's user and root can change the target of a path. Each component is checked in turn, and each
  * link on the way: it belongs to the user or to root, and others may not write it. A folder on the way may be writable
- * for all when it is sticky (/tmp), or, like a file, for the user's own group without other members. Once a path is
+ * for all when it is sticky (/tmp), or, like a file, for the user's own group that no other user has. Once a path is
  * found good no other user can make it bad, so that files in it may be opened by name. FACET_PERMISSION names the
  * component; FACET_NOT_FOUND: something on the way is missing.
  */

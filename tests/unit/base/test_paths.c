@@ -2,19 +2,24 @@
 /* Owns: the tests of where things live. Everything happens in a folder of its own under /tmp. */
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/paths.h"
+#include "base/private_group.h"
 
 static char folder[64];
 
@@ -213,9 +218,44 @@ static void folders_that_a_group_may_write_are_refused(void **state)
         skip();
     /* On the way, a user's private group does not count as other users. */
     assert_int_equal(chmod(in_folder("shared"), 0770), 0);
-    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL),
+                     facet_private_group("", 0, 0) ? FACET_OK : FACET_PERMISSION);
     assert_int_equal(chown(in_folder("shared"), 0, 12345), 0);
     assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_PERMISSION);
+}
+
+/* The file as this process alone sees it; false: this process may not do that. */
+static bool replace_here(const char *path, const char *text)
+{
+    FILE *file = fopen(in_folder("instead"), "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(in_folder("instead"), path, NULL, MS_BIND, NULL) == 0;
+}
+
+/* Another user whose primary group is root's may write what the group may, and is no member of it. */
+static void folders_of_a_group_that_another_user_has_as_primary_are_refused(void **state)
+{
+    int status = -1;
+
+    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(chmod(in_folder("shared"), 0770), 0);
+    if (geteuid() != 0)
+        skip();
+    pid_t child = fork();
+    if (child == 0) {
+        if (!replace_here("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nmallory:x:1001:0::/:/bin/sh\n"))
+            _exit(2);
+        _exit(facet_path_make(in_folder("shared/run"), 0700, NULL) == FACET_PERMISSION ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void every_link_on_the_way_is_judged(void **state)
@@ -317,6 +357,7 @@ int main(void)
         TEST(folders_that_others_may_write_are_refused),
         TEST(folders_below_one_that_others_may_write_are_refused),
         TEST(folders_that_a_group_may_write_are_refused),
+        TEST(folders_of_a_group_that_another_user_has_as_primary_are_refused),
         TEST(every_link_on_the_way_is_judged),
         TEST(a_path_from_here_is_judged_from_the_root),
         TEST(a_file_is_trusted_like_a_folder),
