@@ -14,7 +14,7 @@
 
 struct command;
 
-/* FACET_PERMISSION: other users can change the segment's folder. */
+/* Before anything in it is opened. FACET_PERMISSION: other users can change the segment's folder. */
 enum facet_status launch_answer_check_segment(const char *segment, struct facet_error *error);
 
 /*

@@ -179,7 +179,8 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
     entered->before_ns = facet_clock_now_ns();
     run->count = 1;
     run->created = true;
-    return facet_hold_acquire(view_text(entered->vgpu, "segment"), &entered->hold, error);
+    status = launch_answer_check_segment(view_text(entered->vgpu, "segment"), error);
+    return status == FACET_OK ? facet_hold_acquire(view_text(entered->vgpu, "segment"), &entered->hold, error) : status;
 }
 
 /* Holds it too, so that it is not destroyed before the command is attached; another holder keeps it just as well. */
@@ -194,7 +195,9 @@ static enum facet_status join_vgpu(struct run *run, const char *name, struct fac
     entered->hold = -1;
     entered->before_ns = facet_clock_now_ns();
     run->count++;
-    status = facet_segment_read_totals(segment, &entered->before, error);
+    status = launch_answer_check_segment(segment, error);
+    if (status == FACET_OK)
+        status = facet_segment_read_totals(segment, &entered->before, error);
     if (status == FACET_OK)
         status = facet_segment_read_device_time(segment, &entered->device_time_before_ns, error);
     if (status == FACET_OK)
@@ -375,13 +378,11 @@ static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIR
 
     for (size_t i = 0; i < run->count; i++) {
         const char *segment = view_text(run->entered[i].vgpu, "segment");
-        enum facet_status status = launch_answer_check_segment(segment, error);
 
         used += (size_t)snprintf(dirs + used, LAUNCH_DIRS_SIZE - used, "%s%s", i ? ":" : "", segment);
         if (used >= LAUNCH_DIRS_SIZE)
             return facet_error_set(error, FACET_OUT_OF_RANGE, "the paths of the virtual GPUs' folders are too long");
-        if (status == FACET_OK)
-            status = launch_answer_add_environment(run->self, run->entered[i].vgpu, environment, error);
+        enum facet_status status = launch_answer_add_environment(run->self, run->entered[i].vgpu, environment, error);
         if (status != FACET_OK)
             return status;
     }

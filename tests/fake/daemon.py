@@ -8,7 +8,7 @@ Never: enforces a limit, ships, or replaces a test against the real daemon.
 Usage: daemon.py [--private] [--ready-fd N]; the socket is $FACET_RUNTIME_DIR/facetd.sock.
 FAKE_FAULT: refuse_start (one line on the ready pipe), silent_start (leaves without a word), not_json, no_reason,
 hang_up (closes the connection instead of answering), die_on_delete (leaves when a vGPU is deleted),
-unused (no program ever entered its vGPUs).
+unused (no program ever entered its vGPUs), open_segment (anybody may write the segments' folders, which are empty).
 FAKE_ENVIRONMENT is the `environment` of every vGPU, as JSON. Every change is a line of $FACET_RUNTIME_DIR/fake.log.
 """
 import argparse
@@ -61,6 +61,9 @@ def make_segment(folder):
     """Two of the files as src/limiter/segment.h lays them out, as far as the command reads them."""
     version = segment_version()
     os.makedirs(folder)
+    if FAULT == "open_segment":
+        os.chmod(folder, 0o777)
+        return
     slots = 4096
     size = 128 + slots * (192 + 8 * 64)
     usage = bytearray(size)

@@ -83,6 +83,18 @@ def a_path_in_an_answer_is_of_a_file_that_others_cannot_change():
         contains(done.stderr, "may be written by anybody (mode 0777)")
 
 
+@test
+def nothing_in_a_segment_is_opened_before_its_folder_is_judged():
+    with Place() as place:
+        place.env["FAKE_FAULT"] = "open_segment"
+        equal(place.facet("vgpu", "create", "--name", "open").returncode, 0)
+        for arguments in ([], ["--vgpu", "open"], ["--report", "report.json"]):
+            done = place.facet("run", *arguments, "touch", "ran")
+            equal(done.returncode, 1, done.stderr)
+            contains(done.stderr, "may be written by anybody (mode 0777)")  # not that `usage` is missing
+        equal(place.exists("ran"), False)
+
+
 class Users:
     """Two users, each with a home: one runs `facet`, the other attacks."""
 
