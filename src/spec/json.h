@@ -15,6 +15,8 @@
 
 #include <facet/error.h>
 
+#include "base/sized.h"
+
 static inline void facet_cleanup_json(json_t **json)
 {
     json_decref(*json);
@@ -56,8 +58,7 @@ static inline bool facet_struct_take(void *ret_ours, size_t bytes, const void *t
     memcpy(&size, theirs, sizeof size);
     if (size < sizeof size)
         return false;
-    memset(ret_ours, 0, bytes);
-    memcpy(ret_ours, theirs, size < bytes ? size : bytes);
+    facet_sized_take(ret_ours, theirs, (uint32_t)bytes);
     return true;
 }
 

@@ -47,7 +47,6 @@ static enum facet_status begin_run(const struct facet_lifecycle_hook *const *hoo
         FACET_NEED_KNOWN("hooks", hooks[i], error);
         FACET_NEED_RESERVED("a hook", &hook, error);
     }
-    run.workload.size = sizeof run.workload;
     *ret_run = run;
     return FACET_OK;
 }
