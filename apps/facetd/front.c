@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,10 +25,12 @@
 #include "head.h"
 #include "refusal.h"
 #include "threads.h"
+#include "waiting.h"
 
 #define PATIENCE_NS (30 * FACET_NS_PER_S)
 #define NAP_NS      (2 * FACET_NS_PER_MS)
-#define FULL_MS     50
+#define LOOK_MS     50 /* how often a thread that waits sees that the front stops */
+#define FULL_MS     5
 
 /*
  * How long, and how much, the rest of a refused caller's data is read: otherwise the caller would not see the reason.
@@ -43,6 +46,7 @@ struct front {
     pthread_t thread;
     _Atomic bool stopping;
     _Atomic unsigned callers;
+    struct waiting waiting;
 };
 
 struct caller {
@@ -128,7 +132,7 @@ static void refuse_connection(int fd, const struct head_refusal *refusal)
 }
 
 /* The system has no thread for it. No thread lingers either: an answer sent before the end can still be read. */
-static void turn_away_busy(int fd)
+static void refuse_busy(int fd)
 {
     struct head_refusal refusal = {.http = 503};
 
@@ -156,34 +160,43 @@ static bool may_call(int fd, struct head_refusal *refusal)
     return false;
 }
 
-static void sleep_after_failure(void)
+static void sleep_for(uint64_t ns)
 {
-    const struct timespec length = facet_ns_timespec(NAP_NS);
+    const struct timespec length = facet_ns_timespec(ns);
 
     nanosleep(&length, NULL);
 }
 
-/* Polls until the head is complete. HEAD_INCOMPLETE: it never is. */
+/*
+ * Polls until the head is complete. HEAD_INCOMPLETE: it never is. A part of a head keeps the socket readable: it is
+ * judged once, and the naps become longer until there is more of it.
+ */
 static enum head_verdict wait_for_head(const struct front *front, int fd, struct head_refusal *ret_refusal)
 {
     FACET_CLEANUP_FREE char *head = malloc(HEAD_MAX + 1);
     uint64_t until_ns = facet_clock_now_ns() + PATIENCE_NS;
     struct pollfd readable = {.fd = fd, .events = POLLIN | POLLRDHUP};
-    ssize_t seen = 0;
+    uint64_t nap_ns = NAP_NS;
+    int seen = 0, size = 0;
 
     while (head && !atomic_load(&front->stopping) && facet_clock_now_ns() < until_ns) {
-        if (poll(&readable, 1, FULL_MS) <= 0)
+        if (poll(&readable, 1, LOOK_MS) <= 0)
             continue;
-        ssize_t size = recv(fd, head, HEAD_MAX + 1, MSG_PEEK | MSG_DONTWAIT);
-        enum head_verdict verdict = size > 0 ? head_judge(head, (size_t)size, ret_refusal) : HEAD_INCOMPLETE;
+        bool ended = readable.revents & (POLLHUP | POLLRDHUP);
+        if (!ended && ioctl(fd, FIONREAD, &size) == 0 && size == seen) {
+            sleep_for(nap_ns);
+            nap_ns = nap_ns * 2 < LOOK_MS * FACET_NS_PER_MS ? nap_ns * 2 : LOOK_MS * FACET_NS_PER_MS;
+            continue;
+        }
+        ssize_t got = recv(fd, head, HEAD_MAX + 1, MSG_PEEK | MSG_DONTWAIT);
+        enum head_verdict verdict = got > 0 ? head_judge(head, (size_t)got, ret_refusal) : HEAD_INCOMPLETE;
 
         if (verdict != HEAD_INCOMPLETE)
             return verdict;
-        if (size <= 0 || readable.revents & (POLLHUP | POLLRDHUP)) /* it ended before its head did */
+        if (got <= 0 || ended) /* it ended before its head did */
             return HEAD_INCOMPLETE;
-        if (size == seen)
-            sleep_after_failure();
         seen = size;
+        nap_ns = NAP_NS;
     }
     return HEAD_INCOMPLETE;
 }
@@ -197,11 +210,12 @@ static void *caller_main(void *argument)
     free(argument);
     if (may_call(caller.fd, &refusal))
         verdict = wait_for_head(caller.front, caller.fd, &refusal);
-    if (verdict == HEAD_GOOD) {
+    if (verdict == HEAD_GOOD && waiting_end(&caller.front->waiting, caller.fd)) {
         caller.front->serve(caller.front->context, caller.fd);
     } else {
         if (verdict == HEAD_BAD)
             refuse_connection(caller.fd, &refusal);
+        (void)waiting_end(&caller.front->waiting, caller.fd);
         close(caller.fd);
     }
     atomic_fetch_sub(&caller.front->callers, 1);
@@ -218,6 +232,7 @@ static void begin_connection(struct front *front, int fd)
 
     atomic_fetch_add(&front->callers, 1);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    waiting_begin(&front->waiting, fd, facet_clock_now_ns());
     if (caller)
         *caller = (struct caller){front, fd};
     if (caller && thread_start(&thread, "caller", caller_main, caller) == 0) {
@@ -225,7 +240,8 @@ static void begin_connection(struct front *front, int fd)
         return;
     }
     free(caller);
-    turn_away_busy(fd);
+    refuse_busy(fd);
+    (void)waiting_end(&front->waiting, fd);
     close(fd);
     atomic_fetch_sub(&front->callers, 1);
 }
@@ -236,16 +252,18 @@ static void *front_main(void *argument)
     struct pollfd ready[] = {{.fd = front->listener, .events = POLLIN}, {.fd = front->wake, .events = POLLIN}};
 
     while (!atomic_load(&front->stopping)) {
-        /* Connections above the bound wait in the socket's backlog. */
+        /* Connections above the bound wait in the socket's backlog, and take the place of one that does nothing. */
         bool full = atomic_load(&front->callers) >= front->most;
 
+        if (full && poll(ready, 1, 0) > 0)
+            (void)waiting_hang_up(&front->waiting, facet_clock_now_ns());
         if (poll(full ? ready + 1 : ready, full ? 1 : 2, full ? FULL_MS : -1) < 0 || full || !ready[0].revents)
             continue;
         int fd = accept4(front->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
             begin_connection(front, fd);
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            sleep_after_failure(); /* no descriptors left */
+            sleep_for(NAP_NS); /* no descriptors left */
     }
     return NULL;
 }
@@ -261,11 +279,13 @@ enum facet_status front_start(int fd, unsigned most, front_serve_func serve, voi
     }
     *front = (struct front){
         .listener = fd, .wake = eventfd(0, EFD_CLOEXEC), .most = most, .serve = serve, .context = context};
+    waiting_init(&front->waiting);
     int result = front->wake < 0 ? errno : thread_start(&front->thread, "front", front_main, front);
     if (result) {
         if (front->wake >= 0)
             close(front->wake);
         close(fd);
+        waiting_clear(&front->waiting);
         free(front);
         return facet_error_errno(error, result, "starting the server");
     }
@@ -281,9 +301,10 @@ void front_stop(struct front *front)
     eventfd_write(front->wake, 1);
     pthread_join(front->thread, NULL);
     while (atomic_load(&front->callers))
-        sleep_after_failure();
+        sleep_for(NAP_NS);
     close(front->listener);
     close(front->wake);
+    waiting_clear(&front->waiting);
     free(front);
 }
 

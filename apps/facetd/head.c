@@ -88,7 +88,15 @@ static bool refuse_bad_request(struct head_refusal *refusal, const char *argumen
 
 /* ---- the first line ---- */
 
-/* A path from the root. Percent codes have two digits, and none is NUL, which would end the path early. */
+static bool is_encoded_slash(const char *code)
+{
+    return code[1] == '2' && (code[2] == 'F' || code[2] == 'f');
+}
+
+/*
+ * A path from the root. Percent codes have two digits, and none is NUL, which would end the path early, or a '/', which
+ * the library decodes before the path is cut into its parts: it would be taken for one between two of them.
+ */
 static bool check_target(struct text target, struct head_refusal *refusal)
 {
     uint32_t arguments = 0;
@@ -112,6 +120,9 @@ static bool check_target(struct text target, struct head_refusal *refusal)
                                       "the path of the request: expected two hexadecimal digits behind '%'");
         if (target.at[i + 1] == '0' && target.at[i + 2] == '0')
             return refuse_bad_request(refusal, "path", "the path of the request holds a NUL byte");
+        if (is_encoded_slash(target.at + i) && !memchr(target.at, '?', i))
+            return refuse_bad_request(refusal, "path",
+                                      "the path of the request holds an encoded '/': no name and no id has one");
     }
     return true;
 }
@@ -220,9 +231,11 @@ static bool check_all_lines(const struct headers *headers, struct head_refusal *
     return true;
 }
 
-static enum head_verdict too_long(size_t size, bool first, struct head_refusal *refusal)
+/* The end is not there: whether it may still come, after so many bytes, and so many of the first line if that is open.
+ */
+static enum head_verdict too_long(size_t size, size_t line_size, struct head_refusal *refusal)
 {
-    if (first && size > HEAD_LINE_MAX) {
+    if (line_size > HEAD_LINE_MAX) {
         refuse_head(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
         return HEAD_BAD;
     }
@@ -239,10 +252,11 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
     struct text line;
 
     *ret_refusal = (struct head_refusal){0};
-    while (at < end && (*at == '\r' || *at == '\n')) /* some callers send an extra line end after their last request */
-        at++;
+    /* Some callers send an extra line end after their last request. */
+    while (at < end && (*at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n')))
+        at += *at == '\r' ? 2 : 1;
     if (!next_line(at, end, &line, &at))
-        return too_long((size_t)(end - at), true, ret_refusal);
+        return too_long(size, (size_t)(end - at), ret_refusal);
     if (!check_first_line(line, &headers, ret_refusal))
         return HEAD_BAD;
     while (next_line(at, end, &line, &at) && (size_t)(at - data) <= HEAD_MAX) {
@@ -251,5 +265,5 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
         if (!check_line(line, &headers, ret_refusal))
             return HEAD_BAD;
     }
-    return too_long(size, false, ret_refusal);
+    return too_long(size, 0, ret_refusal);
 }

@@ -19,9 +19,10 @@
 #include "monitor/prometheus.h"
 #include "refusal.h"
 #include "route.h"
+#include "waiting.h"
 
 enum {
-    BACKLOG = 128,
+    BACKLOG = 512,
     CONNECTIONS_MAX = 256,
     IDLE_TIMEOUT_S = 30,
     CONNECTION_MEMORY = 64 * 1024, /* the largest head (head.h), the library's copy of it, and its answer's head */
@@ -45,6 +46,7 @@ struct server {
     _Atomic uint64_t handed_on_ns; /* the last one */
     _Atomic bool stopping;
     _Atomic uint64_t calls;
+    struct waiting waiting; /* of the library's connections */
 };
 
 /* One request while its body arrives. */
@@ -227,6 +229,26 @@ static enum MHD_Result collect_body(struct exchange *exchange, const char *data,
     return MHD_YES;
 }
 
+static int descriptor_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+/* After it the library sends the answer, for which it waits until the caller reads. */
+static enum MHD_Result answer_request(struct server *server, struct MHD_Connection *connection,
+                                      const struct exchange *exchange, const char *method, const char *path)
+{
+    enum MHD_Result result;
+
+    if (!waiting_end(&server->waiting, descriptor_of(connection)))
+        return MHD_NO;
+    atomic_fetch_add(&server->calls, 1);
+    result = exchange->route.endpoint ? answer_call(server, connection, exchange)
+                                      : refuse_route(connection, &exchange->route, method, path);
+    waiting_begin(&server->waiting, descriptor_of(connection), facet_clock_now_ns());
+    return result;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, const char *data, size_t *data_size,
                                   void **state)
@@ -240,10 +262,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return begin_exchange(method, path, state);
     if (*data_size)
         return collect_body(exchange, data, data_size);
-    atomic_fetch_add(&server->calls, 1);
-    if (!exchange->route.endpoint)
-        return refuse_route(connection, &exchange->route, method, path);
-    return answer_call(server, connection, exchange);
+    return answer_request(server, connection, exchange, method, path);
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **state,
@@ -263,9 +282,11 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     struct server *server = context;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        waiting_begin(&server->waiting, descriptor_of(connection), facet_clock_now_ns());
         atomic_fetch_add(&server->connections, 1);
         atomic_fetch_sub(&server->handed_on, 1);
     } else {
+        (void)waiting_end(&server->waiting, descriptor_of(connection));
         atomic_fetch_sub(&server->connections, 1);
     }
 }
@@ -358,8 +379,9 @@ static struct MHD_Daemon *start_http(struct server *server)
 }
 
 /*
- * A connection whose head is complete. Above the bound it waits, and later callers wait in the backlog. All connections
- * that the front holds may pass at once: the library's own limit, at which it hangs up, is higher by as many.
+ * A connection whose head is complete. Above the bound it waits until one ends, or is hung up on because its caller
+ * does nothing; later callers wait in the backlog. All connections that the front holds may pass at once: the library's
+ * own limit, at which it hangs up, is higher by as many.
  */
 static void on_head(void *context, int fd)
 {
@@ -367,8 +389,10 @@ static void on_head(void *context, int fd)
     const struct sockaddr_un nobody = {.sun_family = AF_UNIX};
     const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
 
-    while (atomic_load(&server->connections) >= CONNECTIONS_MAX && !atomic_load(&server->stopping))
+    while (atomic_load(&server->connections) >= CONNECTIONS_MAX && !atomic_load(&server->stopping)) {
+        (void)waiting_hang_up(&server->waiting, facet_clock_now_ns());
         nanosleep(&pause, NULL);
+    }
     atomic_store(&server->handed_on_ns, facet_clock_now_ns());
     atomic_fetch_add(&server->handed_on, 1);
     /* Closes it when it fails. */
@@ -414,11 +438,14 @@ enum facet_status server_start(const char *path, const struct daemon *daemon, st
         server->daemon = daemon;
         snprintf(server->path, sizeof server->path, "%s", path);
         snprintf(server->hidden, sizeof server->hidden, "%s.leaving", path);
+        waiting_init(&server->waiting);
         server->http = start_http(server);
     }
     if (!server || !server->http || !take_socket(server, FACET_TAKE_FD(fd))) {
         if (server && server->http)
             MHD_stop_daemon(server->http);
+        if (server)
+            waiting_clear(&server->waiting);
         free(server);
         if (fd >= 0)
             close(fd);
@@ -440,6 +467,7 @@ void server_stop(struct server *server)
     atomic_store(&server->stopping, true);
     front_stop(server->front);
     MHD_stop_daemon(server->http);
+    waiting_clear(&server->waiting);
     free(server);
 }
 

@@ -96,7 +96,7 @@ def unknown_paths_and_names_are_not_found():
                 ("GET", "/", "path"), ("GET", "/v2/health", "path"), ("GET", "/v1/vgpus/", "path"),
                 ("GET", "/v1/vgpus/a/b/c", "path"), ("GET", "/v1/vgpus/nobody", "vgpu"),
                 ("GET", "/v1/vgpus/" + "a" * 500, "vgpu"), ("PATCH", "/v1/vgpus/nobody", "vgpu"),
-                ("DELETE", "/v1/vgpus/..%2f..%2fetc", "path"), ("POST", "/v1/vgpus/nobody/freeze", "vgpu")):
+                ("DELETE", "/v1/vgpus/../../etc", "path"), ("POST", "/v1/vgpus/nobody/freeze", "vgpu")):
             body = "{}" if method in ("PATCH", "POST") else None
             check_refusal(daemon.call(method, path, body), 404, "not_found", argument)
 
@@ -210,6 +210,10 @@ MALFORMED = (
     ("G" * 40000, 414, "out_of_range", "path"),
     (GET + "A: " + "a" * 20000 + "\r\n\r\n", 431, "out_of_range", "headers"),
     (GET + "A: b\r\n" * 20000 + "\r\n", 431, "out_of_range", "headers"),
+    ("\r\n" * 9000, 431, "out_of_range", "headers"),
+    ("\n" * 20000 + GET + "\r\n", 431, "out_of_range", "headers"),
+    ("POST /v1/vgpus/a%2Ffreeze HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
+    ("GET /v1%2fhealth HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
     ("GET /v1/vgpus HTTP/1.1\r\n\r\n", 400, "invalid_argument", "headers"),
     (GET + "Host: y\r\n\r\n", 400, "invalid_argument", "headers"),
     (GET + "A : b\r\n\r\n", 400, "invalid_argument", "headers"),

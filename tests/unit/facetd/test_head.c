@@ -17,6 +17,8 @@ static const char *const good[] = {
     "\r\n\r\nDELETE /v1/vgpus/a%20b?force=1 HTTP/1.1\r\nHost: x\r\nUser-Agent: a (b; c)\t\r\nX:\r\n\r\n",
     "POST /v1/vgpus HTTP/1.1\r\nHost: x\r\nContent-Length:  65536\r\nExpect: 100-Continue\r\n\r\n",
     "GET /v1/health HTTP/1.1\nHost: x\n\n",
+    "GET /v1/events?after=%2f%2F HTTP/1.0\r\n\r\n",
+    "GET /a%252F HTTP/1.0\r\n\r\n",
 };
 
 /* On the heap and no longer than it is, so that a read past its end is seen. */
@@ -68,6 +70,9 @@ static void test_refusals_say_what_is_wrong(void **state)
         {"GET /% HTTP/1.1\r\n", "path", 400},
         {"GET /%4 HTTP/1.1\r\n", "path", 400},
         {"GET /?a=%00 HTTP/1.1\r\n", "path", 400},
+        {"POST /v1/vgpus/a%2Ffreeze HTTP/1.1\r\n", "path", 400},
+        {"GET /v1%2fhealth HTTP/1.1\r\n", "path", 400},
+        {"\rGET / HTTP/1.1\r\n", "request", 400},
         {"GET / HTTP/1.1\r\nContent-Length: 65537\r\n", "body", 413},
         {"GET / HTTP/1.1\r\nContent-Length: 1 1\r\n", "body", 400},
         {"GET / HTTP/1.1\r\nContent-Length: 1 \r\n", "body", 400},
@@ -105,6 +110,15 @@ static void test_length_is_bounded(void **state)
     memcpy(endless, "GET / HTTP/1.1\r\nA: ", 19);
     assert_int_equal(judge_copy(endless, HEAD_MAX, &refusal), HEAD_INCOMPLETE);
     assert_int_equal(judge_copy(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);
+    assert_int_equal(refusal.http, 431);
+    for (size_t i = 0; i < HEAD_MAX + 1; i++) /* lines that are skipped count, too */
+        endless[i] = i % 2 ? '\n' : '\r';
+    assert_int_equal(judge(endless, HEAD_MAX, &refusal), HEAD_INCOMPLETE);
+    assert_int_equal(judge(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);
+    assert_int_equal(refusal.http, 431);
+    memset(endless, '\n', HEAD_MAX - 4);
+    memcpy(endless + HEAD_MAX - 4, "GET /", 5);
+    assert_int_equal(judge(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);
     assert_int_equal(refusal.http, 431);
     free(endless);
 }
