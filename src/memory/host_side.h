@@ -11,6 +11,14 @@
 
 #include <facet/memory.h>
 
+#define FACET_HOST_FIRST UINT64_C(4096) /* the page of NULL is never mapped: what lies in it is a member of NULL */
+
+/* Whether bytes could be a process's own at all: not in the page of NULL, and below the kernel's half. */
+static inline bool facet_host_can_have(uint64_t address, uint64_t bytes)
+{
+    return address >= FACET_HOST_FIRST && bytes <= INT64_MAX && address <= INT64_MAX - bytes;
+}
+
 /*
  * Whether no mapping of this process can lie at the addresses of the space, because it has reserved them here: a
  * mapping there replaces the reservation (MAP_FIXED), and facet_space_restore_addresses() undoes it.
@@ -20,8 +28,9 @@ bool facet_space_is_apart(const struct facet_space *space);
 void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes);
 
 /*
- * FACET_OUT_OF_RANGE: it is within a space of this memory. A device whose addresses are no pointers of this process
- * needs no comparison with them, unless `detect`: an address without a named side is not taken for a pointer then.
+ * FACET_INVALID_ARGUMENT: no process can have it. FACET_OUT_OF_RANGE: it is within a space of this memory. A device
+ * whose addresses are no pointers of this process needs no comparison with them, unless `detect`: an address without a
+ * named side is not taken for a pointer then.
  */
 enum facet_status facet_memory_check_host(struct facet_memory *memory, const char *argument, uint64_t address,
                                           uint64_t bytes, bool detect, struct facet_error *error);

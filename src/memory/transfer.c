@@ -42,7 +42,7 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
     uint32_t owner = 0;
     bool owned = false;
 
-    if (!address || address + bytes < address)
+    if (!facet_host_can_have(address, bytes))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
                                     argument, address);
     if (memory->backend.elsewhere && !detect)

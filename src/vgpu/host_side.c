@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the check of the host's side of a copy: it is no memory of any vGPU of the driver, on any of its devices.
- * Never: knows the host's own mappings; a pointer to nothing is the caller's affair, as in memcpy.
+ * Never: knows the host's own mappings; a pointer to nothing is the caller's affair, as in memcpy, except where none
+ * can be mapped: in the page of NULL, and behind the last address of a process.
  */
+#include <inttypes.h>
+
 #include "memory/host_side.h"
 
 #include "vgpu/driver.h"
@@ -11,6 +14,9 @@
 enum facet_status facet_vgpu_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
                                         uint64_t bytes, bool detect, struct facet_error *error)
 {
+    if (!facet_host_can_have(address, bytes))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
+                                    argument, address);
     enum facet_status status = facet_managed_check_host(driver, argument, address, bytes, error);
 
     for (uint32_t i = 0; i < driver->devices && status == FACET_OK; i++)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/sized.h"
+#include "memory/host_side.h"
 #include "memory/idle.h"
 #include "vgpu/driver.h"
 #include "vgpu/managed/enter.h"
@@ -68,18 +69,15 @@ static enum facet_status allocate_plain(struct facet_vgpu *vgpu, uint64_t bytes,
 static enum facet_status check_plain(uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind,
                                      struct facet_error *error)
 {
-    const char *missing = NULL;
+    uint64_t host = kind == FACET_COPY_TO_DEVICE ? from : to;
 
     if ((unsigned)kind > FACET_COPY_DETECT)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind: %d is no enum facet_copy", (int)kind);
-    if (kind == FACET_COPY_TO_DEVICE && !from && bytes > 0)
-        missing = "from";
-    if (kind == FACET_COPY_TO_HOST && !to && bytes > 0)
-        missing = "to";
-    if (!missing)
+    if ((kind != FACET_COPY_TO_DEVICE && kind != FACET_COPY_TO_HOST) || bytes == 0 || facet_host_can_have(host, bytes))
         return FACET_OK;
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, missing, "%s: expected memory of the host, not NULL",
-                                missing);
+    const char *argument = kind == FACET_COPY_TO_DEVICE ? "from" : "to";
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
+                                argument, host);
 }
 
 static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,

@@ -179,6 +179,46 @@ static void managed_memory_is_no_exception(void **state)
     assert_int_equal(*(unsigned char *)pointer, 7);
 }
 
+/* Where no process can have memory: a member of a struct that is NULL, and what lies behind the last address. */
+static void an_address_that_no_process_has_is_no_host_memory(void **state)
+{
+    static const uint64_t wild[] = {1, 16, 4095, UINT64_C(1) << 63, UINT64_MAX - 20, UINT64_MAX};
+    static const uint32_t off[] = {0, FACET_OFF_MEMORY};
+    uint64_t word = 0, there = (uintptr_t)&word;
+
+    for (size_t k = 0; k < sizeof off / sizeof *off; k++) {
+        struct facet_driver_config config = world_config();
+        struct facet_vgpu_config vgpu = vgpu_config(1);
+
+        config.off = off[k];
+        vgpu.memory_bytes = off[k] ? 0 : vgpu.memory_bytes;
+        world_open(&config);
+        OK(facet_vgpu_create(world.driver, &vgpu, NULL, ERROR));
+        uint64_t here = vgpu_memory(1, BYTES);
+        for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+            REFUSED(FACET_INVALID_ARGUMENT,
+                    facet_vgpu_enqueue_copy(world.driver, 1, 0, here, wild[i], 16, FACET_COPY_TO_DEVICE, NULL, ERROR));
+            assert_string_equal(world.error.argument, "from");
+            assert_non_null(strstr(world.error.message, "is no host memory"));
+            REFUSED(FACET_INVALID_ARGUMENT,
+                    facet_vgpu_copy(world.driver, 1, here, wild[i], 16, FACET_COPY_TO_DEVICE, ERROR));
+            REFUSED(FACET_INVALID_ARGUMENT,
+                    facet_vgpu_copy(world.driver, 1, wild[i], here, 16, FACET_COPY_TO_HOST, ERROR));
+            assert_string_equal(world.error.argument, "to");
+            if (off[k])
+                continue; /* has no copies within the host */
+            REFUSED(FACET_INVALID_ARGUMENT,
+                    facet_vgpu_copy(world.driver, 1, wild[i], there, 8, FACET_COPY_HOST_TO_HOST, ERROR));
+            REFUSED(FACET_INVALID_ARGUMENT,
+                    facet_vgpu_copy(world.driver, 1, there, wild[i], 8, FACET_COPY_HOST_TO_HOST, ERROR));
+            REFUSED(FACET_INVALID_ARGUMENT,
+                    facet_vgpu_copy(world.driver, 1, here, wild[i], 8, FACET_COPY_DETECT, ERROR));
+        }
+        vgpu_finish(1);
+        world_close();
+    }
+}
+
 #define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
@@ -190,6 +230,7 @@ int main(void)
         HERE(arguments_of_a_launch_are_in_allocations),
         HERE(an_argument_may_be_the_end_of_an_allocation),
         HERE(managed_memory_is_no_exception),
+        cmocka_unit_test(an_address_that_no_process_has_is_no_host_memory),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);
