@@ -116,7 +116,7 @@ static enum facet_status transport_error(const struct client *client, const stru
     case HTTP_NOT_CONNECTED:
         if (failure->number)
             return facet_error_errno(error, failure->number, "cannot connect to %s", client->socket_path);
-        break;
+        return facet_error_set(error, FACET_IO, "cannot connect to %s: %s", client->socket_path, failure->why);
     case HTTP_STRANGER:
         return facet_error_set(error, FACET_PERMISSION,
                                "a process of user %lu listens on %s; only one of user %lu or root is believed",

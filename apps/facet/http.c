@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,8 +112,8 @@ struct exchange {
     const struct http_call *call;
     struct http_answer answer;
     uint64_t since_ns;
-    int socket;
-    uid_t stranger; /* the listening process's user, where that is another one */
+    int socket, no_socket; /* the errno of why there is none */
+    uid_t stranger;        /* the listening process's user, where that is another one */
     bool is_stranger;
     bool noted;
     bool too_long;
@@ -151,6 +152,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     struct exchange *exchange = context;
 
     exchange->socket = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    exchange->no_socket = exchange->socket < 0 ? errno : 0;
     return exchange->socket;
 }
 
@@ -216,7 +218,7 @@ static struct http_failure failure_of(struct http *http, const struct exchange *
     } else if (code == CURLE_COULDNT_CONNECT) {
         http->curl.get(http->handle, CURLINFO_OS_ERRNO, &number);
         failure.kind = HTTP_NOT_CONNECTED;
-        failure.number = (int)number;
+        failure.number = number ? (int)number : exchange->no_socket;
     } else if (code == CURLE_OPERATION_TIMEDOUT) {
         failure.kind = HTTP_LATE;
     } else if (code == CURLE_WRITE_ERROR && exchange->too_long) {

@@ -51,13 +51,7 @@ static enum facet_status open_log(int *ret_fd, struct facet_error *error)
         status = log_path(path, sizeof path, error);
     if (status == FACET_OK)
         status = facet_path_make_chosen(runtime, 0700, FACET_SETTING_RUNTIME_DIR, error);
-    if (status != FACET_OK)
-        return status;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return facet_error_errno(error, errno, "cannot write %s", path);
-    *ret_fd = fd;
-    return FACET_OK;
+    return status == FACET_OK ? facet_path_open_log(path, ret_fd, error) : status;
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 
 /* A log longer than this is begun anew at the next start. */
 #define LOG_MAX ((off_t)1 << 20)
@@ -27,12 +28,13 @@ static void close_others(int keep)
 static enum facet_status open_log(const char *path, int *ret_fd, struct facet_error *error)
 {
     struct stat file;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = -1;
+    enum facet_status status = facet_path_open_log(path, &fd, error);
 
-    if (fd < 0)
-        return facet_error_errno(error, errno, "opening log '%s'", path);
+    if (status != FACET_OK)
+        return status;
     if (fstat(fd, &file) == 0 && file.st_size > LOG_MAX && ftruncate(fd, 0) < 0) {
-        enum facet_status status = facet_error_errno(error, errno, "shortening log '%s'", path);
+        status = facet_error_errno(error, errno, "shortening log '%s'", path);
         close(fd);
         return status;
     }

@@ -4,13 +4,16 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/config.h"
 
 /* Formats a path of at most FACET_PATH_SIZE into the caller's buffer, which is touched only when the path fits. */
@@ -188,14 +191,40 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
                            library, FACET_PLUGIN_DIR, facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
 }
 
+static enum facet_status name_setting(enum facet_status status, const struct facet_error *reason,
+                                      enum facet_setting_id setting, struct facet_error *error)
+{
+    if (status == FACET_OK)
+        return status;
+    return facet_error_argument(error, status, reason->argument, "%s; %s chooses another folder", reason->message,
+                                facet_config_setting(setting)->variable);
+}
+
 enum facet_status facet_path_make_chosen(const char *path, mode_t mode, enum facet_setting_id setting,
                                          struct facet_error *error)
 {
     struct facet_error reason;
-    enum facet_status status = facet_path_make(path, mode, &reason);
 
-    if (status == FACET_OK)
-        return status;
-    return facet_error_argument(error, status, reason.argument, "%s; %s chooses another folder", reason.message,
-                                facet_config_setting(setting)->variable);
+    return name_setting(facet_path_make(path, mode, &reason), &reason, setting, error);
+}
+
+enum facet_status facet_path_trust_chosen(const char *path, enum facet_setting_id setting, struct facet_error *error)
+{
+    struct facet_error reason;
+
+    return name_setting(facet_path_trust_folder(path, &reason), &reason, setting, error);
+}
+
+/* Opened without waiting: a FIFO would hold the caller until it is read. */
+enum facet_status facet_path_open_log(const char *path, int *ret_fd, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat status;
+
+    if (fd < 0 && errno != ENXIO)
+        return facet_error_errno(error, errno, "cannot write %s", path);
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return facet_error_set(error, FACET_IO, "cannot write %s: it is no regular file; remove it", path);
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
 }

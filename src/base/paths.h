@@ -49,8 +49,12 @@ enum facet_status facet_path_trust_file(const char *path, struct facet_error *er
 /* The same, and makes the folder and its missing parents with `mode`; an existing one is kept as it is. */
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error);
 
-/* The same for a folder that a setting chooses: the refusal says which. */
+/* Both for a folder that a setting chooses: the refusal says which. */
 enum facet_status facet_path_make_chosen(const char *path, mode_t mode, enum facet_setting_id setting,
                                          struct facet_error *error);
+enum facet_status facet_path_trust_chosen(const char *path, enum facet_setting_id setting, struct facet_error *error);
+
+/* For appending, made when it is missing. FACET_IO: it cannot be opened, or is a link, FIFO or device. */
+enum facet_status facet_path_open_log(const char *path, int *ret_fd, struct facet_error *error);
 
 #endif

@@ -61,7 +61,7 @@ enum facet_status facet_vgpu_publish_open(struct facet_driver *driver, struct fa
         return FACET_OK;
     enum facet_status status = facet_published_folder(path, sizeof path, error);
     if (status == FACET_OK)
-        status = facet_path_make(path, 0700, error);
+        status = facet_path_make_chosen(path, 0700, FACET_SETTING_RUNTIME_DIR, error);
     if (status != FACET_OK)
         return status;
     driver->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

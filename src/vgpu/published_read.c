@@ -112,7 +112,7 @@ enum facet_status facet_published_read(struct facet_published **ret_drivers, uin
     struct dirent *entry;
 
     if (status == FACET_OK)
-        status = facet_path_trust_folder(path, error);
+        status = facet_path_trust_chosen(path, FACET_SETTING_RUNTIME_DIR, error);
     if (status != FACET_OK && status != FACET_NOT_FOUND)
         return status;
     FACET_CLEANUP_DIR DIR *folder = status == FACET_OK ? opendir(path) : NULL;

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pty
+import resource
 import signal
 import subprocess
 
@@ -53,6 +54,36 @@ def daemon_that_refuses_says_why():
 def daemon_that_leaves_without_a_word_is_noticed():
     with Place(fault="silent_start") as place:
         fails(place, "does not answer", "facetd.log")
+
+
+@test
+def a_log_that_is_no_file_is_refused():
+    """A FIFO would wait for a reader, and a device would take what nobody reads."""
+    for plant in (os.mkfifo, lambda path: os.symlink("/dev/null", path)):
+        with Place() as place:
+            os.mkdir(place.runtime, 0o700)
+            plant(place.path("run/facetd.log"))
+            fails(place, "cannot write", "facetd.log")
+    with Place() as place:
+        os.mkdir(place.runtime, 0o700)
+        os.mkfifo(place.path("run/facetd.log"))
+        fails(place, "it is no regular file; remove it")
+        reader = os.open(place.path("run/facetd.log"), os.O_RDONLY | os.O_NONBLOCK)
+        fails(place, "it is no regular file; remove it")
+        os.close(reader)
+
+
+@test
+def a_caller_without_descriptors_is_not_told_that_the_daemon_went_away():
+    with Place() as place:
+        equal(place.facet("vgpu", "list").returncode, 0)
+        told = []
+        for most in range(4, 12):
+            done = place.facet("vgpu", "list", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+            if done.returncode:
+                told.append(done.stderr)
+                equal("Too many open files" in done.stderr or "Error 24" in done.stderr, True, f"{most}: {done.stderr}")
+        equal(any("cannot connect to" in text for text in told), True, f"where the socket is one too many: {told}")
 
 
 @contextlib.contextmanager

@@ -38,7 +38,8 @@ def a_folder_that_others_may_write_is_not_used():
         with Place() as place:
             os.mkdir(place.runtime)
             os.chmod(place.runtime, mode)
-            refused_by_all(place, f"{place.runtime}", f"may be written by {who} (mode {mode:04o})")
+            refused_by_all(place, f"{place.runtime}", f"may be written by {who} (mode {mode:04o})",
+                           "FACET_RUNTIME_DIR chooses another")
 
 
 @test
