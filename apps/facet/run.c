@@ -183,6 +183,16 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
     return status == FACET_OK ? facet_hold_acquire(view_text(entered->vgpu, "segment"), &entered->hold, error) : status;
 }
 
+/* The daemon measures each vGPU that it serves. Processes that enter another one have no limits that hold. */
+static enum facet_status check_served(const json_t *vgpu, struct facet_error *error)
+{
+    if (view_has(vgpu, "idle_frozen"))
+        return FACET_OK;
+    return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "vGPU %s: %s", view_text(vgpu, "name"),
+                                view_has(vgpu, "warning") ? view_text(vgpu, "warning")
+                                                          : "the daemon does not serve it");
+}
+
 /* Holds it too, so that it is not destroyed before the command is attached; another holder keeps it just as well. */
 static enum facet_status join_vgpu(struct run *run, const char *name, struct facet_error *error)
 {
@@ -196,6 +206,8 @@ static enum facet_status join_vgpu(struct run *run, const char *name, struct fac
     entered->before_ns = facet_clock_now_ns();
     run->count++;
     status = launch_answer_check_segment(segment, error);
+    if (status == FACET_OK)
+        status = check_served(entered->vgpu, error);
     if (status == FACET_OK)
         status = facet_segment_read_totals(segment, &entered->before, error);
     if (status == FACET_OK)

@@ -41,6 +41,19 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu)
         9);
 }
 
+/* Beside a row in which numbers are missing. */
+static void tell_why_absent(const struct command *self, const json_t *vgpu)
+{
+    static const char *const members[] = {"memory_used_bytes", "memory_peak_bytes",  "device_time_ns", "launches",
+                                          "throttled_ns",      "denied_allocations", "processes"};
+
+    for (size_t i = 0; view_has(vgpu, "warning") && i < sizeof members / sizeof members[0]; i++)
+        if (!view_has(vgpu, members[i])) {
+            command_warn(self, "%s: %s", view_text(vgpu, "name"), view_text(vgpu, "warning"));
+            return;
+        }
+}
+
 int vgpu_print_list(const struct command *self, const json_t *answer)
 {
     static const struct view_column columns[] = {
@@ -62,7 +75,10 @@ int vgpu_print_list(const struct command *self, const json_t *answer)
 
     json_array_foreach (json_object_get(answer, "vgpus"), index, vgpu)
         complete = complete && add_line(table, vgpu);
-    return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
+    complete = complete && scols_print_table(table) == 0;
+    json_array_foreach (json_object_get(answer, "vgpus"), index, vgpu)
+        tell_why_absent(self, vgpu);
+    return complete ? EXIT_DONE : command_out_of_memory(self);
 }
 
 static bool add_amounts(struct libscols_table *card, const json_t *vgpu)

@@ -64,6 +64,9 @@ static enum facet_status replace_row(struct registry *registry, struct vgpu *pla
 
 static enum facet_status check_ready(const struct vgpu *vgpu, struct facet_error *error)
 {
+    /* No change reaches the processes in a segment that cannot be believed. */
+    if (vgpu->row.state == ROW_READY && vgpu->damaged)
+        return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "vGPU %s: %.250s", vgpu->row.name, vgpu->trouble);
     if (vgpu->row.state == ROW_READY)
         return FACET_OK;
     return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "vGPU %s is being removed: %.200s", vgpu->row.name,
@@ -290,6 +293,9 @@ static void tidy_vgpu(struct registry *registry, struct vgpu *vgpu, uint64_t now
             return;
         set_retry_time(registry, vgpu, now_ns + RETRY_NS);
         facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
+    } else if (vgpu->damaged) {
+        if (!vgpu_in_use(registry, vgpu))
+            vgpu_serve_again(registry, vgpu);
     } else if (vgpu->trouble[0] && vgpu->device && mode_is_spatial(vgpu->row.limits.mode)) {
         set_retry_time(registry, vgpu, now_ns + RETRY_NS);
         vgpu_serve_again(registry, vgpu);

@@ -63,10 +63,18 @@ static bool read_device_time(const struct vgpu_info *info, uint64_t *ret_value)
 
 static bool read_refused(const struct vgpu_info *info, uint64_t *ret_value)
 {
-    char reason[FACET_REFUSED_RECORD];
+    char reason[FACET_REFUSED_REASON];
+    uint32_t count = 0;
+    bool known = info->measured && facet_refused_read(info->segment, &count, reason);
 
-    *ret_value = info->measured ? facet_refused_read(info->segment, reason) : 0;
-    return info->measured;
+    *ret_value = count;
+    return known;
+}
+
+static bool read_damaged(const struct vgpu_info *info, uint64_t *ret_value)
+{
+    *ret_value = info->damaged;
+    return info->measured || info->damaged;
 }
 
 static const struct vgpu_metric {
@@ -92,6 +100,8 @@ static const struct vgpu_metric {
     {"facet_vgpu_processes", FACET_METRIC_GAUGE, "Processes in the vGPU.", facet_prometheus_count, read_processes},
     {"facet_vgpu_refused_processes_total", FACET_METRIC_COUNTER, "Processes that could not enter the vGPU.",
      facet_prometheus_count, read_refused},
+    {"facet_vgpu_damaged", FACET_METRIC_GAUGE, "1 if the vGPU's segment was damaged and numbers of it are left out.",
+     facet_prometheus_count, read_damaged},
     {"facet_vgpu_compute_request_ratio", FACET_METRIC_GAUGE, "Guaranteed share of the device; 0 is best effort.",
      facet_prometheus_ratio, read_compute_request},
     {"facet_vgpu_compute_limit_ratio", FACET_METRIC_GAUGE, "Cap on the share of the device; 1 is none.",

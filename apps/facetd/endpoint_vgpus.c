@@ -121,11 +121,15 @@ static void set_book(json_t *object, const struct daemon *daemon, const struct v
 /* Processes that could not enter it: each saw no device, and wrote the reason to its standard error. */
 static void set_refused(json_t *object, const struct vgpu_info *info)
 {
-    char reason[FACET_REFUSED_RECORD], warning[FACET_REFUSED_RECORD + 128];
-    uint32_t count = facet_refused_read(info->segment, reason);
+    char reason[FACET_REFUSED_REASON], warning[FACET_REFUSED_REASON + 128];
+    uint32_t count = 0;
+    bool known = facet_refused_read(info->segment, &count, reason), told = json_object_get(object, "warning");
 
-    set_integer(object, "refused_processes", count);
-    if (!count || json_object_get(object, "warning"))
+    if (known)
+        set_integer(object, "refused_processes", count);
+    else if (!told)
+        set_text(object, "warning", "the file that counts processes that could not enter it was damaged from outside");
+    if (!count || told)
         return;
     snprintf(warning, sizeof warning, "%u process%s could not enter it and saw no device; the last because: %s", count,
              count == 1 ? "" : "es", reason);

@@ -106,7 +106,8 @@ static enum vgpu_state state_of(const struct vgpu *vgpu, const struct vgpu_info 
         return VGPU_REMOVING;
     if (vgpu->row.frozen)
         return VGPU_FROZEN;
-    return info->measured && info->view.totals.processes ? VGPU_RUNNING : VGPU_IDLE;
+    bool running = info->measured ? info->view.totals.processes : vgpu->damaged;
+    return running ? VGPU_RUNNING : VGPU_IDLE;
 }
 
 void vgpu_describe(const struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info)
@@ -115,11 +116,12 @@ void vgpu_describe(const struct registry *registry, const struct vgpu *vgpu, str
 
     info.measured =
         vgpu->scheduled && scheduler_view(registry->parts.scheduler, vgpu->row.id, &info.view, NULL) == FACET_OK;
+    info.damaged = info.measured ? info.view.damaged : vgpu->damaged;
     info.state = state_of(vgpu, &info);
     info.simulated =
         vgpu->device && vgpu->device->provider && (vgpu->device->provider->traits & FACET_PROVIDER_SIMULATED);
     vgpu_segment_path(registry, vgpu->row.id, info.segment, sizeof info.segment);
-    describe_warning(registry, vgpu, info.measured && info.view.damaged, info.warning, sizeof info.warning);
+    describe_warning(registry, vgpu, info.damaged, info.warning, sizeof info.warning);
     *ret_info = info;
 }
 

@@ -36,6 +36,7 @@ struct vgpu_info {
     struct vgpu_row row;
     enum vgpu_state state;
     bool measured; /* `view` was measured; false while its device is absent */
+    bool damaged;  /* some numbers of it cannot be believed, or none */
     struct scheduler_view view;
     char segment[FACET_PATH_SIZE];
     char warning[256]; /* empty when there is none */

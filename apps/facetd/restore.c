@@ -81,12 +81,27 @@ static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu,
     return status;
 }
 
+/* A new segment would forget what the processes in the old one hold, and give their quota out a second time. */
+static enum facet_status keep_damaged(struct vgpu *vgpu, const char *reason, struct facet_error *error)
+{
+    if (!vgpu->damaged)
+        facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s; processes are in it, so it is kept", vgpu->row.name,
+                  vgpu->row.id, reason);
+    vgpu->damaged = true;
+    return facet_error_set(error, FACET_BUSY, "%s",
+                           "its segment was damaged from outside with processes in it: none can enter; end them, or "
+                           "destroy it by force and create it again");
+}
+
 static enum facet_status attach_segment(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
 
     enum facet_status status = vgpu_adopt(registry, vgpu, &reason);
     if (status == FACET_CORRUPT || status == FACET_ABI_MISMATCH) {
+        if (vgpu_in_use(registry, vgpu))
+            return keep_damaged(vgpu, reason.message, error);
+        vgpu->damaged = false;
         status = move_aside(registry, vgpu->row.id, reason.message, error);
         return status == FACET_OK ? vgpu_install(registry, vgpu, error) : status;
     }
@@ -140,12 +155,16 @@ void vgpu_serve(struct registry *registry, struct vgpu *vgpu)
 
     if (serve_vgpu(registry, vgpu, &reason) == FACET_OK) {
         vgpu->trouble[0] = '\0';
+        vgpu->damaged = false;
         if (was_in_trouble)
             facet_log(FACET_LOG_INFO, "vGPU %s (%s) is served again", vgpu->row.name, vgpu->row.id);
         return;
     }
-    snprintf(vgpu->trouble, sizeof vgpu->trouble, "not served until %s: %.200s",
-             retried ? "the provider can" : "facetd starts again", reason.message);
+    if (vgpu->damaged)
+        snprintf(vgpu->trouble, sizeof vgpu->trouble, "%.250s", reason.message);
+    else
+        snprintf(vgpu->trouble, sizeof vgpu->trouble, "not served until %s: %.200s",
+                 retried ? "the provider can" : "facetd starts again", reason.message);
     if (!was_in_trouble)
         facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", vgpu->row.name, vgpu->row.id, vgpu->trouble);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 void vgpu_segment_path(const struct registry *registry, const char *id, char *ret_path, size_t size)
 {
@@ -94,21 +95,22 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
 enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     char dir[FACET_PATH_SIZE];
+    struct facet_error reason;
     enum facet_status status = FACET_OK;
 
     vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
     if (vgpu->scheduled)
         status = scheduler_remove(registry->parts.scheduler, vgpu->row.id, error);
+    else if (vgpu->damaged && facet_segment_retire(dir, &reason) != FACET_OK)
+        facet_log(FACET_LOG_WARNING, "the processes of vGPU %s go on without limits: %s", vgpu->row.name,
+                  reason.message);
     if (status != FACET_OK)
         return status;
     vgpu->scheduled = false;
     return facet_owner_remove(dir, error);
 }
 
-/*
- * For a vGPU that the scheduler does not watch, the segment's locks decide; a segment that cannot be read is not in
- * use.
- */
+/* For a vGPU that the scheduler does not watch, the segment's locks decide: also where it is damaged. */
 static bool segment_in_use(const struct registry *registry, const char *id)
 {
     char dir[FACET_PATH_SIZE];

@@ -19,6 +19,7 @@ struct vgpu {
     struct vgpu_row row;
     const struct facet_device_record *device; /* NULL while it is missing */
     bool scheduled;
+    bool damaged;            /* processes live in its segment, which cannot be believed: no process may enter */
     char trouble[256];       /* why it is not served, or not removed; empty when all is well */
     char notice[128];        /* an incident while it was served; empty when there was none */
     uint64_t retry_after_ns; /* an ephemeral vGPU is not removed before; a failed step is not retried before */

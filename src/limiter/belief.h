@@ -5,8 +5,9 @@
  * Owns: bounds on a segment's sums, from one reading to the next. Never: repairs anything, or reads a clock.
  *
  * Tenants can write the page, and a program with a stray pointer writes anywhere. Counters only grow, and no faster
- * than time passes; memory never exceeds the largest quota that the vGPU had. A counter that broke the rule once is
- * never believed again, because its true value is lost. Small damage looks like work, and is not found.
+ * than time passes; memory never exceeds the largest quota that the vGPU had, and its peak neither falls nor is less
+ * than what is held. A counter or peak that broke the rule once is never believed again, because its true value is
+ * lost. Small damage looks like work, and is not found.
  *
  * Values are believed as long as they can be true: memory up to the largest quota; device time of one slot, at once, up
  * to four times the vGPU's age (a process that was stopped reports everything when it continues) and an hour more
@@ -25,6 +26,9 @@
 #define FACET_BELIEVED_DENIED    (UINT32_C(1) << 5)
 #define FACET_BELIEVED_ALL       ((UINT32_C(1) << 6) - 1)
 
+/* Those whose true value is lost once they were damaged. */
+#define FACET_BELIEVED_LASTING (FACET_BELIEVED_ALL & ~FACET_BELIEVED_MEMORY)
+
 /* More than any counter or any amount of memory can be: 36 years of nanoseconds. */
 #define FACET_BELIEF_MOST (UINT64_C(1) << 60)
 
@@ -34,16 +38,18 @@
  */
 struct facet_belief {
     uint32_t begun;
-    uint32_t doubted;     /* of the counters: never believed again */
+    uint32_t doubted;     /* FACET_BELIEVED_LASTING alone: for good */
     uint64_t memory_most; /* the most that the vGPU's processes can ever have held; for a caller that stores it here */
     uint64_t since_ns;    /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first reading */
     uint64_t first_ns;    /* the most device time of one slot at that reading */
     uint64_t at_ns;       /* of the last reading, and its totals */
     uint64_t busy_ns, launches, throttled_ns, denied;
+    uint64_t peak_bytes; /* the highest that was believed; files of earlier releases end before it */
 };
 
 /*
  * Which of `totals` can be believed (FACET_BELIEVED_*), given that no process can hold more than `memory_most` bytes.
+ * The peak is not believed, this time, either while a process has just been given memory and not raised it yet.
  */
 uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t memory_most,
                            uint64_t now_ns);

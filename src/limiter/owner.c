@@ -185,7 +185,8 @@ static int remove_files(const char *dir)
     FACET_CLEANUP_FD int dir_fd = open_folder(dir);
 
     for (size_t i = 0; dir_fd >= 0 && i < sizeof segment_files / sizeof segment_files[0]; i++)
-        unlinkat(dir_fd, segment_files[i], 0);
+        if (unlinkat(dir_fd, segment_files[i], 0) < 0 && errno == EISDIR) /* damage from outside */
+            unlinkat(dir_fd, segment_files[i], AT_REMOVEDIR);
     return rmdir(dir);
 }
 

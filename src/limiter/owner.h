@@ -123,7 +123,8 @@ void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_tota
 /*
  * facet_owner_totals(), and which of them can be believed (FACET_BELIEVED_*): none of a damaged segment. Call this one,
  * or facet_owner_watch() with totals that were read anyway, at intervals: a counter that was damaged and goes on from
- * there looks whole to a late observer. A total that was doubted once is doubted by every later owner.
+ * there looks whole to a late observer. A total that was doubted once is doubted by every later owner; where the note
+ * of that was damaged, all totals but memory are.
  */
 uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
@@ -149,8 +150,11 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
  */
 enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error);
 
-/* Whether a live process or a holder has the segment folder `dir`, which needs no owner. */
+/* Whether a live process or a holder has the segment folder `dir`, which needs no owner and may be damaged. */
 enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error);
+
+/* facet_owner_retire() for a segment folder without an owner, which may be damaged. */
+enum facet_status facet_segment_retire(const char *dir, struct facet_error *error);
 
 /* Reads totals of any segment folder without owning it (`facet run --report`). */
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,

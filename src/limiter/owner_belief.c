@@ -25,14 +25,31 @@ struct record {
     struct facet_belief belief;
 };
 
-/* Without the file, the folder was made by a version that had none, or the file was deleted. */
+/* Records of earlier releases end before the peak. */
+#define RECORD_LEAST offsetof(struct record, belief.peak_bytes)
+
+static bool record_is_sound(const struct record *record, ssize_t size)
+{
+    return size >= (ssize_t)RECORD_LEAST && record->magic == BELIEF_MAGIC &&
+           (record->size == RECORD_LEAST || record->size == sizeof *record) && size == (ssize_t)record->size &&
+           record->belief.begun <= 1 && !(record->belief.doubted & ~FACET_BELIEVED_LASTING);
+}
+
+/*
+ * An empty file is one that the disk had no room for. Where something else is in it, which numbers were doubted is
+ * lost: all of those are.
+ */
 static void read_kept(struct facet_owner *owner)
 {
-    struct record record;
+    struct record record = {0};
+    ssize_t size = owner->belief_fd < 0 ? -1 : pread(owner->belief_fd, &record, sizeof record, 0);
 
-    if (pread(owner->belief_fd, &record, sizeof record, 0) != (ssize_t)sizeof record || record.magic != BELIEF_MAGIC ||
-        record.size != sizeof record)
+    if (size == 0)
         return;
+    if (!record_is_sound(&record, size)) {
+        owner->belief.doubted = FACET_BELIEVED_LASTING;
+        return;
+    }
     owner->belief = record.belief;
     owner->kept = record.belief;
     if (owner->belief.memory_most > FACET_BELIEF_MOST) /* damaged: the quota that is set next is all that is known */
@@ -43,15 +60,25 @@ static void read_kept(struct facet_owner *owner)
     }
 }
 
+/*
+ * What is no regular file, and links are none, is damage. The vGPU goes on without the file: its processes, and what
+ * they hold, are in `usage`.
+ */
 static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct facet_error *error)
 {
     struct stat status;
 
+    /* It is made with the folder: after a process was in the vGPU, it can only have been deleted. */
+    if (faccessat(dir_fd, FACET_BELIEF_FILE, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+        atomic_load(&owner->usage->slots_used))
+        owner->belief.doubted = FACET_BELIEVED_LASTING;
     owner->belief_fd = openat(dir_fd, FACET_BELIEF_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (owner->belief_fd < 0 && errno != ELOOP && errno != EISDIR)
+    if (owner->belief_fd < 0 && errno != ELOOP && errno != EISDIR && errno != ENXIO)
         return facet_error_errno(error, errno, "opening segment file '%s'", FACET_BELIEF_FILE);
-    if (owner->belief_fd < 0 || fstat(owner->belief_fd, &status) < 0 || !S_ISREG(status.st_mode))
-        return facet_error_set(error, FACET_CORRUPT, "segment file '%s' is not a regular file", FACET_BELIEF_FILE);
+    if (owner->belief_fd >= 0 && (fstat(owner->belief_fd, &status) < 0 || !S_ISREG(status.st_mode))) {
+        close(owner->belief_fd);
+        owner->belief_fd = -1;
+    }
     return FACET_OK;
 }
 
@@ -128,10 +155,35 @@ void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
     keep_belief(owner);
 }
 
+/* A process raises the peak right after it was given memory, or gives that back: longer than this, one is damaged. */
+#define ABOVE_NS (FACET_NS_PER_S)
+
+static void note_above(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+{
+    if (totals->memory_bytes <= totals->memory_peak_bytes) {
+        owner->above_since_ns = 0;
+    } else if (!owner->above_since_ns || owner->above_bytes != totals->memory_bytes) {
+        owner->above_since_ns = now_ns;
+        owner->above_bytes = totals->memory_bytes;
+    }
+}
+
+/* Memory above a peak that was never doubted: the peak is about to be raised, or either may be wrong. */
+static uint32_t check_above(const struct facet_owner *owner, struct facet_usage_totals *totals, uint32_t believed)
+{
+    if (!owner->above_since_ns || !(believed & FACET_BELIEVED_MEMORY) || owner->belief.doubted & FACET_BELIEVED_PEAK)
+        return believed;
+    if (facet_clock_now_ns() >= owner->above_since_ns + ABOVE_NS)
+        return believed & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK);
+    totals->memory_peak_bytes = totals->memory_bytes;
+    return believed | FACET_BELIEVED_PEAK;
+}
+
 static uint32_t check_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     uint32_t believed = facet_belief_look(&owner->belief, totals, owner->belief.memory_most, now_ns);
 
+    note_above(owner, totals, now_ns);
     keep_belief(owner);
     return believed;
 }
@@ -145,9 +197,9 @@ uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usa
 {
     uint32_t believed = 0;
 
-    for (int tries = TRIES; tries > 0 && !(believed & FACET_BELIEVED_MEMORY); tries--) {
+    for (int tries = TRIES; tries > 0 && (!(believed & FACET_BELIEVED_MEMORY) || owner->above_since_ns); tries--) {
         facet_owner_totals(owner, ret_totals);
         believed = check_totals(owner, ret_totals, facet_clock_now_ns());
     }
-    return facet_owner_damaged(owner) ? 0 : believed;
+    return facet_owner_damaged(owner) ? 0 : check_above(owner, ret_totals, believed);
 }

@@ -19,9 +19,10 @@ struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
     int usage_fd, belief_fd;
-    struct facet_belief belief, kept;       /* as of the last reading, and as it is in its file */
-    uint32_t reap_from;                     /* the slot at which facet_owner_reap_some() goes on */
-    struct facet_owner_marks marks;         /* as of the last tick */
+    struct facet_belief belief, kept;     /* as of the last reading, and as it is in its file */
+    uint64_t above_since_ns, above_bytes; /* since when, and by which sum, memory has been above its peak; 0: is not */
+    uint32_t reap_from;                   /* the slot at which facet_owner_reap_some() goes on */
+    struct facet_owner_marks marks;       /* as of the last tick */
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -59,19 +60,6 @@ enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_
     return FACET_OK;
 }
 
-enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error)
-{
-    const struct facet_usage *usage = NULL;
-    FACET_CLEANUP_FD int fd = -1;
-
-    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    munmap((void *)(uintptr_t)usage, sizeof *usage);
-    *ret_in_use = facet_slot_locked(fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SEGMENT_SLOTS));
-    return FACET_OK;
-}
-
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error)
 {
@@ -82,6 +70,11 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
     if (status != FACET_OK)
         return status;
     facet_usage_sum(usage, ret_totals);
+    /* A process that has just been given memory is about to raise the peak. */
+    for (int tries = 10; tries > 0 && ret_totals->memory_bytes > ret_totals->memory_peak_bytes; tries--) {
+        sched_yield();
+        facet_usage_sum(usage, ret_totals);
+    }
     munmap((void *)(uintptr_t)usage, sizeof *usage);
     return FACET_OK;
 }

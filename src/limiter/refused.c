@@ -1,18 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading and writing the file of processes that could not enter; see refused.h. Never: follows a link, or trusts
- * the file to hold text.
+ * Owns: reading and writing the file of processes that could not enter; see refused.h. Never: follows a link, or
+ * believes what is no record.
  */
 #include "limiter/refused.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/quiet.h"
+
+#define REFUSED_MAGIC UINT64_C(0x3055464552434146) /* "FACREFU0" */
+
+/* Processes can write the file, also by mistake: a record is believed by its checksum (FNV-1a), and never in part. */
+struct record {
+    uint64_t magic;
+    uint32_t check;
+    char reason[FACET_REFUSED_REASON];
+};
+_Static_assert(sizeof(struct record) == FACET_REFUSED_RECORD, "records lie at multiples of their size");
+
+#define READ_AT_ONCE 16u
+
+static uint32_t check_of(const struct record *record)
+{
+    uint32_t check = 2166136261u;
+
+    for (size_t i = 0; i < sizeof record->reason; i++)
+        check = (check ^ (unsigned char)record->reason[i]) * 16777619u;
+    return check;
+}
+
+static bool is_printable(char letter)
+{
+    return letter >= ' ' && letter < 0x7f;
+}
+
+static bool is_sound(const struct record *record)
+{
+    size_t length = strnlen(record->reason, sizeof record->reason);
+
+    if (record->magic != REFUSED_MAGIC || record->check != check_of(record) || length == sizeof record->reason)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!is_printable(record->reason[i]))
+            return false;
+    return true;
+}
 
 static int open_file(const char *dir, int flags)
 {
@@ -21,40 +61,71 @@ static int open_file(const char *dir, int flags)
     return dir_fd < 0 ? -1 : openat(dir_fd, FACET_REFUSED_FILE, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-/* The size in whole records; 0 if it is not a regular file. */
+/* -1 if it is not a regular file. */
 static off_t size_of(int fd)
 {
     struct stat status;
 
-    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-        return 0;
-    return status.st_size / FACET_REFUSED_RECORD * FACET_REFUSED_RECORD;
+    return fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ? -1 : status.st_size;
+}
+
+/* A limit (ulimit -f) would let a part of the record be written. */
+static bool may_grow_to(off_t size)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || (rlim_t)size <= limit.rlim_cur;
 }
 
 void facet_refused_note(const char *dir, const char *reason)
 {
     FACET_CLEANUP_FD int fd = open_file(dir, O_WRONLY | O_CREAT | O_APPEND);
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
-    char record[FACET_REFUSED_RECORD] = "";
+    off_t size = fd < 0 ? -1 : size_of(fd);
+    struct record record = {.magic = REFUSED_MAGIC};
 
-    if (fd < 0 || size_of(fd) >= (off_t)FACET_REFUSED_MOST * FACET_REFUSED_RECORD)
+    if (size < 0 || size >= (off_t)FACET_REFUSED_MOST * FACET_REFUSED_RECORD ||
+        !may_grow_to(size + FACET_REFUSED_RECORD))
         return;
-    snprintf(record, sizeof record, "%s", reason);
-    if (write(fd, record, sizeof record) < 0) /* a full disk: there is no other place to report to */
+    snprintf(record.reason, sizeof record.reason, "%s", reason);
+    for (char *at = record.reason; *at; at++)
+        if (!is_printable(*at))
+            *at = '?';
+    record.check = check_of(&record);
+    if (write(fd, &record, sizeof record) < 0) /* a full disk: there is no other place to report to */
         return;
 }
 
-uint32_t facet_refused_read(const char *dir, char ret_reason[FACET_REFUSED_RECORD])
+/* Reads sound records from `fd` until its end or the most. False: there is another one, or a part of one. */
+static bool count_records(int fd, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON])
+{
+    struct record records[READ_AT_ONCE];
+    uint32_t count = 0;
+    ssize_t got;
+
+    while (count < FACET_REFUSED_MOST &&
+           (got = pread(fd, records, sizeof records, (off_t)count * FACET_REFUSED_RECORD)) != 0) {
+        if (got < 0 || got % FACET_REFUSED_RECORD)
+            return false;
+        for (size_t i = 0; i < (size_t)got / FACET_REFUSED_RECORD; i++, count++) {
+            if (!is_sound(&records[i]))
+                return false;
+            memcpy(ret_reason, records[i].reason, FACET_REFUSED_REASON);
+        }
+    }
+    *ret_count = count;
+    return true;
+}
+
+bool facet_refused_read(const char *dir, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON])
 {
     FACET_CLEANUP_FD int fd = open_file(dir, O_RDONLY);
-    off_t size = fd < 0 ? 0 : size_of(fd);
+    bool missing = fd < 0 && errno == ENOENT;
 
-    memset(ret_reason, 0, FACET_REFUSED_RECORD);
-    if (size == 0 || pread(fd, ret_reason, FACET_REFUSED_RECORD - 1, size - FACET_REFUSED_RECORD) <= 0)
-        return 0;
-    for (char *at = ret_reason; *at; at++)
-        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7f)
-            *at = '?';
-    uint64_t count = (uint64_t)size / FACET_REFUSED_RECORD;
-    return count < FACET_REFUSED_MOST ? (uint32_t)count : FACET_REFUSED_MOST;
+    *ret_count = 0;
+    memset(ret_reason, 0, FACET_REFUSED_REASON);
+    if (missing || (fd >= 0 && size_of(fd) >= 0 && count_records(fd, ret_count, ret_reason)))
+        return true;
+    memset(ret_reason, 0, FACET_REFUSED_REASON);
+    return false;
 }

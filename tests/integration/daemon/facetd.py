@@ -158,11 +158,11 @@ def read_all(fd):
 
 
 class Hold:
-    """Keeps a vGPU as `facet run` does: the lock on the first byte of its usage file."""
+    """Keeps a vGPU as `facet run` does: the lock on the first byte of its usage file; the others are of the slots."""
 
-    def __init__(self, segment):
+    def __init__(self, segment, byte=0):
         self.fd = os.open(os.path.join(segment, "usage"), os.O_RDWR | os.O_CLOEXEC)
-        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
         fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK if hasattr(fcntl, "F_OFD_SETLK") else 37, lock)
 
     def release(self):

@@ -105,7 +105,7 @@ def numbers_of(daemon, name):
         "denied_allocations", "processes") if member in vgpu}
     for line in daemon.get("/metrics").text.splitlines():
         metric, _, rest = line.partition("{")
-        if rest and f'name="{name}"' in rest and "_state" not in metric and "refused" not in metric:
+        if rest and f'name="{name}"' in rest and not any(word in metric for word in ("_state", "refused", "damaged")):
             numbers[metric] = float(rest.rpartition(" ")[2])
     return numbers
 

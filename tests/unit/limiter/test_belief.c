@@ -65,6 +65,20 @@ static void test_memory_beyond_the_bound_is_not_believed(void **state)
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
 }
 
+static void test_a_peak_that_fell_or_is_less_than_what_is_held(void **state)
+{
+    struct facet_usage_totals totals = {.memory_bytes = 8 * MIB, .memory_peak_bytes = 8 * MIB - 1};
+
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    totals.memory_peak_bytes = 9 * MIB;
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
+    totals.memory_peak_bytes = 9 * MIB - 1;
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    totals.memory_peak_bytes = 10 * MIB; /* its true value is lost */
+    assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    (void)state;
+}
+
 static uint64_t *counter_of(struct facet_usage_totals *totals, int index)
 {
     uint64_t *const counters[] = {&totals->busy_ns, &totals->launches, &totals->throttled_ns, &totals->denied};
@@ -147,6 +161,7 @@ int main(void)
         cmocka_unit_test_setup(test_totals_of_real_work_are_believed, setup),
         cmocka_unit_test_setup(test_an_adopted_segment_is_believed, setup),
         cmocka_unit_test_setup(test_memory_beyond_the_bound_is_not_believed, setup),
+        cmocka_unit_test_setup(test_a_peak_that_fell_or_is_less_than_what_is_held, setup),
         cmocka_unit_test_setup(test_counters_that_fall_or_leap, setup),
         cmocka_unit_test_setup(test_absurd_totals_of_the_first_reading, setup),
         cmocka_unit_test_setup(test_no_slot_has_more_than_the_vgpu_is_old, setup),

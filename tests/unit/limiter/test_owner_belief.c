@@ -158,7 +158,7 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
             assert_int_equal(unlink(path), 0);
         }
         adopt_segment(fixture);
-        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+        assert_int_equal(believed_totals(fixture) & (FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK), FACET_BELIEVED_MEMORY);
     }
 }
 
@@ -238,19 +238,19 @@ static void test_a_settled_time_that_can_be_is_kept(void **state)
     }
 }
 
-/* As one of an earlier release is, or one whose file was written over. */
-static void test_without_its_file_an_owner_begins_anew(void **state)
+/* As one is that the disk had no room for, or that an earlier release left. */
+static void test_with_an_empty_or_shorter_file_it_begins_anew(void **state)
 {
     struct fixture *fixture = *state;
+    const uint64_t shorter = 16 + offsetof(struct facet_belief, peak_bytes);
     char path[128];
 
     path_of(fixture, path);
     use_a_slot(fixture);
-    for (int i = 0; i < 3; i++) {
-        if (i == 0)
-            assert_int_equal(unlink(path), 0);
-        else
-            assert_int_equal(truncate(path, i == 1 ? 0 : 20), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(truncate(path, i == 0 ? 0 : (off_t)shorter), 0);
+        if (i == 1)
+            damage_file(fixture, "belief", 8, shorter);
         adopt_segment(fixture);
         assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
     }
@@ -283,21 +283,72 @@ static void test_a_machine_that_was_started_again(void **state)
         assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
-static void test_a_path_that_is_no_file_is_damage(void **state)
+/* What of it was doubted is lost, and what its processes hold is not: memory is known, and no other total. */
+static void test_with_a_damaged_file_all_is_doubted_but_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct fixture *fixture;
+        char path[128];
+
+        assert_int_equal(fixture_setup((void **)&fixture), 0);
+        path_of(fixture, path);
+        use_a_slot(fixture);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
+        if (i < 3)
+            damage_file(fixture, "belief", (const uint64_t[]){0, 8, 16}[i], UINT64_C(0x5a5a5a5a5a5a5a5a));
+        else if (i == 3)
+            assert_int_equal(truncate(path, 20), 0);
+        else
+            assert_int_equal(unlink(path), 0);
+        if (i >= 5)
+            assert_int_equal(i == 5   ? symlink(fixture->bell, path)
+                             : i == 6 ? mkfifo(path, 0600)
+                                      : mkdir(path, 0700),
+                             0);
+        for (int owner = 0; owner < 2; owner++) {
+            adopt_segment(fixture);
+            assert_int_equal(believed_totals(fixture), FACET_BELIEVED_MEMORY);
+        }
+        assert_int_equal(facet_owner_remove(fixture->dir, NULL), FACET_OK);
+        fixture_teardown((void **)&fixture);
+    }
+}
+
+/* A process that is given memory raises the peak at once: memory that stays above it says that one of both is wrong. */
+static void test_a_peak_is_never_less_than_what_is_held(void **state)
 {
     struct fixture *fixture = *state;
-    char path[128];
+    struct facet_usage_totals totals;
 
-    path_of(fixture, path);
+    use_a_slot(fixture);
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 8192);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    damage(fixture, offsetof(struct facet_usage, slots[0].regions), 1);
+    assert_int_equal(facet_owner_believed_totals(fixture->owner, &totals), FACET_BELIEVED_ALL);
+    assert_true(totals.memory_peak_bytes >= totals.memory_bytes);
+    for (int i = 0; i < 12; i++)
+        usleep(100000);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
+    damage(fixture, offsetof(struct facet_usage, slots[0].regions), 0);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+}
+
+static void test_a_peak_that_fell_is_doubted_for_good(void **state)
+{
+    struct fixture *fixture = *state;
+
+    use_a_slot(fixture);
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 8 * MIB);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
     facet_owner_close(fixture->owner);
     fixture->owner = NULL;
-    for (int i = 0; i < 3; i++) {
-        unlink(path);
-        assert_int_equal(i == 0 ? symlink(fixture->bell, path) : i == 1 ? mkfifo(path, 0600) : mkdir(path, 0700), 0);
-        assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_CORRUPT);
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 4096);
+    for (int i = 0; i < 2; i++) {
+        adopt(fixture);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+        damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 9 * MIB);
     }
-    rmdir(path);
-    adopt_segment(fixture);
 }
 
 static void test_only_the_owner_may_write_its_file(void **state)
@@ -318,10 +369,12 @@ int main(void)
         TEST(test_doubt_outlasts_its_owner),
         TEST(test_damage_between_two_owners_is_seen),
         TEST(test_the_largest_quota_is_remembered),
-        TEST(test_without_its_file_an_owner_begins_anew),
+        TEST(test_with_an_empty_or_shorter_file_it_begins_anew),
         TEST(test_a_machine_that_was_started_again),
-        TEST(test_a_path_that_is_no_file_is_damage),
-        TEST(test_only_the_owner_may_write_its_file),
+        TEST(test_with_a_damaged_file_all_is_doubted_but_memory),
+        TEST(test_a_peak_is_never_less_than_what_is_held),
+        TEST(test_a_peak_that_fell_is_doubted_for_good),
+        TEST(test_only_its_owner_may_write_it),
         TEST(test_a_larger_quota_is_kept_at_once),
         TEST(test_a_damaged_quota_makes_no_peak_believed),
         TEST(test_no_other_damage_makes_a_negative_peak_believed),

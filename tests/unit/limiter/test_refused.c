@@ -16,33 +16,41 @@ static void path_of(const struct fixture *fixture, char *path, size_t size)
     snprintf(path, size, "%s/%s", fixture->dir, FACET_REFUSED_FILE);
 }
 
+/* -1: the file cannot be believed. */
+static int count(const char *dir, char reason[FACET_REFUSED_REASON])
+{
+    uint32_t number = 4711;
+
+    return facet_refused_read(dir, &number, reason) ? (int)number : -1;
+}
+
 static void test_refusals_are_counted(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_RECORD], longer[2 * FACET_REFUSED_RECORD];
+    char reason[FACET_REFUSED_REASON], longer[2 * FACET_REFUSED_RECORD];
 
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
+    assert_int_equal(count(fixture->dir, reason), 0);
     assert_string_equal(reason, "");
     facet_refused_note(fixture->dir, "first");
     facet_refused_note(fixture->dir, "second\nline \xff");
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 2);
+    assert_int_equal(count(fixture->dir, reason), 2);
     assert_string_equal(reason, "second?line ?");
     memset(longer, 'a', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     facet_refused_note(fixture->dir, longer);
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 3);
-    assert_int_equal(strlen(reason), FACET_REFUSED_RECORD - 1);
+    assert_int_equal(count(fixture->dir, reason), 3);
+    assert_int_equal(strlen(reason), FACET_REFUSED_REASON - 1);
 }
 
 static void test_file_does_not_grow_for_ever(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_RECORD], path[256];
+    char reason[FACET_REFUSED_REASON], path[256];
     struct stat status;
 
     for (uint32_t i = 0; i < FACET_REFUSED_MOST + 10; i++)
         facet_refused_note(fixture->dir, "no");
-    assert_int_equal(facet_refused_read(fixture->dir, reason), FACET_REFUSED_MOST);
+    assert_int_equal(count(fixture->dir, reason), FACET_REFUSED_MOST);
     path_of(fixture, path, sizeof path);
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_size, FACET_REFUSED_MOST * FACET_REFUSED_RECORD);
@@ -52,7 +60,7 @@ static void test_file_does_not_grow_for_ever(void **state)
 static void test_file_that_may_not_grow(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_RECORD];
+    char reason[FACET_REFUSED_REASON];
     struct rlimit before;
 
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -60,29 +68,74 @@ static void test_file_that_may_not_grow(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
     facet_refused_note(fixture->dir, "no");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
+    assert_int_equal(count(fixture->dir, reason), 0);
 }
 
 static void test_a_foreign_file_holds_no_reason(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_RECORD], path[256];
+    char reason[FACET_REFUSED_REASON], path[256];
 
     path_of(fixture, path, sizeof path);
     assert_int_equal(symlink("/dev/zero", path), 0);
     facet_refused_note(fixture->dir, "no");
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
+    assert_int_equal(count(fixture->dir, reason), -1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     facet_refused_note(fixture->dir, "no");
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
+    assert_int_equal(count(fixture->dir, reason), -1);
     assert_int_equal(unlink(path), 0);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "short", 5), 5);
     close(fd);
-    assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
+    assert_int_equal(count(fixture->dir, reason), -1);
     facet_refused_note("/nowhere", "no");
-    assert_int_equal(facet_refused_read("/nowhere", reason), 0);
+    assert_int_equal(count("/nowhere", reason), 0);
+}
+
+/* Any byte that changed, in any record, and a part of one. */
+static void test_damaged_records_are_not_believed(void **state)
+{
+    struct fixture *fixture = *state;
+    char reason[FACET_REFUSED_REASON], path[256], whole[3 * FACET_REFUSED_RECORD];
+
+    path_of(fixture, path, sizeof path);
+    for (int i = 0; i < 3; i++)
+        facet_refused_note(fixture->dir, "no");
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(pread(fd, whole, sizeof whole, 0), sizeof whole);
+    for (off_t at = 0; at < (off_t)sizeof whole; at++) {
+        const char wrong = (char)(whole[at] ^ 0x20);
+
+        assert_int_equal(pwrite(fd, &wrong, 1, at), 1);
+        assert_int_equal(count(fixture->dir, reason), -1);
+        assert_string_equal(reason, "");
+        assert_int_equal(pwrite(fd, &whole[at], 1, at), 1);
+    }
+    assert_int_equal(count(fixture->dir, reason), 3);
+    assert_int_equal(ftruncate(fd, sizeof whole - 1), 0);
+    assert_int_equal(count(fixture->dir, reason), -1);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(ftruncate(fd, 50 << 20), 0);
+    assert_int_equal(count(fixture->dir, reason), -1);
+    close(fd);
+}
+
+/* A limit that leaves room for a part of a record. */
+static void test_no_part_of_a_record_is_written(void **state)
+{
+    struct fixture *fixture = *state;
+    char reason[FACET_REFUSED_REASON];
+    struct rlimit before;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit less = {.rlim_cur = FACET_REFUSED_RECORD + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+    facet_refused_note(fixture->dir, "first");
+    facet_refused_note(fixture->dir, "second");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(count(fixture->dir, reason), 1);
+    assert_string_equal(reason, "first");
 }
 
 static void test_the_folder_is_removed_with_its_reason(void **state)
@@ -105,6 +158,8 @@ int main(void)
         TEST(test_file_that_may_not_grow),
         TEST(test_a_foreign_file_holds_no_reason),
         TEST(test_the_folder_is_removed_with_its_reason),
+        TEST(test_damaged_records_are_not_believed),
+        TEST(test_no_part_of_a_record_is_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A segment that was damaged while there was no daemon, and in which processes live: none is forgotten.
+
+Owns: damage with living processes. Never: damage of unused segments, and single numbers (test_faults.py).
+"""
+import os
+import signal
+import struct
+import subprocess
+
+from facetd import BUILD, Facetd, Hold, wait_until
+from tap import contains, equal, main, test
+
+SLOT, MEMORY = 128, 1 << 20
+NUMBERS = ("memory_used_bytes", "memory_peak_bytes", "share_milli", "device_time_ns", "launches", "throttled_ns",
+           "denied_allocations", "processes")
+
+
+def overwrite(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def facet(daemon, *arguments):
+    return subprocess.run([os.path.join(BUILD, "facet"), *arguments], env=daemon.environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+
+
+def metrics_of(daemon, name):
+    lines = [line for line in daemon.get("/metrics").text.splitlines() if f'name="{name}"' in line]
+    return {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if "_state" not in line}
+
+
+class Tenant:
+    """A process in the first slot of a segment, which holds memory."""
+
+    def __init__(self, segment):
+        usage = os.path.join(segment, "usage")
+        self.lock = Hold(segment, 1)
+        overwrite(usage, SLOT + 28, struct.pack("<I", os.getpid()))
+        overwrite(usage, SLOT, struct.pack("<Q", MEMORY))
+        overwrite(usage, 24, struct.pack("<Q", MEMORY))
+        overwrite(usage, 20, struct.pack("<I", 1))
+
+    def end(self):
+        self.lock.release()
+
+
+def random(path):
+    overwrite(path, 0, os.urandom(832))
+
+
+def other_name(path):
+    overwrite(path, 24, b"another")
+
+
+def begin(daemon):
+    vgpu = daemon.create(name="a", memory_limit_bytes=4 * MEMORY)
+    tenant = Tenant(vgpu["segment"])
+    wait_until(lambda: daemon.get("/v1/vgpus/a").json.get("memory_used_bytes") == MEMORY, "the tenant is seen")
+    return vgpu["segment"], tenant
+
+
+def check_kept(daemon, segment, what):
+    vgpu = daemon.get("/v1/vgpus/a").json
+    equal([name for name in NUMBERS if name in vgpu], [], f"numbers that are published with {what}")
+    contains(vgpu["warning"], "its segment was damaged from outside")
+    equal(vgpu["state"], "running", what)
+    metrics = metrics_of(daemon, "a")
+    equal({name for name in metrics if "limit" not in name and "request" not in name}, {"facet_vgpu_damaged"}, what)
+    equal(metrics["facet_vgpu_damaged"], 1, what)
+    contains(facet(daemon, "vgpu", "list").stderr, "a: its segment was damaged from outside")
+    contains(facet(daemon, "vgpu", "show", "a").stdout, "its segment was damaged from outside")
+    equal([name for name in os.listdir(os.path.dirname(segment)) if "corrupt" in name], [], what)
+    done = facet(daemon, "run", "--vgpu", "a", "--", "echo", "entered")
+    equal((done.returncode, done.stdout), (1, ""), what)
+    contains(done.stderr, "end them, or destroy it")
+    for method, path, body in (("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 2 * MEMORY}),
+                               ("POST", "/v1/vgpus/a/freeze", None)):
+        answer = daemon.call(method, path, body)
+        equal((answer.status, answer.error["code"]), (409, "bad_state"), f"{method} with {what}")
+
+
+@test
+def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
+    for name, damage in (("policy", random), ("usage", random), ("policy", other_name), ("policy", os.unlink),
+                         ("policy", lambda path: os.truncate(path, 0)), ("usage", lambda path: os.truncate(path, 0))):
+        with Facetd() as daemon:
+            segment, tenant = begin(daemon)
+            daemon.end(signal.SIGKILL)
+            damage(os.path.join(segment, name))
+            what = f"damage of {name}"
+            for _ in range(2):
+                daemon.start()
+                check_kept(daemon, segment, what)
+                daemon.end(signal.SIGKILL)
+            daemon.start()
+            answer = daemon.call("DELETE", "/v1/vgpus/a")
+            equal((answer.status, answer.error["code"]), (409, "busy"), f"DELETE with {what}")
+            tenant.end()
+            wait_until(lambda: daemon.get("/v1/vgpus/a").json.get("memory_used_bytes") == 0, f"it is made anew, {what}")
+            equal("warning" in daemon.get("/v1/vgpus/a").json, False, what)
+            equal(metrics_of(daemon, "a")["facet_vgpu_damaged"], 0, what)
+            equal(os.path.isdir(segment + ".corrupt-1"), True, what)
+
+
+@test
+def a_damaged_segment_goes_by_force_and_its_processes_are_told():
+    with Facetd() as daemon:
+        segment, tenant = begin(daemon)
+        with open(os.path.join(segment, "policy"), "rb") as policy:
+            daemon.end(signal.SIGKILL)
+            other_name(os.path.join(segment, "policy"))
+            daemon.start()
+            equal(daemon.call("DELETE", "/v1/vgpus/a?force=1").status, 200)
+            equal(os.path.exists(segment), False)
+            policy.seek(672)
+            equal(struct.unpack("<Q", policy.read(8)), (0,), "the quota of those that stay")
+        tenant.end()
+
+
+@test
+def a_damaged_ephemeral_vgpu_goes_with_its_last_process():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a", memory_limit_bytes=4 * MEMORY, ephemeral=True)
+        tenant = Tenant(vgpu["segment"])
+        daemon.end(signal.SIGKILL)
+        random(os.path.join(vgpu["segment"], "policy"))
+        daemon.start()
+        contains(daemon.get("/v1/vgpus/a").json["warning"], "damaged")
+        tenant.end()
+        wait_until(lambda: daemon.names() == [], "it goes")
+
+
+def lose(path):
+    os.unlink(path)
+
+
+def become_a_folder(path):
+    os.unlink(path)
+    os.mkdir(path)
+
+
+@test
+def a_damaged_note_loses_no_process():
+    for damage in (lose, become_a_folder, random, lambda path: os.truncate(path, 20)):
+        with Facetd() as daemon:
+            segment, tenant = begin(daemon)
+            daemon.end(signal.SIGKILL)
+            damage(os.path.join(segment, "belief"))
+            for _ in range(2):
+                daemon.start()
+                vgpu = daemon.get("/v1/vgpus/a").json
+                equal((vgpu.get("memory_used_bytes"), vgpu.get("processes")), (MEMORY, 1), damage.__name__)
+                equal([name for name in NUMBERS if name in vgpu], ["memory_used_bytes", "processes"], damage.__name__)
+                contains(vgpu["warning"], "its segment was damaged from outside; destroy it and create it again")
+                daemon.end(signal.SIGKILL)
+            daemon.start()
+            tenant.end()
+            equal(daemon.call("DELETE", "/v1/vgpus/a").status, 200)
+            equal(os.listdir(os.path.dirname(segment)), [], damage.__name__)
+
+
+@test
+def a_peak_is_never_less_than_what_is_held():
+    with Facetd() as daemon:
+        segment, tenant = begin(daemon)
+        usage = os.path.join(segment, "usage")
+        overwrite(usage, 24, struct.pack("<Q", 4096))
+        for _ in range(2):
+            vgpu = daemon.get("/v1/vgpus/a").json
+            equal((vgpu["memory_used_bytes"], "memory_peak_bytes" in vgpu), (MEMORY, False))
+            equal("facet_vgpu_memory_peak_bytes" in metrics_of(daemon, "a"), False)
+            contains(vgpu["warning"], "damaged")
+            daemon.restart()
+        tenant.end()
+
+
+@test
+def what_is_no_record_of_a_refused_process_is_not_counted():
+    with Facetd() as daemon:
+        segment = daemon.create(name="a")["segment"]
+        refused = os.path.join(segment, "refused")
+        for content in (os.urandom(1000), bytes(50 << 20), b"x" * 1024, os.urandom(512 * 3)):
+            with open(refused, "wb") as file:
+                file.write(content)
+            vgpu = daemon.get("/v1/vgpus/a").json
+            equal("refused_processes" in vgpu, False, f"{len(content)} bytes")
+            contains(vgpu["warning"], "was damaged from outside")
+            equal("facet_vgpu_refused_processes_total" in metrics_of(daemon, "a"), False, f"{len(content)} bytes")
+        os.unlink(refused)
+        equal(daemon.get("/v1/vgpus/a").json["refused_processes"], 0)
+
+
+main()
