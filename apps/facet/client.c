@@ -215,18 +215,52 @@ static const char *option_of_member(const char *member)
     return member;
 }
 
-/* The daemon finds devices by its own variables, not by the caller's: where they differ, the refusal says so. */
-static enum facet_status refuse_device(struct client *client, enum facet_status status, const char *argument,
-                                       const char *message, struct facet_error *error)
+/* NULL when the daemon does not say it. */
+static json_t *ask_health(struct client *client)
 {
     struct http_answer answer = {0};
+
+    if (exchange_once(client, "GET", "http://facetd/v1/health", NULL, &answer, NULL) != FACET_OK)
+        return NULL;
+    json_t *health = answer.text ? json_loads(answer.text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    free(answer.text);
+    return health;
+}
+
+/* Whether the daemon chooses a device for the call. */
+static bool chooses_device(const char *method, const char *path)
+{
+    static const char reservations[] = "/v1/reservations";
+    size_t length = sizeof reservations - 1;
+
+    return strcmp(method, "POST") == 0 &&
+           (strcmp(path, "/v1/vgpus") == 0 ||
+            (strncmp(path, reservations, length) == 0 && (!path[length] || path[length] == '?')));
+}
+
+/* A private daemon has the variables of the shell that started it, and finds devices by them. */
+static void doubt_choice(struct client *client)
+{
+    CLIENT_CLEANUP_JSON json_t *health = ask_health(client);
+
+    if (json_is_true(json_object_get(health, "private")))
+        (void)client_environment_differs(health, client->doubt, sizeof client->doubt);
+}
+
+/*
+ * The daemon finds devices by its own variables, not by the caller's: where they differ, the refusal says so.
+ * `missing`: no such device was found, which may also be for a variable that is left out.
+ */
+static enum facet_status refuse_device(struct client *client, enum facet_status status, bool missing,
+                                       const char *argument, const char *message, struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *health = ask_health(client);
     char why[sizeof client->advice] = "";
 
-    if (exchange_once(client, "GET", "http://facetd/v1/health", NULL, &answer, NULL) == FACET_OK) {
-        CLIENT_CLEANUP_JSON json_t *health = answer.text ? json_loads(answer.text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (missing)
         client_environment_advise(health, why, sizeof why);
-        free(answer.text);
-    }
+    else
+        (void)client_environment_differs(health, why, sizeof why);
     if (!why[0])
         return facet_error_argument(error, status, argument, "%s", message);
     snprintf(client->advice, sizeof client->advice, "%s", why);
@@ -234,7 +268,14 @@ static enum facet_status refuse_device(struct client *client, enum facet_status 
     return facet_error_argument(error, status, argument, "%.*s; %s", room, message, why);
 }
 
-static enum facet_status take_refusal(struct client *client, const struct http_answer *answer,
+/* Another device might not refuse it. */
+static bool depends_on_device(enum facet_status status)
+{
+    return status == FACET_OUT_OF_RANGE || status == FACET_NO_SPACE || status == FACET_UNSUPPORTED ||
+           status == FACET_BAD_STATE || status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
+}
+
+static enum facet_status take_refusal(struct client *client, const struct http_answer *answer, bool chooses,
                                       struct facet_error *error)
 {
     const char *code = NULL, *argument = "", *message = NULL, *advice = "";
@@ -246,8 +287,9 @@ static enum facet_status take_refusal(struct client *client, const struct http_a
                                client->socket_path, answer->status);
     snprintf(client->advice, sizeof client->advice, "%s", advice);
     enum facet_status status = facet_status_from_name(code);
-    if (strcmp(argument, "device") == 0 || (strcmp(argument, "slots") == 0 && status == FACET_NOT_FOUND))
-        return refuse_device(client, status, option_of_member(argument), message, error);
+    bool missing = strcmp(argument, "device") == 0 || (strcmp(argument, "slots") == 0 && status == FACET_NOT_FOUND);
+    if (missing || (chooses && depends_on_device(status)))
+        return refuse_device(client, status, missing, option_of_member(argument), message, error);
     return facet_error_argument(error, status, option_of_member(argument), "%s", message);
 }
 
@@ -258,17 +300,19 @@ static enum facet_status send_request(struct client *client, const char *method,
     struct http_answer answer = {0};
     FACET_CLEANUP_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
-    client->advice[0] = '\0';
+    client->advice[0] = client->doubt[0] = '\0';
     if (body && !text)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot write a request");
     if ((size_t)snprintf(url, sizeof url, "http://facetd%s", path) >= sizeof url)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "vgpu", "'%.40s...': longer than any name", path);
     enum facet_status status = exchange_or_start(client, method, url, text, &answer, error);
     if (status == FACET_OK && (answer.status < 200 || answer.status > 299)) {
-        status = take_refusal(client, &answer, error);
+        status = take_refusal(client, &answer, chooses_device(method, path), error);
         free(answer.text);
     } else if (status == FACET_OK) {
         *ret_answer = answer;
+        if (chooses_device(method, path))
+            doubt_choice(client);
     }
     return status;
 }

@@ -28,6 +28,7 @@ struct client {
     bool may_start;   /* start a private daemon when none listens */
     bool unreachable; /* the last call failed because no daemon listens */
     char advice[256]; /* the daemon's advice about its last refusal; empty when there is none */
+    char doubt[256];  /* why the last call may have chosen another device than this shell has; empty: it has not */
 };
 
 /* Finds the socket and an HTTP library (http.h); makes no connection yet. */

@@ -42,7 +42,7 @@ static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
     }
 }
 
-/* Variables that are set only there. */
+/* Variables that are set only there, or that a daemon of this shell would not keep. */
 static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
 {
     const char *name;
@@ -51,7 +51,7 @@ static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
     json_object_foreach ((json_t *)(uintptr_t)theirs, name, value) {
         const char *our = getenv(name);
 
-        if (!our || !*our)
+        if (!our || !*our || !facet_variable_is_of_devices(name))
             add_name(names, name, strlen(name));
     }
 }
@@ -101,22 +101,29 @@ const char *client_environment_first_left_out(void)
     return NULL;
 }
 
-void client_environment_advise(const json_t *health, char *ret_advice, size_t size)
+bool client_environment_differs(const json_t *health, char *ret_advice, size_t size)
 {
     const json_t *theirs = json_object_get(health, "environment");
     long long pid = json_integer_value(json_object_get(health, "pid"));
-    const char *variable = facet_config_setting(FACET_SETTING_KEEP_ENV)->variable,
-               *left_out = client_environment_first_left_out();
     char names[NAMES_SIZE] = "";
 
     if (!json_is_object(theirs))
-        return;
+        return false;
     compare_ours(theirs, names);
     compare_theirs(theirs, names);
     if (names[0])
         snprintf(ret_advice, size,
                  "the daemon (process %lld) was started with other values of %s: end it, or choose another %s", pid,
                  names, facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable);
-    else if (left_out)
+    return names[0];
+}
+
+void client_environment_advise(const json_t *health, char *ret_advice, size_t size)
+{
+    const char *variable = facet_config_setting(FACET_SETTING_KEEP_ENV)->variable,
+               *left_out = client_environment_first_left_out();
+
+    if (json_is_object(json_object_get(health, "environment")) &&
+        !client_environment_differs(health, ret_advice, size) && left_out)
         snprintf(ret_advice, size, CLIENT_LEFT_OUT, left_out, variable, left_out);
 }

@@ -7,6 +7,7 @@
 #ifndef FACET_CLIENT_ENVIRONMENT_H
 #define FACET_CLIENT_ENVIRONMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <jansson.h>
@@ -24,6 +25,12 @@ const char *client_environment_first_left_out(void);
  * loader finds others by it. NULL: none.
  */
 const char *client_environment_left_out(const char *provider);
+
+/*
+ * Whether a variable that decides which devices there are has another value for the daemon, from the answer to
+ * GET /v1/health; then `ret_advice` names all such variables. It is kept when there is none.
+ */
+bool client_environment_differs(const json_t *health, char *ret_advice, size_t size);
 
 /* Advice after a device was refused, from the answer to GET /v1/health; `ret_advice` is kept when there is none. */
 void client_environment_advise(const json_t *health, char *ret_advice, size_t size);

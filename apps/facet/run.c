@@ -175,6 +175,8 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
     status = client_call(&run->client, "POST", "/v1/vgpus", body, &entered->vgpu, error);
     if (status != FACET_OK)
         return status;
+    if (run->client.doubt[0])
+        command_warn(run->self, "%s", run->client.doubt);
     entered->hold = -1;
     entered->before_ns = facet_clock_now_ns();
     run->count = 1;

@@ -50,14 +50,20 @@ struct life {
     sigset_t signals;
     uint64_t idle_exit_ns; /* UINT64_MAX: never */
     uint64_t idle_since_ns, calls;
-    bool is_of_no_use; /* private, and no device takes programs */
+    bool finds_nothing; /* private, and programs can run on no device */
 };
 
-/* Calls keep a daemon alive, but not one that can only refuse: the next one may find new devices. */
+/* It can only refuse, or simulate: the next one may find new devices. A vGPU is one of a simulated device. */
+static bool is_of_no_use(const struct life *life)
+{
+    return life->finds_nothing && registry_count(life->daemon->registry) == 0;
+}
+
+/* Calls keep a daemon alive, but not one that is of no use. */
 static bool nothing_to_do(struct life *life)
 {
     uint64_t calls = server_calls(life->server);
-    bool quiet = (calls == life->calls || life->is_of_no_use) && server_connections(life->server) == 0;
+    bool quiet = (calls == life->calls || is_of_no_use(life)) && server_connections(life->server) == 0;
 
     life->calls = calls;
     return quiet && registry_idle(life->daemon->registry);
@@ -91,7 +97,7 @@ static bool is_time_to_leave(struct life *life)
         life->idle_since_ns = now;
         return false;
     }
-    if (now - life->idle_since_ns < life->idle_exit_ns)
+    if (!is_of_no_use(life) && now - life->idle_since_ns < life->idle_exit_ns)
         return false;
     life->idle_since_ns = now;
     return leave_daemon(life);
@@ -189,12 +195,17 @@ static enum facet_status open_parts(const struct options *options, struct daemon
     return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
 }
 
+/* Programs cannot run on a simulated device: another shell may find a real one. */
 static bool takes_programs(const struct facet_device_table *devices)
 {
     bool takes = false;
 
-    for (uint32_t i = 0; i < facet_device_table_count(devices) && !takes; i++)
-        takes = facet_device_takes_programs(facet_device_table_at(devices, i));
+    for (uint32_t i = 0; i < facet_device_table_count(devices) && !takes; i++) {
+        const struct facet_device_record *device = facet_device_table_at(devices, i);
+        bool simulated = device->provider && (device->provider->traits & FACET_PROVIDER_SIMULATED);
+
+        takes = !simulated && facet_device_takes_programs(device);
+    }
     return takes;
 }
 
@@ -213,10 +224,7 @@ static enum facet_status serve_clients(const struct options *options, const sigs
     if (status == FACET_OK)
         status = facet_device_table_open(NULL, &devices, error);
     daemon.devices = devices;
-    if (status == FACET_OK && options->private && !takes_programs(devices)) {
-        life.is_of_no_use = true;
-        life.idle_exit_ns = 0;
-    }
+    life.finds_nothing = status == FACET_OK && options->private && !takes_programs(devices);
     bus_error_survive();
     if (status == FACET_OK)
         status = open_parts(options, &daemon, &parts, error);

@@ -125,7 +125,7 @@ class State:
                 "ephemeral": request.get("ephemeral", False), "memory_limit_bytes": memory, "memory_used_bytes": 12 << 20,
                 "memory_peak_bytes": 20 << 20, "compute_request_milli": asked,
                 "compute_limit_milli": request.get("compute_limit_milli", 1000), "device_time_ns": 12345678901,
-                "launches": 100, "throttled_ns": 2000000000, "denied_allocations": 1, "processes": 2,
+                "launches": 100, "throttled_ns": 2000000000, "denied_allocations": 1, "processes": 2, "idle_frozen": False,
                 "created_ns": 1700000000000000000, "segment": segment}
         if "FAKE_ENVIRONMENT" in os.environ:
             vgpu["environment"] = json.loads(os.environ["FAKE_ENVIRONMENT"])

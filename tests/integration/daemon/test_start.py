@@ -159,6 +159,44 @@ def a_missing_device_is_explained_by_the_variables_that_differ():
 
 
 @test
+def a_daemon_with_simulated_devices_alone_keeps_none_from_another_shell():
+    sim = {"FACET_PROVIDER_PATH": f"{BUILD}/facet-provider-sim.so", "FACET_SIM_PROFILE": "h100"}
+    with Shell() as place:
+        equal(ids(place), ["test:0", "test:1"])
+        equal(place.facet("vgpu", "list", env=sim).returncode, 0)
+        wait_until(lambda: not place.daemon_pid() or not os.path.exists(f"/proc/{place.daemon_pid()}"), "it leaves")
+        done = place.facet("vgpu", "create", "--name", "b", "-m", "4K")
+        equal((done.returncode, done.stderr), (0, ""))
+        equal(place.json("vgpu", "show", "b", "--json")["device"], "test:0")
+
+
+@test
+def a_choice_of_a_daemon_with_other_devices_is_told():
+    sim = {"FACET_PROVIDER_PATH": f"{BUILD}/facet-provider-sim.so", "FACET_SIM_PROFILE": "h100"}
+    with Shell() as place:
+        equal(place.facet("vgpu", "create", "--name", "a", "-m", "1G", env=sim).returncode, 0)
+        told = f"the daemon (process {place.daemon_pid()}) was started with other values of FACET_PROVIDER_PATH"
+        for words in (("vgpu", "create", "--name", "b", "-m", "64M"), ("vgpu", "create", "--name", "c", "-d", "sim:0"),
+                      ("vgpu", "create", "--name", "d", "-m", "9999G"), ("run", "-m", "64M", "--", "true"),
+                      ("place", "--slot", "sim.device=0.1"), ("place", "--slot", "sim.device=99"),
+                      ("place", "--slot", "sim.device=0.1", "--dry-run")):
+            contains(place.facet(*words).stderr, told)
+            equal("other values" in place.facet(*words, env=sim).stderr, False, f"{words} of the shell that started it")
+        for words in (("vgpu", "list"), ("vgpu", "show", "a"), ("vgpu", "create", "--name", "a")):
+            equal("other values" in place.facet(*words).stderr, False, f"{words} chooses no device")
+
+
+@test
+def a_variable_that_one_shell_keeps_and_another_does_not_is_told():
+    with Shell() as place:
+        keeps = {"FACET_KEEP_ENV": f"{place.env['FACET_KEEP_ENV']},FACET_TEST_DEVICES", "FACET_TEST_DEVICES": "1"}
+        equal(place.facet("vgpu", "list", env=keeps).returncode, 0)
+        for env in ({}, {"FACET_TEST_DEVICES": "1"}, {**keeps, "FACET_TEST_DEVICES": "2"}):
+            contains(place.facet("vgpu", "create", env=env).stderr, "FACET_TEST_DEVICES: end it, or choose")
+        equal(place.facet("vgpu", "create", env=keeps).stderr, "")
+
+
+@test
 def the_device_list_names_a_driver_that_only_this_shell_finds():
     rocm = os.path.join(BUILD, "facet-provider-rocm.so")
     if not os.path.exists(rocm):
