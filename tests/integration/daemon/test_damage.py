@@ -73,9 +73,10 @@ def check_kept(daemon, segment, what):
     contains(facet(daemon, "vgpu", "list").stderr, "a: its segment was damaged from outside")
     contains(facet(daemon, "vgpu", "show", "a").stdout, "its segment was damaged from outside")
     equal([name for name in os.listdir(os.path.dirname(segment)) if "corrupt" in name], [], what)
-    done = facet(daemon, "run", "--vgpu", "a", "--", "echo", "entered")
-    equal((done.returncode, done.stdout), (1, ""), what)
-    contains(done.stderr, "end them, or destroy it")
+    if os.path.exists(os.path.join(BUILD, "libfacet-opencl-layer.so")):  # without it, 'facet run' starts nothing
+        done = facet(daemon, "run", "--vgpu", "a", "--", "echo", "entered")
+        equal((done.returncode, done.stdout), (1, ""), what)
+        contains(done.stderr, "end them, or destroy it")
     for method, path, body in (("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 2 * MEMORY}),
                                ("POST", "/v1/vgpus/a/freeze", None)):
         answer = daemon.call(method, path, body)
