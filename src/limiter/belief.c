@@ -53,12 +53,13 @@ static uint32_t doubt_totals(const struct facet_belief *belief, const struct fac
      */
     uint64_t slot_ns = facet_min_u64(age_ns, FACET_BELIEF_MOST / TIMES) * TIMES + AHEAD_NS;
 
-    return bit_if_doubted(may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
-                       (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),
-                   FACET_BELIEVED_BUSY) |
+    return bit_if_doubted(
+               may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
+                   (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),
+               FACET_BELIEVED_BUSY) |
            bit_if_doubted(may_grow(belief->launches, totals->launches, many), FACET_BELIEVED_LAUNCHES) |
            bit_if_doubted(may_grow(belief->throttled_ns, totals->throttled_ns, had_ns(age_ns, THREADS)),
-                   FACET_BELIEVED_THROTTLED) |
+                          FACET_BELIEVED_THROTTLED) |
            bit_if_doubted(may_grow(belief->denied, totals->denied, many), FACET_BELIEVED_DENIED) |
            bit_if_doubted(totals->memory_peak_bytes >= belief->peak_bytes, FACET_BELIEVED_PEAK);
 }
@@ -99,7 +100,8 @@ uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage
     belief->denied = totals->denied;
     return FACET_BELIEVED_ALL &
            ~(belief->doubted | bit_if_doubted(totals->memory_bytes <= memory_most, FACET_BELIEVED_MEMORY) |
-             bit_if_doubted(totals->memory_peak_bytes <= memory_most &&
-                         (totals->memory_peak_bytes >= totals->memory_bytes || totals->memory_bytes > memory_most),
-                     FACET_BELIEVED_PEAK));
+             bit_if_doubted(
+                 totals->memory_peak_bytes <= memory_most &&
+                     (totals->memory_peak_bytes >= totals->memory_bytes || totals->memory_bytes > memory_most),
+                 FACET_BELIEVED_PEAK));
 }

@@ -158,7 +158,8 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
             assert_int_equal(unlink(path), 0);
         }
         adopt_segment(fixture);
-        assert_int_equal(believed_totals(fixture) & (FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK), FACET_BELIEVED_MEMORY);
+        assert_int_equal(believed_totals(fixture) & (FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK),
+                         FACET_BELIEVED_MEMORY);
     }
 }
 
