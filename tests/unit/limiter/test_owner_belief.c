@@ -323,16 +323,16 @@ static void test_a_peak_is_never_less_than_what_is_held(void **state)
     struct facet_usage_totals totals;
 
     use_a_slot(fixture);
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 8192);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
-    damage(fixture, offsetof(struct facet_usage, slots[0].regions), 1);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 8192);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
+    damage_usage(fixture, offsetof(struct facet_usage, slots[0].regions), 1);
     assert_int_equal(facet_owner_believed_totals(fixture->owner, &totals), FACET_BELIEVED_ALL);
     assert_true(totals.memory_peak_bytes >= totals.memory_bytes);
     for (int i = 0; i < 12; i++)
         usleep(100000);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
-    damage(fixture, offsetof(struct facet_usage, slots[0].regions), 0);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
+    damage_usage(fixture, offsetof(struct facet_usage, slots[0].regions), 0);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
 }
 
 static void test_a_peak_that_fell_is_doubted_for_good(void **state)
@@ -340,15 +340,15 @@ static void test_a_peak_that_fell_is_doubted_for_good(void **state)
     struct fixture *fixture = *state;
 
     use_a_slot(fixture);
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 8 * MIB);
-    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 8 * MIB);
+    assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
     facet_owner_close(fixture->owner);
     fixture->owner = NULL;
-    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 4096);
+    damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 4096);
     for (int i = 0; i < 2; i++) {
-        adopt(fixture);
-        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
-        damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 9 * MIB);
+        adopt_segment(fixture);
+        assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+        damage_usage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 9 * MIB);
     }
 }
 
@@ -375,7 +375,7 @@ int main(void)
         TEST(test_with_a_damaged_file_all_is_doubted_but_memory),
         TEST(test_a_peak_is_never_less_than_what_is_held),
         TEST(test_a_peak_that_fell_is_doubted_for_good),
-        TEST(test_only_its_owner_may_write_it),
+        TEST(test_only_the_owner_may_write_its_file),
         TEST(test_a_larger_quota_is_kept_at_once),
         TEST(test_a_damaged_quota_makes_no_peak_believed),
         TEST(test_no_other_damage_makes_a_negative_peak_believed),
