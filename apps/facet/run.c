@@ -199,6 +199,7 @@ static enum facet_status check_served(const json_t *vgpu, struct facet_error *er
 static enum facet_status join_vgpu(struct run *run, const char *name, struct facet_error *error)
 {
     struct entered *entered = &run->entered[run->count];
+    struct facet_error reason = {0};
     enum facet_status status = client_call_vgpu(&run->client, "GET", name, "", NULL, &entered->vgpu, error);
     const char *segment = view_text(entered->vgpu, "segment");
 
@@ -211,9 +212,17 @@ static enum facet_status join_vgpu(struct run *run, const char *name, struct fac
     if (status == FACET_OK)
         status = check_served(entered->vgpu, error);
     if (status == FACET_OK)
-        status = facet_segment_read_totals(segment, &entered->before, error);
+        status = facet_segment_read_totals(segment, &entered->before, &reason);
     if (status == FACET_OK)
-        status = facet_segment_read_device_time(segment, &entered->device_time_before_ns, error);
+        status = facet_segment_read_device_time(segment, &entered->device_time_before_ns, &reason);
+    if (reason.status == FACET_CORRUPT)
+        return facet_error_set(error, FACET_CORRUPT,
+                               "vGPU %s: its segment was damaged from outside; destroy it and create it again: %.200s",
+                               view_text(entered->vgpu, "name"), reason.message);
+    if (reason.status != FACET_OK) {
+        *error = reason;
+        return status;
+    }
     if (status == FACET_OK)
         status = facet_hold_acquire(segment, &entered->hold, error);
     return status == FACET_BUSY ? FACET_OK : status;

@@ -53,10 +53,10 @@ struct life {
     bool finds_nothing; /* private, and programs can run on no device */
 };
 
-/* It can only refuse, or simulate: the next one may find new devices. A vGPU is one of a simulated device. */
+/* It can only refuse, or simulate: the next one may find new devices. A vGPU on a simulated device is a use. */
 static bool is_of_no_use(const struct life *life)
 {
-    return life->finds_nothing && registry_count(life->daemon->registry) == 0;
+    return life->finds_nothing && !registry_has_devices(life->daemon->registry);
 }
 
 /* Calls keep a daemon alive, but not one that is of no use. */

@@ -290,6 +290,17 @@ size_t registry_count(struct registry *registry)
     return count;
 }
 
+bool registry_has_devices(struct registry *registry)
+{
+    bool has = false;
+
+    pthread_mutex_lock(&registry->lock);
+    for (size_t i = 0; !has && i < registry->count; i++)
+        has = registry->vgpus[i].device;
+    pthread_mutex_unlock(&registry->lock);
+    return has;
+}
+
 /* An ephemeral one is removed while this daemon lives, except the rest of one whose device is missing. */
 static bool is_awaited(const struct vgpu *vgpu)
 {

@@ -92,6 +92,9 @@ enum facet_status registry_list(struct registry *registry, struct vgpu_info **re
                                 struct facet_error *error);
 size_t registry_count(struct registry *registry);
 
+/* Whether any vGPU has a device that is there. */
+bool registry_has_devices(struct registry *registry);
+
 /*
  * Grants the items of `wanted` (with its strategy, affinity and name; an empty name is made up), on the node as it is
  * now, and records the grant. With `dry_run` nothing is kept, and there is no id. FACET_NO_SPACE and other errors name

@@ -62,6 +62,13 @@ def begin(daemon):
     return vgpu["segment"], tenant
 
 
+def check_not_entered(daemon, advice, what):
+    if os.path.exists(os.path.join(BUILD, "libfacet-opencl-layer.so")):  # without it, 'facet run' starts nothing
+        done = facet(daemon, "run", "--vgpu", "a", "--", "echo", "entered")
+        equal((done.returncode, done.stdout), (1, ""), what)
+        contains(done.stderr, advice)
+
+
 def check_kept(daemon, segment, what):
     vgpu = daemon.get("/v1/vgpus/a").json
     equal([name for name in NUMBERS if name in vgpu], [], f"numbers that are published with {what}")
@@ -73,10 +80,7 @@ def check_kept(daemon, segment, what):
     contains(facet(daemon, "vgpu", "list").stderr, "a: its segment was damaged from outside")
     contains(facet(daemon, "vgpu", "show", "a").stdout, "its segment was damaged from outside")
     equal([name for name in os.listdir(os.path.dirname(segment)) if "corrupt" in name], [], what)
-    if os.path.exists(os.path.join(BUILD, "libfacet-opencl-layer.so")):  # without it, 'facet run' starts nothing
-        done = facet(daemon, "run", "--vgpu", "a", "--", "echo", "entered")
-        equal((done.returncode, done.stdout), (1, ""), what)
-        contains(done.stderr, "end them, or destroy it")
+    check_not_entered(daemon, "end them, or destroy it", what)
     for method, path, body in (("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 2 * MEMORY}),
                                ("POST", "/v1/vgpus/a/freeze", None)):
         answer = daemon.call(method, path, body)
@@ -104,6 +108,14 @@ def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
             equal("warning" in daemon.get("/v1/vgpus/a").json, False, what)
             equal(metrics_of(daemon, "a")["facet_vgpu_damaged"], 0, what)
             equal(os.path.isdir(segment + ".corrupt-1"), True, what)
+
+
+@test
+def what_a_living_daemon_sees_damaged_is_not_entered():
+    for name, damage in (("policy", random), ("usage", lambda path: os.truncate(path, 0))):
+        with Facetd() as daemon:
+            damage(os.path.join(daemon.create(name="a")["segment"], name))
+            check_not_entered(daemon, "a: its segment was damaged from outside; destroy it and create it again", name)
 
 
 @test

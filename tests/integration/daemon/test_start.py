@@ -163,7 +163,9 @@ def a_daemon_with_simulated_devices_alone_keeps_none_from_another_shell():
     sim = {"FACET_PROVIDER_PATH": f"{BUILD}/facet-provider-sim.so", "FACET_SIM_PROFILE": "h100"}
     with Shell() as place:
         equal(ids(place), ["test:0", "test:1"])
-        equal(place.facet("vgpu", "list", env=sim).returncode, 0)
+        equal(place.facet("vgpu", "create", "--name", "a", "-m", "4K").returncode, 0)
+        place.kill_daemon()
+        contains(place.facet("vgpu", "list", env=sim).stdout, "a ")
         wait_until(lambda: not place.daemon_pid() or not os.path.exists(f"/proc/{place.daemon_pid()}"), "it leaves")
         done = place.facet("vgpu", "create", "--name", "b", "-m", "4K")
         equal((done.returncode, done.stderr), (0, ""))
