@@ -353,16 +353,18 @@ enum facet_status client_call(struct client *client, const char *method, const c
 enum facet_status client_call_in(struct client *client, const char *method, const char *folder, const char *ref,
                                  const char *suffix, const json_t *body, json_t **ret_answer, struct facet_error *error)
 {
+    const char *kind = strstr(folder, "vgpus") ? "vgpu" : "reservation";
     char path[FACET_PATH_SIZE];
-    char *escaped = http_escape(client->http, ref);
 
+    if (strchr(ref, '/')) /* the daemon refuses it anywhere in a path */
+        return facet_error_argument(error, FACET_NOT_FOUND, kind, "'%.40s': no name and no id holds a '/'", ref);
+    char *escaped = http_escape(client->http, ref);
     if (!escaped)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
     int length = snprintf(path, sizeof path, "%s%s%s", folder, escaped, suffix);
     free(escaped);
     if (length < 0 || (size_t)length >= sizeof path)
-        return facet_error_argument(error, FACET_NOT_FOUND, strstr(folder, "vgpus") ? "vgpu" : "reservation",
-                                    "'%.40s...': longer than any name", ref);
+        return facet_error_argument(error, FACET_NOT_FOUND, kind, "'%.40s...': longer than any name", ref);
     return client_call(client, method, path, body, ret_answer, error);
 }
 

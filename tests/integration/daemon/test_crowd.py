@@ -42,7 +42,8 @@ def is_served_beside(data):
         opened = are_open(connections)
         # Not all were ended because their time was over: the call was served before that.
         equal(sum(opened) >= CROWD - 100, True, f"{sum(opened)} of {CROWD} are open")
-        equal(opened, sorted(opened), "those that had waited longest were hung up on")
+        # Neighbours may change places: each connection is taken by a thread of its own.
+        equal(opened[100:], [True] * (CROWD - 100), "those that had waited longest were hung up on")
         equal(daemon.names(), [])
 
 
