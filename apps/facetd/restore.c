@@ -82,15 +82,17 @@ static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu,
 }
 
 /* A new segment would forget what the processes in the old one hold, and give their quota out a second time. */
-static enum facet_status keep_damaged(struct vgpu *vgpu, const char *reason, struct facet_error *error)
+static enum facet_status keep_unreadable(struct vgpu *vgpu, const struct facet_error *reason, struct facet_error *error)
 {
     if (!vgpu->damaged)
         facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s; processes are in it, so it is kept", vgpu->row.name,
-                  vgpu->row.id, reason);
+                  vgpu->row.id, reason->message);
     vgpu->damaged = true;
-    return facet_error_set(error, FACET_BUSY, "%s",
-                           "its segment was damaged from outside with processes in it: none can enter; end them, or "
-                           "destroy it by force and create it again");
+    return facet_error_set(error, FACET_BUSY,
+                           "its segment %s with processes in it: none can enter; end them, or destroy it by force and "
+                           "create it again",
+                           reason->status == FACET_ABI_MISMATCH ? "is of another release of Facet"
+                                                                : "was damaged from outside");
 }
 
 static enum facet_status attach_segment(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
@@ -100,7 +102,7 @@ static enum facet_status attach_segment(struct registry *registry, struct vgpu *
     enum facet_status status = vgpu_adopt(registry, vgpu, &reason);
     if (status == FACET_CORRUPT || status == FACET_ABI_MISMATCH) {
         if (vgpu_in_use(registry, vgpu))
-            return keep_damaged(vgpu, reason.message, error);
+            return keep_unreadable(vgpu, &reason, error);
         vgpu->damaged = false;
         status = move_aside(registry, vgpu->row.id, reason.message, error);
         return status == FACET_OK ? vgpu_install(registry, vgpu, error) : status;

@@ -11,7 +11,7 @@ import subprocess
 from facetd import BUILD, Facetd, Hold, wait_until
 from tap import contains, equal, main, test
 
-SLOT, MEMORY = 128, 1 << 20
+SLOT, VERSION_AT, MEMORY = 128, 8, 1 << 20
 NUMBERS = ("memory_used_bytes", "memory_peak_bytes", "share_milli", "device_time_ns", "launches", "throttled_ns",
            "denied_allocations", "processes")
 
@@ -108,6 +108,20 @@ def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
             equal("warning" in daemon.get("/v1/vgpus/a").json, False, what)
             equal(metrics_of(daemon, "a")["facet_vgpu_damaged"], 0, what)
             equal(os.path.isdir(segment + ".corrupt-1"), True, what)
+
+
+@test
+def a_segment_of_another_release_with_processes_in_it_is_no_damage():
+    with Facetd() as daemon:
+        segment, tenant = begin(daemon)
+        daemon.end(signal.SIGKILL)
+        for name in ("policy", "usage"):
+            overwrite(os.path.join(segment, name), VERSION_AT, struct.pack("<I", 1))
+        daemon.start()
+        contains(daemon.get("/v1/vgpus/a").json["warning"], "its segment is of another release of Facet")
+        check_not_entered(daemon, "end them, or destroy it", "another release")
+        tenant.end()
+        wait_until(lambda: daemon.get("/v1/vgpus/a").json.get("memory_used_bytes") == 0, "it is made anew")
 
 
 @test
