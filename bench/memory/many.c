@@ -2,12 +2,13 @@
 /*
  * Many spaces on one device.
  *
- * Owns: making them, with one block of memory in each or without, asking all for their numbers, and ending them.
- * Never: counts the memory of the allocations themselves: nothing writes to it.
+ * Owns: creating many spaces, allocating one block in each, reading the usage of all, and destroying them.
+ * Never: measures the memory of the blocks themselves: nothing writes to them, so they are never resident.
  *
  * Prints {"count","create_us","allocate_us","usage_all_us","usage_memory_us","destroy_us","resident_empty_bytes",
- * "resident_bytes"}: each per space, except usage_all_us and usage_memory_us. resident: of the process, less the
- * amount before the first; the second with one allocation of 4 KiB.
+ * "resident_bytes"}. Each value is per space, except usage_all_us and usage_memory_us. Resident bytes are the growth of
+ * the process since before the first space: resident_empty_bytes with empty spaces, resident_bytes with one allocation
+ * of 4 KiB in each.
  */
 #include <inttypes.h>
 #include <unistd.h>
@@ -93,7 +94,7 @@ int many_main(char **arguments)
     struct facet_memory *memory = open_memory(&config);
     struct facet_space **spaces = get_memory(count, sizeof *spaces);
 
-    /* The first ones make the process' own memory grow. */
+    /* Warm-up: the process's own memory grows with the first spaces. */
     create_all(memory, spaces, count < 8 ? count : 8);
     destroy_all(spaces, count < 8 ? count : 8);
     uint64_t before = resident_bytes();

@@ -21,12 +21,13 @@
  * texts are terminated and printable, enumerations known, counts and sizes bounded; any other answer is FACET_CORRUPT.
  * In this process there is no such protection: this place is for trusted providers whose calls must cost nanoseconds.
  *
- * The child is not one of the program's own: no SIGCHLD reports its end, and wait() neither returns nor waits for it,
- * unless the program adopts orphans (the first process of a PID namespace, or PR_SET_CHILD_SUBREAPER). So a program may
- * ignore SIGCHLD, or wait for all of its children wherever it likes.
+ * The system does not count this child among the program's own: no SIGCHLD reports its end, and wait() neither returns
+ * nor waits for it. Only a program that adopts orphans (the first process of a PID namespace, or one with
+ * PR_SET_CHILD_SUBREAPER) sees it. So a program may ignore SIGCHLD, or wait for all of its children wherever it likes.
  *
- * Thread rule: open, close and restart by one thread; the operations by any number. A child of fork() cannot use the
- * session: operations answer FACET_BAD_STATE (in this process: must not be called), close does nothing.
+ * Thread rule: open, close and restart by one thread; the operations by any number. After fork(), the forked process
+ * cannot use the session: close does nothing there, and operations answer FACET_BAD_STATE. With a provider in this
+ * process, the forked process must not call operations at all.
  */
 #ifndef FACET_SESSION_H
 #define FACET_SESSION_H
@@ -51,9 +52,9 @@ enum facet_session_place {
 struct facet_session_options {
     uint32_t size;             /* of this struct */
     uint32_t place;            /* enum facet_session_place */
-    uint64_t open_deadline_ns; /* from the start to the opened provider; default 10 s */
-    uint64_t call_deadline_ns; /* of each call, beyond the timeout it names itself; default 5 s. Snapshots have 60 times
-                                  that, and data takes 4 ns a byte on top */
+    uint64_t open_deadline_ns; /* from starting the child until the provider is open; default 10 s */
+    uint64_t call_deadline_ns; /* for each call, added to the call's own timeout if it has one; default 5 s. A snapshot
+                                  may take 60 times as long, and each byte of data adds 4 ns */
     uint16_t abi_minor;        /* the minor version to claim; default FACET_PROVIDER_ABI_MINOR */
     uint16_t reserved[3];
 };
@@ -61,9 +62,9 @@ FACET_STATIC_ASSERT(sizeof(struct facet_session_options) == 32, "ABI: facet_sess
 
 /*
  * Loads the provider file and opens it. `options` may be NULL.
- * Errors: FACET_IO (cannot be loaded), FACET_ABI_MISMATCH, FACET_CORRUPT (breaks a rule), FACET_TIMEOUT, FACET_INTERNAL
- * (crashed or exited, naming the step), FACET_NOT_FOUND (the program facet-provider-host is not installed), or the
- * status of the provider's own open.
+ * Errors: FACET_IO (the file cannot be loaded), FACET_ABI_MISMATCH, FACET_CORRUPT (the provider breaks a rule),
+ * FACET_TIMEOUT, FACET_INTERNAL (the provider crashed or exited; the message names the step), FACET_NOT_FOUND (the
+ * program facet-provider-host is not installed), or the status of the provider's own open.
  */
 FACET_API enum facet_status facet_session_open(const char *path, const struct facet_session_options *options,
                                                struct facet_session **ret_session, struct facet_error *error);
@@ -75,14 +76,16 @@ FACET_API void facet_session_close(struct facet_session *session);
 FACET_API const struct facet_provider *facet_session_provider(const struct facet_session *session);
 FACET_API struct facet_provider_instance *facet_session_instance(const struct facet_session *session);
 
-/* The process that the provider runs in. */
+/* Whether the provider runs in a child or in this process. */
 FACET_API enum facet_session_place facet_session_place(const struct facet_session *session);
 
-/* Whether it can be called. When not, `error` (may be NULL) says how it ended. */
+/* Whether the provider can be called. If not, `error` (may be NULL) says how it ended. */
 FACET_API bool facet_session_alive(struct facet_session *session, struct facet_error *error);
 
-/* Opens a lost provider again, in a new child; contexts, streams and other numbers of before are gone. FACET_BAD_STATE
- * in this process. Nothing to do for one that is alive. */
+/*
+ * Opens a lost provider again, in a new child. Contexts, streams and other objects of the lost child are gone. Does
+ * nothing while the provider is alive. FACET_BAD_STATE: the provider runs in this process.
+ */
 FACET_API enum facet_status facet_session_restart(struct facet_session *session, struct facet_error *error);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of hooked entry points for lookup and for beginning devices; hooks.h explains it. */
+/* Owns: the list of hooked entry points that look up functions or initialize devices; hooks.h explains it. */
 #ifndef FACET_HIP_CORE_HOOKS_H
 #define FACET_HIP_CORE_HOOKS_H
 
@@ -8,7 +8,7 @@
     X(hipGetProcAddress)                                                                                               \
     X(hipGetDriverEntryPoint)                                                                                          \
     X(hipGetDriverEntryPoint_spt)                                                                                      \
-    /* begin.c: calls that may begin a device, and calls that end one */                                               \
+    /* begin.c: calls that may initialize a device, and calls that reset one */                                        \
     X(hipHostMalloc)                                                                                                   \
     X(hipHostAlloc)                                                                                                    \
     X(hipMallocHost)                                                                                                   \

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the round of transfers, shares and records, in a context of the thread's own. Never: launches; thread_work.c
- * does. */
+/*
+ * Owns: one round of a thread's calls in a context of its own: transfers in a stream, shares, and records of transfers.
+ * Never: launches kernels; thread_work.c does.
+ */
 #include <string.h>
 
 #include <facet/limits.h>

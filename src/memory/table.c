@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: rows of free runs (table.h).
- * Never: walks over a run's pages, but to mark them free.
+ * Never: walks over a run's pages, except to mark them free.
  */
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include "memory/table.h"
 
-/* Rows 0 to 7 are of runs of 0 to 7 pages; from then on eight rows to a doubling. */
+/* The row for runs of `length` pages. Rows 0 to 7 hold runs of 0 to 7 pages; then each doubling has eight rows. */
 static uint32_t row_of(uint32_t length)
 {
     if (length < 8)
@@ -17,7 +17,7 @@ static uint32_t row_of(uint32_t length)
     return (top - 2) * 8 + (length >> (top - 3)) % 8;
 }
 
-/* The first row in which every run has `length` pages. */
+/* The first row in which every run has at least `length` pages. */
 static uint32_t row_for(uint32_t length)
 {
     if (length < 8)
@@ -61,7 +61,7 @@ static void withdraw_free_run(struct facet_table *table, uint32_t first)
         table->tops &= ~(UINT32_C(1) << row / 8);
 }
 
-/* A run from the first row at or after `row` that has one. */
+/* Returns a run from the first row that is not empty, starting at `row`. */
 static uint32_t first_run_from(const struct facet_table *table, uint32_t row)
 {
     if (row >= FACET_RUN_ROWS)
@@ -79,7 +79,7 @@ static uint32_t first_run_from(const struct facet_table *table, uint32_t row)
     return table->rows[top * 8 + (uint32_t)__builtin_ctz(subs)];
 }
 
-/* The rows just below the safe one may hold a run that is long enough: only searched when nothing else is left. */
+/* The row below row_for() may hold a run that is long enough too. Its list is searched only if all else fails. */
 static uint32_t search_row(const struct facet_table *table, uint32_t row, uint32_t length)
 {
     uint32_t first = table->rows[row];
@@ -144,7 +144,7 @@ void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count)
     insert_free_run(table, start, length);
 }
 
-/* Mapped, not allocated: most entries are never touched, and cost nothing until then. */
+/* Mapped, not allocated: an entry costs no memory until it is touched, and most never are. */
 static void *map_lazily(size_t bytes)
 {
     void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

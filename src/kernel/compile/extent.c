@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how large a module's variables may be, and how far aligned. Every target keeps the admitted sizes and
- * alignments.
- * Never: changes either.
+ * Owns: the limits on the size and the alignment of a module's variables. Every target can keep what is admitted.
+ * Never: changes a size or an alignment.
  *
- * Images, local and scratch memory begin at a page of 4096 bytes; the block of arguments begins at a multiple of 128.
- * With more, a linker would pad files, and addresses would be less aligned than the optimizer assumes.
+ * Images, local memory and scratch memory begin at a page of 4096 bytes; the argument block begins at a multiple of
+ * 128. For a larger alignment a linker would pad the file, and the variable's address would be less aligned than the
+ * optimizer assumes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const char *name_of(LLVMValueRef aligned, char ret_name[NAME_SIZE])
 
 struct judgement {
     struct facet_compilation *compilation;
-    char said[TEXT_SIZE]; /* at last: of a kernel clang makes two functions */
+    char said[TEXT_SIZE]; /* the last message, not to be repeated: clang makes two functions of one kernel */
 };
 
 static void judge(void *context, uint64_t bytes, LLVMValueRef aligned)
@@ -54,7 +54,7 @@ static void judge(void *context, uint64_t bytes, LLVMValueRef aligned)
     facet_compile_remark(judgement->compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
-/* Local memory is no part of an image, and has its own limit. */
+/* Refuses variables that together exceed an image. Local memory is not in the image, and has its own limit. */
 static void sum_up(struct facet_compilation *compilation)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: buffers: their copies and the validity of each, bringing them to members, and the host's reads and writes.
- * Never: copies with the balancer's lock held, or waits for a member's other queued work. No other job changes a buffer
- * while it is copied: writers wait for readers and for each other (job.c), and one at a time holds `moving`.
+ * Owns: buffers: their copies, which of them are valid, and moving content between members and the host.
+ * Never: copies with the balancer's lock held, or waits for a member's other queued work.
+ *
+ * No other job changes a buffer while it is copied: job.c makes writers wait for readers and for each other, and only
+ * one thread at a time holds `moving`.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t
     return NULL;
 }
 
-/* A free index, growing the table; its room when there is no memory. */
+/* Returns a free index of the table, which grows if it is full. Without memory: buffers_room, which is no index. */
 static uint32_t find_free_index(struct facet_balancer *balancer)
 {
     uint32_t index = balancer->buffers_full, room = balancer->buffers_room;
@@ -150,7 +152,7 @@ void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
     }
 }
 
-/* The copy that the job wrote on its member is the newest. */
+/* A job wrote the copy on its member, so that copy becomes the only valid one. */
 static void mark_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool whole)
 {
     for (uint32_t i = 0; i < balancer->count; i++)
@@ -181,7 +183,7 @@ void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *
     }
 }
 
-/* ---- moving: one thread at a time has a buffer ---- */
+/* ---- moving: one thread at a time moves a buffer ---- */
 
 static bool is_given_up(const struct facet_balancer *balancer, const struct facet_job *job)
 {
@@ -211,13 +213,13 @@ static bool is_gone(enum facet_status status)
     return status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
 }
 
-/* A try later may succeed: the vGPU is paused, or its queue is too long for the device to wait for it. */
+/* Whether a later try may succeed: the vGPU is paused, or the device stopped waiting for its long queue. */
 static bool is_later(enum facet_status status)
 {
     return status == FACET_FROZEN || status == FACET_TIMEOUT || status == FACET_BUSY;
 }
 
-/* A member that has a copy, those that are not paused first; with the lock held. */
+/* Returns a member with a valid copy, if possible one that is not paused. With the lock held. */
 static uint32_t find_source(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
 {
     uint32_t source = FACET_BALANCER_NOWHERE;
@@ -254,7 +256,7 @@ enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struc
         } else if (is_gone(status)) {
             facet_member_lose(balancer, source);
             facet_balancer_settle(balancer);
-            status = FACET_BUSY; /* there may be another copy */
+            status = FACET_BUSY; /* try again: another member may have a copy */
         } else if (is_later(status)) {
             facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
         }
@@ -303,8 +305,8 @@ static bool is_in_use(const struct facet_balancer *balancer, const struct facet_
 }
 
 /*
- * A copy on the member that is not needed there: stale, or with `valid_too` one that is valid elsewhere as well.
- * Returns its address, which the caller owns then; 0: there is none.
+ * Takes a copy from the member that is not needed there: a stale one or, with `valid_too`, one whose content is also
+ * valid elsewhere. Returns its address, which the caller then owns; 0: there is none.
  */
 static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool valid_too)
 {
@@ -327,7 +329,7 @@ static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool
     return 0;
 }
 
-/* Brings a buffer that is valid only there to the host, so that its copy may be taken. False: there is none. */
+/* Copies one unused buffer from the member to the host, so that take_copy() can take it. False: none could be. */
 static bool spill_buffers(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
 {
     struct facet_buffer *buffer = NULL;
@@ -350,8 +352,8 @@ static bool spill_buffers(struct facet_balancer *balancer, uint32_t member, cons
 }
 
 /*
- * Whether more room is likely soon: jobs that have all their memory end without more of it, and buffers under way
- * arrive. With the lock held.
+ * Whether the member is likely to have room soon. A job that has all its memory ends without needing more, and a buffer
+ * that is being moved can be taken once it has arrived. With the lock held.
  */
 static bool is_about_to_have_room(const struct facet_balancer *balancer, const struct facet_runner *runner)
 {
@@ -366,7 +368,10 @@ static bool is_about_to_have_room(const struct facet_balancer *balancer, const s
     return false;
 }
 
-/* `let_go`: the balancer's counter when the search for room began. False: no more room will come. */
+/*
+ * Waits until another job or buffer may have given up room. `let_go` is the balancer's counter from when the search for
+ * room began. False: no room will come, or the job was given up.
+ */
 static bool wait_for_others(struct facet_runner *runner, const struct facet_job *job, uint64_t let_go)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -398,7 +403,7 @@ static bool make_room(struct facet_runner *runner, const struct facet_job *job)
     return spill_buffers(balancer, runner->member, job) || wait_for_others(runner, job, let_go);
 }
 
-/* Freed memory leaves when the work of the other runners is over. False: waiting has no use any more. */
+/* Waits a moment: freed memory is available only once the other runners' work is over. False: the job was given up. */
 static bool wait_for_room(struct facet_runner *runner, const struct facet_job *job)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -433,7 +438,7 @@ static enum facet_status allocate_copy(struct facet_runner *runner, const struct
     return lost ? FACET_DEVICE_LOST : FACET_OK;
 }
 
-/* With the lock held: from here on its copies stay where they are. */
+/* Waits until no other job of the member allocates, then keeps this job's copies in place. With the lock held. */
 static enum facet_status begin_pinning(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -452,8 +457,8 @@ static enum facet_status begin_pinning(struct facet_runner *runner, struct facet
 }
 
 /*
- * Memory for all buffers of a job, for one job of a member at a time: so no two jobs wait for room of which each has a
- * part.
+ * Allocates memory for all buffers of a job. One job per member allocates at a time, so two jobs never each hold part
+ * of the room and wait for the rest.
  */
 static enum facet_status pin_buffers(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
@@ -477,7 +482,7 @@ static enum facet_status pin_buffers(struct facet_runner *runner, struct facet_j
     return status;
 }
 
-/* ---- to a member ---- */
+/* ---- bringing content to a member ---- */
 
 static enum facet_status synchronize_runner(struct facet_runner *runner, const struct facet_job *job,
                                             struct facet_error *error)
@@ -498,7 +503,7 @@ static enum facet_status synchronize_runner(struct facet_runner *runner, const s
     return status;
 }
 
-/* The content is written in the order of the runner's stream, and is written when this returns. */
+/* Writes the content to the member in the order of the runner's stream, and waits until it is written. */
 static enum facet_status send_content(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
                                       uint64_t address, bool zero, struct facet_error *error)
 {
@@ -510,7 +515,7 @@ static enum facet_status send_content(struct facet_runner *runner, struct facet_
              : facet_vgpu_enqueue_copy(balancer->driver, id, runner->stream, address, (uintptr_t)buffer->host,
                                        buffer->bytes, FACET_COPY_TO_DEVICE, NULL, error);
 
-    if (status == FACET_BUSY) /* other runners have as much queued as the device accepts */
+    if (status == FACET_BUSY) /* other runners have filled the device's queue */
         status = facet_vgpu_write_idle(balancer->driver, id, address, zero ? NULL : buffer->host, buffer->bytes, error);
     if (status == FACET_OK)
         status = synchronize_runner(runner, job, error);
@@ -528,7 +533,7 @@ static enum facet_status send_content(struct facet_runner *runner, struct facet_
     return status;
 }
 
-/* With the buffer `moving`. */
+/* Sends the buffer's content unless the member's copy is valid. The caller has set `moving`. */
 static enum facet_status provide_content(struct facet_runner *runner, struct facet_job *job,
                                          struct facet_buffer *buffer, bool *ret_broken, struct facet_error *error)
 {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our declarations of the vendor's interface are the vendor's, and no entry point is forgotten.
+"""Our declarations of the CUDA driver match the vendor's headers, and every entry point is accounted for.
 
-Owns: one program, generated, that prints constants, shapes and signatures; it is compiled with our headers and with a
-toolkit's, and both must print the same. Made-up trees in which tools/check-cuda-coverage must find each fault.
+Owns: comparing the headers: a generated program prints constants, layouts and signatures, is compiled once with our
+headers and once with a toolkit's, and must print the same both times. Also made-up source trees, each with one fault
+that tools/check-cuda-coverage must find.
 Never: needs a toolkit: without one the comparison is skipped with a reason.
 """
 import importlib.machinery
@@ -23,7 +24,7 @@ from tap import Skip, contains, equal, main, test  # noqa: E402
 
 HEADERS = ["driver.h", "memory.h", "execution.h", "copy.h", "graph_memory.h", "green.h"]
 OURS = 'extern "C" {\n' + "".join(f'#include "vendor/cuda/{name}"\n' for name in HEADERS) + "}\n"
-# Without the names that the header gives to the newest forms: so each name is that of the exported symbol.
+# The macro keeps cuda.h from renaming functions to their newest versions, so each name is the exported symbol's.
 THEIRS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n"
 
 PRINTER = """
@@ -68,7 +69,7 @@ def run(*command):
 
 
 def preprocess(compiler, text, include, only=""):
-    """The text without comments; with `only`, that of files below a folder of this name."""
+    """The preprocessed text and its macro definitions. With `only`, just the lines of files below a folder so named."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "headers.cc"
         source.write_text(text)
@@ -83,17 +84,17 @@ def preprocess(compiler, text, include, only=""):
 
 
 def fields_of(body):
-    """Names of the members that stand directly in a structure."""
+    """The names of a structure's direct members."""
     while "{" in body:
         body = re.sub(r"(?:union|struct)\b[^{};]*\{[^{}]*\}", "inner", body)
     for member in filter(None, (part.strip() for part in body.split(";"))):
         names = member.split(",")
         found = (re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", name) for name in names)
-        yield from (match[1] for match in found if match and match[0] != "inner")  # "inner" alone has no name
+        yield from (match[1] for match in found if match and match[0] != "inner")  # "inner" alone: unnamed
 
 
 def structures_of(text):
-    """(name, members) of each typedef of a structure or union."""
+    """The name and the members of each structure or union that a typedef declares."""
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     for match in re.finditer(r"typedef\s+(?:struct|union)\s*\w*\s*\{", text):
         depth, end = 1, match.end()
@@ -109,7 +110,7 @@ def constants_of(text):
 
 
 def lines_of(ours, theirs):
-    """The program's output, and the names of ours that the toolkit does not know."""
+    """The statements of the printing program, and our names that the toolkit does not have."""
     known = set(re.findall(r"\w+", theirs))
     lines, strange = [], []
 
@@ -172,7 +173,7 @@ def no_entry_point_is_forgotten():
 
 
 def faults_of(entries, hooks, passed="cuB asks\n"):
-    """The tool's output about a made-up tree, without its last line."""
+    """The faults that the tool finds in a made-up tree with these entry points, hooks and passed-through functions."""
     files = {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/passed_through.txt": passed,
              "interpose/cuda/hooks.h": f"#define FACET_CUDA_HOOKS(X) {hooks}\n"}
     with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +182,7 @@ def faults_of(entries, hooks, passed="cuB asks\n"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         module = tool()
-        module.toolkits = lambda: []  # a stub has more than a made-up list
+        module.toolkits = lambda: []  # a real stub exports more than the list
         return list(module.faults_of(root, None))
 
 

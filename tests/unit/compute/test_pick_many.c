@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that decisions over thousands of entities are those of a plain loop over all of them, and that policies
- * can change while entities compete. Never: real time, or a randomness that differs from run to run. */
+/*
+ * Owns: proofs that decisions among thousands of entities equal those of a plain loop over all of them, and that the
+ * policy can change while entities compete.
+ * Never: uses real time, or random numbers that differ from run to run.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +26,7 @@ static uint64_t draw_below(uint64_t *seed, uint64_t below)
 
 /* ---- the answers of a plain loop over all entities ---- */
 
-/* On a copy: reading a cap fills it. */
+/* The loop works on a copy, since asking when a cap opens also fills its bucket. */
 static struct facet_pick copied;
 
 static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
@@ -58,7 +61,7 @@ static uint64_t plain_floor(const struct facet_pick *pick, uint64_t before)
     return least != UINT64_MAX && least > before ? least : before;
 }
 
-/* Among best effort an entity counts when it wants time, and when it is charged. */
+/* Best-effort entities share what the guarantees leave: those that want time, and the one that is charged. */
 static uint64_t plain_weight(const struct facet_pick *pick, int entity)
 {
     uint64_t guaranteed = 0, best_effort = 0;
@@ -81,8 +84,8 @@ static uint64_t plain_weight(const struct facet_pick *pick, int entity)
 struct life {
     struct facet_pick pick;
     uint64_t seed, now_ns;
-    uint64_t decided; /* turns that an entity got */
-    int among;        /* entities are of 0 to among - 1 */
+    uint64_t decided; /* turns that entities have got */
+    int among;        /* entities have the indices 0 to among - 1 */
 };
 
 static struct facet_pick_share any_share(uint64_t *seed)
@@ -94,7 +97,7 @@ static struct facet_pick_share any_share(uint64_t *seed)
     };
 }
 
-/* Adds at the lowest unused index; one that is above `among` goes back. */
+/* Adds an entity, which must get the lowest unused index. Removes it again if `among` entities were there already. */
 static void add_one(struct life *life, const struct facet_pick_share *share)
 {
     int lowest = 0, entity;
@@ -178,7 +181,7 @@ static void test_decisions_are_those_of_a_plain_loop(void **state)
     }
 }
 
-/* A charge costs best effort the rest of the guarantees, however shares came and went. */
+/* A best-effort entity's weight follows every change of the guarantees, and of the entities that share the rest. */
 static void test_weights_follow_every_change(void **state)
 {
     static struct facet_pick pick;
@@ -196,7 +199,7 @@ static void test_weights_follow_every_change(void **state)
             facet_pick_set_share(&pick, big, &less, 0);
         if (i == 2 || i == 3)
             second = facet_pick_add(&pick, &none, 0);
-        if (i == 3) /* idle until now, so it takes nothing away */
+        if (i == 3) /* an idle entity takes no part of the weight; this one now does */
             facet_pick_set_want(&pick, second, FACET_PICK_SERVED);
         if (i == 4)
             facet_pick_remove(&pick, big);
@@ -209,7 +212,7 @@ static void test_weights_follow_every_change(void **state)
 
 /* ---- another policy ---- */
 
-/* Turns of one unit, 100 us each; returns the part of `for_ns` that `entity` had. */
+/* Serves turns of 100 us on one unit for `for_ns`. Returns how much of that time `entity` had. */
 static uint64_t serve_turns(struct facet_pick *pick, uint64_t *now_ns, uint64_t for_ns, int entity)
 {
     uint64_t again, before = pick->entities[entity].had_ns;
@@ -237,7 +240,7 @@ static void test_policy_changes_while_entities_compete(void **state)
     facet_pick_set_want(&pick, first, FACET_PICK_READY);
     facet_pick_set_want(&pick, second, FACET_PICK_READY);
     assert_int_equal(serve_turns(&pick, &now, S, first), S);
-    facet_pick_set_policy(&pick, FACET_PICK_FAIR); /* its time by priority is not owed: shares hold at once */
+    facet_pick_set_policy(&pick, FACET_PICK_FAIR); /* no debt for the time by priority: shares hold at once */
     assert_in_range(serve_turns(&pick, &now, 100 * MS, first), 25 * MS, 35 * MS);
     assert_in_range(serve_turns(&pick, &now, 100 * MS, first), 25 * MS - 200 * US, 25 * MS + 200 * US);
     facet_pick_set_policy(&pick, FACET_PICK_ROUND_ROBIN);
@@ -246,7 +249,7 @@ static void test_policy_changes_while_entities_compete(void **state)
     assert_int_equal(serve_turns(&pick, &now, 100 * MS, first), 100 * MS);
 }
 
-/* A policy set again forgets nothing: the entity that is behind is served first. */
+/* Setting the present policy again forgets nothing: the entity that is behind is still served first. */
 static void test_same_policy_again_forgets_nothing(void **state)
 {
     static struct facet_pick pick;

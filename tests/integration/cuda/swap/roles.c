@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that use memory which may be swapped out: cuda-swap-roles ROLE
+ * Programs whose device memory may be swapped out: cuda-swap-roles ROLE
  *
- * A role fills a set of 96 MiB. Some wait for SIGTERM then, while another process takes the device's memory.
+ * Most roles fill a working set of 96 MiB. Many of them then wait for SIGTERM. Meanwhile the test starts another
+ * process, which takes the device's memory.
  *
  * Owns: the roles. Never: includes anything of Facet; judges by time.
  */
@@ -52,7 +53,7 @@ static void fill(void)
     OK(client.cuCtxSynchronize());
 }
 
-/* By the copy that is given, a piece at a time. */
+/* Reads the working set back with the function `copy`, one piece at a time, and checks every word. */
 static void check_set(__typeof__(&cuMemcpyDtoH_v2) copy, uint64_t value)
 {
     static uint64_t words[1 << 18];
@@ -74,7 +75,7 @@ static void wait_for_signal(void)
     CHECK(sigwait(&awaited, &signal) == 0);
 }
 
-/* Every query sees an allocation as one, of however many parts it consists. */
+/* A swappable allocation consists of several parts, but every query reports it as one. */
 static void role_facts(void)
 {
     CUdeviceptr pointer = take(40 * MIB), base = 0, pitched;
@@ -112,7 +113,7 @@ static void role_facts(void)
     CHECK(client.cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The context goes while its memory is away, and a new one begins with nothing. */
+/* Resets the context while its memory is swapped out. The new context must have none of that memory. */
 static void role_reset(void)
 {
     fill();
@@ -124,7 +125,7 @@ static void role_reset(void)
     OK(client.cuMemFree_v2(take(16 * MIB)));
 }
 
-/* Freed while it is away: nothing is brought in for that. */
+/* Frees memory that is swapped out; freeing must not swap it in. */
 static void role_free(void)
 {
     fill();
@@ -151,7 +152,7 @@ static void role_fork(void)
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
 
-/* Nothing but the launch of a graph uses the memory after the signal. */
+/* After the signal, the launch of a graph is the first use of the memory. */
 static void role_graph(void)
 {
     CUgraphExec executable;
@@ -167,12 +168,12 @@ static void role_graph(void)
     wait_for_signal();
     OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuStreamSynchronize(stream));
-    run("store_words_10us", set, 512, 77); /* a process that counts launches can see that the graph's has ended */
+    run("store_words_10us", set, 512, 77); /* when the test counts this launch, the graph's has ended */
     wait_for_signal();
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
 
-/* Nothing may be moved while a capture is open. */
+/* No memory may be moved while a capture is open. */
 static void role_capture(void)
 {
     CUstream stream;
@@ -181,14 +182,14 @@ static void role_capture(void)
     fill();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    run("store_words_10us", set, 512, 77); /* the second: so the capture is seen to be open */
+    run("store_words_10us", set, 512, 77); /* when the test counts this launch, the capture is open */
     wait_for_signal();
     OK(client.cuStreamEndCapture(stream, &graph));
     wait_for_signal();
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
 
-/* Functions that the program looked up, as the runtime does, pass the quiesce gate, too. */
+/* A function from cuGetProcAddress(), which the CUDA runtime uses, passes the quiesce gate, too. */
 static void role_lookup(void)
 {
     __typeof__(&cuMemcpyDtoH_v2) copy = NULL;
@@ -210,7 +211,10 @@ static void hold(void *unused)
         usleep(1000);
 }
 
-/* The callback that the device waits for returns only after a call that needs the interposer's accounts. */
+/*
+ * The device waits for a host callback, which returns only after cuModuleLoadData(), a call that needs the interposer's
+ * accounts. A swap-out that waits for the device must not hold that call up.
+ */
 static void role_callback(void)
 {
     CUstream stream;
