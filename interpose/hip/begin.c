@@ -15,7 +15,7 @@
 #include "memory/charge.h"
 #include "memory/code.h"
 
-_Atomic bool facet_hip_begun[FACET_HIP_TENANTS];
+_Atomic bool facet_hip_initialized[FACET_HIP_TENANTS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct facet_memory_charge charges[FACET_HIP_TENANTS];
@@ -83,10 +83,10 @@ hipError_t facet_hip_begin_slow(uint32_t device)
 
     if (!facet_hip_tenant(device) || !facet_hip_devices_hold())
         return hipSuccess;
-    if (!atomic_load_explicit(&facet_hip_begun[device], memory_order_relaxed)) {
+    if (!atomic_load_explicit(&facet_hip_initialized[device], memory_order_relaxed)) {
         result = begin_device(device);
         if (result == hipSuccess)
-            atomic_store_explicit(&facet_hip_begun[device], true, memory_order_release);
+            atomic_store_explicit(&facet_hip_initialized[device], true, memory_order_release);
     }
     facet_hip_devices_let_go();
     return result;
@@ -94,7 +94,7 @@ hipError_t facet_hip_begin_slow(uint32_t device)
 
 bool facet_hip_begin_with(uint32_t device, uint64_t bytes)
 {
-    bool begun = atomic_load(&facet_hip_begun[device]);
+    bool begun = atomic_load(&facet_hip_initialized[device]);
 
     if (begun && facet_charge_resize(&charges[device], charges[device].bytes + bytes) != FACET_MEMORY_TAKEN)
         return false;
@@ -104,7 +104,7 @@ bool facet_hip_begin_with(uint32_t device, uint64_t bytes)
 
 void facet_hip_begin_without(uint32_t device, uint64_t bytes)
 {
-    if (atomic_load(&facet_hip_begun[device]))
+    if (atomic_load(&facet_hip_initialized[device]))
         facet_charge_resize(&charges[device], charges[device].bytes - bytes);
     besides[device] -= bytes;
 }
@@ -113,7 +113,7 @@ void facet_hip_begin_without(uint32_t device, uint64_t bytes)
 static void device_ended(uint32_t device)
 {
     facet_charge_ended(facet_hip_owner(device));
-    if (atomic_exchange(&facet_hip_begun[device], false))
+    if (atomic_exchange(&facet_hip_initialized[device], false))
         facet_charge_drop(&charges[device]);
     facet_hip_code_device_ended(device);
     facet_pools_settle(device);
@@ -196,7 +196,7 @@ void facet_hip_begin_after_fork(void)
 void facet_hip_begin_forked(void)
 {
     for (uint32_t i = 0; i < FACET_HIP_TENANTS; i++)
-        atomic_store(&facet_hip_begun[i], false);
+        atomic_store(&facet_hip_initialized[i], false);
     memset(besides, 0, sizeof besides);
     facet_hip_code_forked();
     facet_hip_registered_forked();

@@ -16,15 +16,16 @@
 
 #include "process.h"
 
-extern _Atomic bool facet_hip_begun[FACET_HIP_TENANTS];
+extern _Atomic bool facet_hip_initialized[FACET_HIP_TENANTS];
 
 hipError_t facet_hip_begin_slow(uint32_t device);
 
 /* Begins a device and charges it, once. The runtime refuses an invalid device itself. */
 static inline hipError_t facet_hip_begin(uint32_t device)
 {
-    if (__builtin_expect(
-            device >= FACET_HIP_TENANTS || atomic_load_explicit(&facet_hip_begun[device], memory_order_acquire), 1))
+    if (__builtin_expect(device >= FACET_HIP_TENANTS ||
+                             atomic_load_explicit(&facet_hip_initialized[device], memory_order_acquire),
+                         1))
         return hipSuccess;
     return facet_hip_begin_slow(device);
 }

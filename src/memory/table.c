@@ -9,7 +9,7 @@
 #include "memory/table.h"
 
 /* The row for runs of `length` pages. Rows 0 to 7 hold runs of 0 to 7 pages; then each doubling has eight rows. */
-static uint32_t row_of(uint32_t length)
+static uint32_t row_containing(uint32_t length)
 {
     if (length < 8)
         return length;
@@ -18,17 +18,17 @@ static uint32_t row_of(uint32_t length)
 }
 
 /* The first row in which every run has at least `length` pages. */
-static uint32_t row_for(uint32_t length)
+static uint32_t first_row_at_least(uint32_t length)
 {
     if (length < 8)
         return length;
     uint32_t top = 31 - (uint32_t)__builtin_clz(length);
-    return row_of(length + (UINT32_C(1) << (top - 3)) - 1);
+    return row_containing(length + (UINT32_C(1) << (top - 3)) - 1);
 }
 
 static void insert_free_run(struct facet_table *table, uint32_t first, uint32_t length)
 {
-    uint32_t row = row_of(length), next = table->rows[row];
+    uint32_t row = row_containing(length), next = table->rows[row];
     struct facet_entry *entry = &table->entries[first];
 
     entry->length = length;
@@ -45,7 +45,7 @@ static void insert_free_run(struct facet_table *table, uint32_t first, uint32_t 
 static void withdraw_free_run(struct facet_table *table, uint32_t first)
 {
     struct facet_entry *entry = &table->entries[first];
-    uint32_t row = row_of(entry->length);
+    uint32_t row = row_containing(entry->length);
 
     if (entry->next != FACET_PAGE_NONE)
         table->entries[entry->next].prev = entry->prev;
@@ -79,7 +79,8 @@ static uint32_t first_run_from(const struct facet_table *table, uint32_t row)
     return table->rows[top * 8 + (uint32_t)__builtin_ctz(subs)];
 }
 
-/* The row below row_for() may hold a run that is long enough too. Its list is searched only if all else fails. */
+/* The row below first_row_at_least() may hold a run that is long enough too. Its list is searched only if all else
+ * fails. */
 static uint32_t search_row(const struct facet_table *table, uint32_t row, uint32_t length)
 {
     uint32_t first = table->rows[row];
@@ -94,10 +95,10 @@ uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t al
     if (count == 0 || count > table->count || align > table->count || count > UINT32_MAX - align)
         return FACET_PAGE_NONE;
     uint32_t wanted = count + align - 1;
-    uint32_t first = first_run_from(table, row_for(wanted));
+    uint32_t first = first_run_from(table, first_row_at_least(wanted));
 
     if (first == FACET_PAGE_NONE)
-        first = search_row(table, row_of(wanted), wanted);
+        first = search_row(table, row_containing(wanted), wanted);
     if (first == FACET_PAGE_NONE)
         return FACET_PAGE_NONE;
     uint32_t length = table->entries[first].length;

@@ -79,7 +79,7 @@ void facet___hipUnregisterFatBinary(void **modules)
         return;
     forget_modules(modules);
     for (uint32_t i = 0; i < facet_hip_process.count; i++)
-        if (atomic_load(&facet_hip_begun[i]))
+        if (atomic_load(&facet_hip_initialized[i]))
             facet_hip_code_unloaded(i, facet_hip_measure_shrunk(&measures[i]));
     facet_hip_devices_let_go();
 }

@@ -26,18 +26,18 @@ static const char *name_of(LLVMValueRef aligned, char ret_name[NAME_SIZE])
     return ret_name;
 }
 
-struct judgement {
+struct alignment_check {
     struct facet_compilation *compilation;
-    char said[TEXT_SIZE]; /* the last message, not to be repeated: clang makes two functions of one kernel */
+    char last_message[TEXT_SIZE]; /* not to be repeated: clang makes two functions of one kernel */
 };
 
-static void judge(void *context, uint64_t bytes, LLVMValueRef aligned)
+static void check_alignment(void *context, uint64_t bytes, LLVMValueRef aligned)
 {
-    struct judgement *judgement = context;
-    uint64_t most = LLVMIsAArgument(aligned) ? FACET_HOST_LOCAL_ALIGN : FACET_HOST_VARIABLE_ALIGN;
+    struct alignment_check *alignment_check = context;
+    uint64_t limit = LLVMIsAArgument(aligned) ? FACET_HOST_LOCAL_ALIGN : FACET_HOST_VARIABLE_ALIGN;
     char name[NAME_SIZE], text[TEXT_SIZE];
 
-    if (bytes <= most)
+    if (bytes <= limit)
         return;
     if (LLVMIsAArgument(aligned))
         snprintf(text, sizeof text, "'%s': a struct by value is", name_of(LLVMGetParamParent(aligned), name));
@@ -47,15 +47,15 @@ static void judge(void *context, uint64_t bytes, LLVMValueRef aligned)
     else
         snprintf(text, sizeof text, "'%s' is", name_of(aligned, name));
     size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, " aligned to %" PRIu64 " bytes; expected at most %" PRIu64, bytes, most);
-    if (strcmp(text, judgement->said) == 0)
+    snprintf(text + used, sizeof text - used, " aligned to %" PRIu64 " bytes; expected at most %" PRIu64, bytes, limit);
+    if (strcmp(text, alignment_check->last_message) == 0)
         return;
-    memcpy(judgement->said, text, sizeof text);
-    facet_compile_remark(judgement->compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    memcpy(alignment_check->last_message, text, sizeof text);
+    facet_compile_remark(alignment_check->compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
 /* Refuses variables that together exceed an image. Local memory is not in the image, and has its own limit. */
-static void sum_up(struct facet_compilation *compilation)
+static void check_total_size(struct facet_compilation *compilation)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
     uint64_t all = 0, one, largest = 0;
@@ -80,8 +80,8 @@ static void sum_up(struct facet_compilation *compilation)
 
 void facet_compile_admit_extents(struct facet_compilation *compilation)
 {
-    struct judgement judgement = {.compilation = compilation};
+    struct alignment_check alignment_check = {.compilation = compilation};
 
-    facet_shim_alignments(compilation->module, judge, &judgement);
-    sum_up(compilation);
+    facet_shim_alignments(compilation->module, check_alignment, &alignment_check);
+    check_total_size(compilation);
 }

@@ -184,10 +184,10 @@ struct facet_balancer {
     struct facet_job_list ready;   /* jobs that nothing holds any more: to be placed, or released */
     struct facet_job_list nowhere; /* no member takes anything */
 
-    struct facet_buffer **buffers;       /* by the lower half of their numbers, less one */
-    uint32_t buffers_room, buffers_full; /* full: below it no slot is free */
+    struct facet_buffer **buffers;                 /* by the lower half of their numbers, less one */
+    uint32_t buffers_capacity, buffers_used_below; /* used_below: no slot below it is free */
     uint32_t buffer_generation;
-    uint64_t let_go; /* how often memory of a member may have become free: a job left, a buffer arrived */
+    uint64_t release_count; /* how often memory of a member may have become free: a job left, a buffer arrived */
 
     struct facet_balance balance;
     struct facet_balance_member *described; /* of each member; the credits of `weighted` stay in it */
@@ -217,7 +217,7 @@ bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *
 
 /* Puts a job behind all jobs that it depends on, and places it when there are none. */
 enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_job *job, struct facet_error *error);
-/* The job ended, `why` may be NULL. Jobs behind it go on: facet_balancer_settle() is called after it. */
+/* The job ended, `why` may be NULL. Jobs behind it go on: facet_balancer_place_ready() is called after it. */
 void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status,
                    const struct facet_error *why);
 /* The job holds nothing any more: the jobs behind it become ready. May free it. */
@@ -230,7 +230,7 @@ struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t numbe
 /* --- place.c: all with the lock held --- */
 
 /* Places and releases all jobs that can be. */
-void facet_balancer_settle(struct facet_balancer *balancer);
+void facet_balancer_place_ready(struct facet_balancer *balancer);
 void facet_member_enqueue(struct facet_balancer *balancer, uint32_t member, struct facet_job *job);
 void facet_member_dequeue(struct facet_balancer *balancer, struct facet_job *job);
 /* Its device is gone, or its vGPU. */
@@ -253,8 +253,8 @@ struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t
  * FACET_DEVICE_LOST: of the job's own member, unless *ret_broken: then a buffer's content is lost, and the job cannot
  * run anywhere. Without the lock.
  */
-enum facet_status facet_job_bring(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
-                                  struct facet_error *error);
+enum facet_status facet_job_bring_buffers(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
+                                          struct facet_error *error);
 /* The job is not under way any more: the copies that it wrote are the newest, if it ran at all. With the lock held. */
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
 /* With the lock held: drops the copies on a member that is lost. */

@@ -24,7 +24,7 @@ static uint32_t index_of(uint64_t number)
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error)
 {
     uint32_t index = index_of(number);
-    struct facet_buffer *buffer = index < balancer->buffers_room ? balancer->buffers[index] : NULL;
+    struct facet_buffer *buffer = index < balancer->buffers_capacity ? balancer->buffers[index] : NULL;
 
     if (buffer && buffer->number == number)
         return buffer;
@@ -33,14 +33,14 @@ struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t
     return NULL;
 }
 
-/* Returns a free index of the table, which grows if it is full. Without memory: buffers_room, which is no index. */
+/* Returns a free index of the table, which grows if it is full. Without memory: buffers_capacity, which is no index. */
 static uint32_t find_free_index(struct facet_balancer *balancer)
 {
-    uint32_t index = balancer->buffers_full, room = balancer->buffers_room;
+    uint32_t index = balancer->buffers_used_below, room = balancer->buffers_capacity;
 
     while (index < room && balancer->buffers[index])
         index++;
-    balancer->buffers_full = index;
+    balancer->buffers_used_below = index;
     if (index < room)
         return index;
     struct facet_buffer **buffers = realloc(balancer->buffers, (room * 2 + 16) * sizeof(struct facet_buffer *));
@@ -48,7 +48,7 @@ static uint32_t find_free_index(struct facet_balancer *balancer)
         return index;
     memset(buffers + room, 0, (room + 16) * sizeof(struct facet_buffer *));
     balancer->buffers = buffers;
-    balancer->buffers_room = room * 2 + 16;
+    balancer->buffers_capacity = room * 2 + 16;
     return index;
 }
 
@@ -67,7 +67,7 @@ enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint6
     buffer->zero = true;
     pthread_mutex_lock(&balancer->lock);
     uint32_t index = find_free_index(balancer);
-    bool found = index < balancer->buffers_room;
+    bool found = index < balancer->buffers_capacity;
     if (found) {
         buffer->number = (uint64_t)++balancer->buffer_generation << 32 | (index + 1);
         balancer->buffers[index] = buffer;
@@ -104,8 +104,8 @@ enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t 
                                       buffer->jobs);
     if (status == FACET_OK) {
         balancer->buffers[index_of(number)] = NULL;
-        if (index_of(number) < balancer->buffers_full)
-            balancer->buffers_full = index_of(number);
+        if (index_of(number) < balancer->buffers_used_below)
+            balancer->buffers_used_below = index_of(number);
     }
     pthread_mutex_unlock(&balancer->lock);
     if (status == FACET_OK)
@@ -115,9 +115,9 @@ enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t 
 
 void facet_buffers_free(struct facet_balancer *balancer)
 {
-    for (uint32_t i = 0; i < balancer->buffers_room; i++)
+    for (uint32_t i = 0; i < balancer->buffers_capacity; i++)
         free_buffer(balancer, balancer->buffers[i]);
-    balancer->buffers_room = 0;
+    balancer->buffers_capacity = 0;
 }
 
 /* ---- validity: with the lock held ---- */
@@ -140,7 +140,7 @@ static bool is_anywhere(const struct facet_balancer *balancer, const struct face
 
 void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
 {
-    for (uint32_t i = 0; i < balancer->buffers_room; i++) {
+    for (uint32_t i = 0; i < balancer->buffers_capacity; i++) {
         struct facet_buffer *buffer = balancer->buffers[i];
 
         if (!buffer)
@@ -204,17 +204,17 @@ enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, con
 void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer)
 {
     buffer->moving = false;
-    balancer->let_go++;
+    balancer->release_count++;
     pthread_cond_broadcast(&balancer->moved);
 }
 
-static bool is_gone(enum facet_status status)
+static bool is_member_lost(enum facet_status status)
 {
     return status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
 }
 
 /* Whether a later try may succeed: the vGPU is paused, or the device stopped waiting for its long queue. */
-static bool is_later(enum facet_status status)
+static bool is_retriable(enum facet_status status)
 {
     return status == FACET_FROZEN || status == FACET_TIMEOUT || status == FACET_BUSY;
 }
@@ -237,7 +237,7 @@ enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struc
     enum facet_status status = FACET_BUSY;
 
     pthread_mutex_lock(&balancer->lock);
-    while (is_later(status)) {
+    while (is_retriable(status)) {
         uint32_t source = find_source(balancer, buffer);
 
         if (source == FACET_BALANCER_NOWHERE || is_given_up(balancer, job)) {
@@ -253,11 +253,11 @@ enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struc
         if (status == FACET_OK) {
             balancer->out.bytes += bytes;
             balancer->out.ns += facet_clock_now_ns() - start;
-        } else if (is_gone(status)) {
+        } else if (is_member_lost(status)) {
             facet_member_lose(balancer, source);
-            facet_balancer_settle(balancer);
+            facet_balancer_place_ready(balancer);
             status = FACET_BUSY; /* try again: another member may have a copy */
-        } else if (is_later(status)) {
+        } else if (is_retriable(status)) {
             facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
         }
     }
@@ -310,7 +310,7 @@ static bool is_in_use(const struct facet_balancer *balancer, const struct facet_
  */
 static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool valid_too)
 {
-    for (uint32_t i = 0; i < balancer->buffers_room; i++) {
+    for (uint32_t i = 0; i < balancer->buffers_capacity; i++) {
         struct facet_buffer *buffer = balancer->buffers[i];
 
         if (!buffer || buffer->moving || buffer->copy[member].users > 0 || buffer->copy[member].address == 0)
@@ -335,7 +335,7 @@ static bool spill_buffers(struct facet_balancer *balancer, uint32_t member, cons
     struct facet_buffer *buffer = NULL;
 
     pthread_mutex_lock(&balancer->lock);
-    for (uint32_t i = 0; i < balancer->buffers_room && !buffer; i++)
+    for (uint32_t i = 0; i < balancer->buffers_capacity && !buffer; i++)
         if (balancer->buffers[i] && balancer->buffers[i]->copy[member].valid &&
             !is_in_use(balancer, balancer->buffers[i]))
             buffer = balancer->buffers[i];
@@ -362,22 +362,22 @@ static bool is_about_to_have_room(const struct facet_balancer *balancer, const s
     for (uint32_t i = 0; i < member->runner_count; i++)
         if (member->runners[i].job && member->runners[i].job->pinned)
             return true;
-    for (uint32_t i = 0; i < balancer->buffers_room; i++)
+    for (uint32_t i = 0; i < balancer->buffers_capacity; i++)
         if (balancer->buffers[i] && balancer->buffers[i]->moving && balancer->buffers[i]->copy[runner->member].address)
             return true;
     return false;
 }
 
 /*
- * Waits until another job or buffer may have given up room. `let_go` is the balancer's counter from when the search for
- * room began. False: no room will come, or the job was given up.
+ * Waits until another job or buffer may have given up room. `release_count` is the balancer's counter from when the
+ * search for room began. False: no room will come, or the job was given up.
  */
-static bool wait_for_others(struct facet_runner *runner, const struct facet_job *job, uint64_t let_go)
+static bool wait_for_released_room(struct facet_runner *runner, const struct facet_job *job, uint64_t release_count)
 {
     struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
-    bool again = balancer->let_go != let_go;
+    bool again = balancer->release_count != release_count;
     if (!again && !is_given_up(balancer, job) && is_about_to_have_room(balancer, runner)) {
         pthread_cond_wait(&balancer->moved, &balancer->lock);
         again = true;
@@ -392,7 +392,7 @@ static bool make_room(struct facet_runner *runner, const struct facet_job *job)
     struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
-    uint64_t let_go = balancer->let_go;
+    uint64_t release_count = balancer->release_count;
     uint64_t address = take_copy(balancer, runner->member, false);
     if (!address)
         address = take_copy(balancer, runner->member, true);
@@ -400,11 +400,11 @@ static bool make_room(struct facet_runner *runner, const struct facet_job *job)
     pthread_mutex_unlock(&balancer->lock);
     if (address)
         return facet_vgpu_free(balancer->driver, id, address, NULL) == FACET_OK;
-    return spill_buffers(balancer, runner->member, job) || wait_for_others(runner, job, let_go);
+    return spill_buffers(balancer, runner->member, job) || wait_for_released_room(runner, job, release_count);
 }
 
 /* Waits a moment: freed memory is available only once the other runners' work is over. False: the job was given up. */
-static bool wait_for_room(struct facet_runner *runner, const struct facet_job *job)
+static bool wait_for_unmap(struct facet_runner *runner, const struct facet_job *job)
 {
     struct facet_balancer *balancer = runner->balancer;
 
@@ -427,7 +427,7 @@ static enum facet_status allocate_copy(struct facet_runner *runner, const struct
     do
         status = facet_vgpu_allocate(balancer->driver, member->id, buffer->bytes, NULL, &address, error);
     while (((status == FACET_QUOTA || status == FACET_NO_SPACE) && make_room(runner, job)) ||
-           (status == FACET_BUSY && wait_for_room(runner, job)));
+           (status == FACET_BUSY && wait_for_unmap(runner, job)));
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&balancer->lock);
@@ -494,12 +494,12 @@ static enum facet_status synchronize_runner(struct facet_runner *runner, const s
         status = facet_vgpu_synchronize(balancer->driver, balancer->member[runner->member].id, runner->stream,
                                         balancer->config.interval_ns, error);
         pthread_mutex_lock(&balancer->lock);
-        if (is_later(status) && is_given_up(balancer, job))
+        if (is_retriable(status) && is_given_up(balancer, job))
             status = FACET_BAD_STATE;
         if (status == FACET_FROZEN)
             facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
         pthread_mutex_unlock(&balancer->lock);
-    } while (is_later(status));
+    } while (is_retriable(status));
     return status;
 }
 
@@ -579,8 +579,8 @@ static enum facet_status bring_buffer(struct facet_runner *runner, struct facet_
     return status;
 }
 
-enum facet_status facet_job_bring(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
-                                  struct facet_error *error)
+enum facet_status facet_job_bring_buffers(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
+                                          struct facet_error *error)
 {
     enum facet_status status = pin_buffers(runner, job, error);
 

@@ -101,7 +101,7 @@ static enum facet_status do_it(struct facet_balancer *balancer, struct access *a
     pthread_mutex_lock(&balancer->lock);
     facet_buffer_end_moving(balancer, access->use.buffer);
     facet_job_end(balancer, &access->job, status, NULL);
-    facet_balancer_settle(balancer);
+    facet_balancer_place_ready(balancer);
     pthread_mutex_unlock(&balancer->lock);
     return status;
 }

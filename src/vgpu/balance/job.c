@@ -265,7 +265,7 @@ enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_
         job->place = FACET_JOB_READY;
         facet_job_list_append(&balancer->ready, job);
     }
-    facet_balancer_settle(balancer);
+    facet_balancer_place_ready(balancer);
     return FACET_OK;
 }
 
@@ -552,7 +552,7 @@ enum facet_status facet_balancer_cancel(struct facet_balancer *balancer, uint64_
         pthread_cond_broadcast(&balancer->moved);
     } else {
         facet_job_end(balancer, job, FACET_BAD_STATE, NULL);
-        facet_balancer_settle(balancer);
+        facet_balancer_place_ready(balancer);
     }
     pthread_mutex_unlock(&balancer->lock);
     if (execution) /* it may be over by now */

@@ -287,7 +287,7 @@ static void read_members(struct facet_balancer *balancer, struct deferred *defer
         job->place = FACET_JOB_READY;
         facet_job_list_append(&balancer->ready, job);
     }
-    facet_balancer_settle(balancer);
+    facet_balancer_place_ready(balancer);
     for (uint32_t i = 0; i < balancer->count; i++)
         renew_expectations(balancer, &balancer->member[i]);
     balancer->balance.next_ns = 0; /* the interval is this thread's */

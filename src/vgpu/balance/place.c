@@ -311,7 +311,7 @@ static void place_ready_job(struct facet_balancer *balancer, struct facet_job *j
     }
 }
 
-void facet_balancer_settle(struct facet_balancer *balancer)
+void facet_balancer_place_ready(struct facet_balancer *balancer)
 {
     if (balancer->ready.first)
         read_states(balancer);

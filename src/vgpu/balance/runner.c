@@ -276,7 +276,7 @@ static void finish_job(struct facet_runner *runner, struct facet_job *job, enum 
     struct facet_member *member = &balancer->member[runner->member];
 
     runner->job = NULL;
-    balancer->let_go++;
+    balancer->release_count++;
     job->pinned = false;
     pthread_cond_broadcast(&balancer->moved);
     if (status == FACET_DEVICE_LOST && !broken)
@@ -298,7 +298,7 @@ static void run_job(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_error error = {0};
     bool broken = false;
-    enum facet_status status = facet_job_bring(runner, job, &broken, &error);
+    enum facet_status status = facet_job_bring_buffers(runner, job, &broken, &error);
 
     if (status == FACET_OK)
         status = launch_job(runner, job, &error);
@@ -308,7 +308,7 @@ static void run_job(struct facet_runner *runner, struct facet_job *job)
         status = FACET_DEVICE_LOST;
     pthread_mutex_lock(&runner->balancer->lock);
     finish_job(runner, job, status, broken, &error);
-    facet_balancer_settle(runner->balancer);
+    facet_balancer_place_ready(runner->balancer);
     pthread_mutex_unlock(&runner->balancer->lock);
 }
 

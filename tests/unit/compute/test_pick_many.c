@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that decisions among thousands of entities equal those of a plain loop over all of them, and that the
- * policy can change while entities compete.
- * Never: uses real time, or random numbers that differ from run to run.
+ * Owns: proofs that decisions among thousands of entities equal those of a plain loop over all of them, and that
+ * the policy can change while entities compete. Never: uses real time, or random numbers that differ from run to run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +28,7 @@ static uint64_t draw_below(uint64_t *seed, uint64_t below)
 /* The loop works on a copy, since asking when a cap opens also fills its bucket. */
 static struct facet_pick copied;
 
-static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
+static int reference_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
 {
     int best = FACET_PICK_NONE;
 
@@ -48,7 +47,7 @@ static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *
     return best;
 }
 
-static uint64_t plain_floor(const struct facet_pick *pick, uint64_t before)
+static uint64_t reference_floor(const struct facet_pick *pick, uint64_t before)
 {
     uint64_t least = UINT64_MAX;
 
@@ -62,7 +61,7 @@ static uint64_t plain_floor(const struct facet_pick *pick, uint64_t before)
 }
 
 /* Best-effort entities share what the guarantees leave: those that want time, and the one that is charged. */
-static uint64_t plain_weight(const struct facet_pick *pick, int entity)
+static uint64_t reference_weight(const struct facet_pick *pick, int entity)
 {
     uint64_t guaranteed = 0, best_effort = 0;
 
@@ -79,13 +78,13 @@ static uint64_t plain_weight(const struct facet_pick *pick, int entity)
     return part > 20 ? part : 20;
 }
 
-/* ---- random lives ---- */
+/* ---- random trials ---- */
 
-struct life {
+struct trial {
     struct facet_pick pick;
     uint64_t seed, now_ns;
-    uint64_t decided; /* turns that entities have got */
-    int among;        /* entities have the indices 0 to among - 1 */
+    uint64_t turns_given; /* turns that entities have got */
+    int entity_count;     /* entities have the indices 0 to entity_count - 1 */
 };
 
 static struct facet_pick_share any_share(uint64_t *seed)
@@ -97,87 +96,88 @@ static struct facet_pick_share any_share(uint64_t *seed)
     };
 }
 
-/* Adds an entity, which must get the lowest unused index. Removes it again if `among` entities were there already. */
-static void add_one(struct life *life, const struct facet_pick_share *share)
+/* Adds an entity, which must get the lowest unused index. Removes it again if `entity_count` entities existed
+ * already. */
+static void add_one(struct trial *trial, const struct facet_pick_share *share)
 {
     int lowest = 0, entity;
 
-    while (life->pick.entities[lowest].used)
+    while (trial->pick.entities[lowest].used)
         lowest++;
-    entity = facet_pick_add(&life->pick, share, life->now_ns);
+    entity = facet_pick_add(&trial->pick, share, trial->now_ns);
     assert_int_equal(entity, lowest);
-    if (entity >= life->among)
-        facet_pick_remove(&life->pick, entity);
+    if (entity >= trial->entity_count)
+        facet_pick_remove(&trial->pick, entity);
 }
 
-static void decide_next(struct life *life)
+static void decide_next(struct trial *trial)
 {
-    bool waits = facet_pick_waits(&life->pick, life->now_ns);
+    bool waits = facet_pick_waits(&trial->pick, trial->now_ns);
     uint64_t expected_again, again;
-    int expected = plain_next(&life->pick, life->now_ns, &expected_again);
+    int expected = reference_next(&trial->pick, trial->now_ns, &expected_again);
 
     assert_int_equal(waits, expected != FACET_PICK_NONE);
-    assert_int_equal(facet_pick_next(&life->pick, life->now_ns, &again), expected);
+    assert_int_equal(facet_pick_next(&trial->pick, trial->now_ns, &again), expected);
     assert_true(again == expected_again);
     if (expected == FACET_PICK_NONE)
         return;
-    uint64_t spent = draw_below(&life->seed, MS / 2), floor = life->pick.floor;
-    uint64_t vtime = life->pick.entities[expected].vtime + spent * 1000 / plain_weight(&life->pick, expected);
+    uint64_t spent = draw_below(&trial->seed, MS / 2), floor = trial->pick.floor;
+    uint64_t vtime = trial->pick.entities[expected].vtime + spent * 1000 / reference_weight(&trial->pick, expected);
 
-    facet_pick_charge(&life->pick, expected, spent, life->now_ns);
-    life->decided++;
-    assert_true(life->pick.entities[expected].vtime == vtime);
-    assert_true(life->pick.floor == plain_floor(&life->pick, floor));
+    facet_pick_charge(&trial->pick, expected, spent, trial->now_ns);
+    trial->turns_given++;
+    assert_true(trial->pick.entities[expected].vtime == vtime);
+    assert_true(trial->pick.floor == reference_floor(&trial->pick, floor));
 }
 
-static void live_one_step(struct life *life)
+static void random_step(struct trial *trial)
 {
-    const struct facet_pick_share share = any_share(&life->seed);
-    int entity = (int)draw_below(&life->seed, (uint64_t)life->among);
-    bool used = life->pick.entities[entity].used;
+    const struct facet_pick_share share = any_share(&trial->seed);
+    int entity = (int)draw_below(&trial->seed, (uint64_t)trial->entity_count);
+    bool used = trial->pick.entities[entity].used;
 
-    life->now_ns += draw_below(&life->seed, 300 * US);
-    switch (draw_below(&life->seed, 8)) {
+    trial->now_ns += draw_below(&trial->seed, 300 * US);
+    switch (draw_below(&trial->seed, 8)) {
     case 0:
-        add_one(life, &share);
+        add_one(trial, &share);
         break;
     case 1:
-        if (used && draw_below(&life->seed, 3) == 0)
-            facet_pick_remove(&life->pick, entity);
+        if (used && draw_below(&trial->seed, 3) == 0)
+            facet_pick_remove(&trial->pick, entity);
         break;
     case 2:
         if (used)
-            facet_pick_set_share(&life->pick, entity, &share, life->now_ns);
+            facet_pick_set_share(&trial->pick, entity, &share, trial->now_ns);
         break;
     case 3:
     case 4:
         if (used)
-            facet_pick_set_want(&life->pick, entity, (enum facet_pick_want)draw_below(&life->seed, 3));
+            facet_pick_set_want(&trial->pick, entity, (enum facet_pick_want)draw_below(&trial->seed, 3));
         break;
     default:
-        decide_next(life);
+        decide_next(trial);
     }
 }
 
-static void test_decisions_are_those_of_a_plain_loop(void **state)
+static void test_decisions_equal_those_of_a_plain_loop(void **state)
 {
-    static struct life life;
+    static struct trial trial;
 
     for (uint64_t run = 1; run <= 24; run++) {
         struct facet_pick_config config = facet_pick_defaults;
 
-        life = (struct life){.seed = run * 7919, .now_ns = S, .among = run % 3 == 0 ? 900 : 12};
+        trial = (struct trial){.seed = run * 7919, .now_ns = S, .entity_count = run % 3 == 0 ? 900 : 12};
         config.policy = (enum facet_pick_policy)(run % 4);
         config.parallel = 1 + (uint32_t)(run % 5);
-        facet_pick_init(&life.pick, &config);
-        for (int i = 0; i < life.among; i++) {
-            const struct facet_pick_share share = any_share(&life.seed);
+        facet_pick_init(&trial.pick, &config);
+        for (int i = 0; i < trial.entity_count; i++) {
+            const struct facet_pick_share share = any_share(&trial.seed);
 
-            add_one(&life, &share);
+            add_one(&trial, &share);
         }
         for (int step = 0; step < 600; step++)
-            live_one_step(&life);
-        assert_true(life.decided > 30);
+            random_step(&trial);
+        assert_true(trial.turns_given > 30);
     }
 }
 
@@ -269,7 +269,7 @@ static void test_same_policy_again_forgets_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decisions_are_those_of_a_plain_loop),
+        cmocka_unit_test(test_decisions_equal_those_of_a_plain_loop),
         cmocka_unit_test(test_weights_follow_every_change),
         cmocka_unit_test(test_policy_changes_while_entities_compete),
         cmocka_unit_test(test_same_policy_again_forgets_nothing),

@@ -99,7 +99,7 @@ static int setup(void **state)
     for (unsigned i = 0; i < WORDS; i++)
         boxes[i].extent = (hipExtent){(size_t)1 << i, 1, 1};
     facet_hip_process_prepare(); /* the ledger, in which code that is loaded is looked up */
-    atomic_store(&facet_hip_begun[0], true);
+    atomic_store(&facet_hip_initialized[0], true);
     return 0;
 }
 

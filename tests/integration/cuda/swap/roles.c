@@ -31,7 +31,7 @@
 
 static CUdeviceptr set;
 
-static CUdeviceptr take(uint64_t bytes)
+static CUdeviceptr allocate(uint64_t bytes)
 {
     CUdeviceptr pointer = 0;
 
@@ -39,7 +39,7 @@ static CUdeviceptr take(uint64_t bytes)
     return pointer;
 }
 
-static void run(const char *name, uint64_t address, uint64_t words, uint64_t value)
+static void launch_on_words(const char *name, uint64_t address, uint64_t words, uint64_t value)
 {
     void *parameters[] = {&address, &words, &value};
 
@@ -48,8 +48,8 @@ static void run(const char *name, uint64_t address, uint64_t words, uint64_t val
 
 static void fill(void)
 {
-    set = take(SET);
-    run("store_words_100us", set, SET / 8, 77);
+    set = allocate(SET);
+    launch_on_words("store_words_100us", set, SET / 8, 77);
     OK(client.cuCtxSynchronize());
 }
 
@@ -78,8 +78,8 @@ static void wait_for_signal(void)
 /* A swappable allocation consists of several parts, but every query reports it as one. */
 static void role_facts(void)
 {
-    CUdeviceptr pointer = take(40 * MIB), base = 0, pitched;
-    CUdeviceptr small = take(4096);
+    CUdeviceptr pointer = allocate(40 * MIB), base = 0, pitched;
+    CUdeviceptr small = allocate(4096);
     size_t bytes = 0, pitch = 0, is_free = 0, total = 0;
     int device = -1;
     CUipcMemHandle handle;
@@ -122,7 +122,7 @@ static void role_reset(void)
     OK(client.cuDevicePrimaryCtxRetain(&client.context, 0));
     OK(client.cuCtxSetCurrent(client.context));
     CHECK(client.cuMemFree_v2(set) == CUDA_ERROR_INVALID_VALUE);
-    OK(client.cuMemFree_v2(take(16 * MIB)));
+    OK(client.cuMemFree_v2(allocate(16 * MIB)));
 }
 
 /* Frees memory that is swapped out; freeing must not swap it in. */
@@ -145,8 +145,8 @@ static void role_fork(void)
             _exit(0);
         if (i % 10 == 0)
             CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-        run("add_words_2000us", set, 512, 1);
-        run("add_words_10us", set, 512, UINT64_MAX);
+        launch_on_words("add_words_2000us", set, 512, 1);
+        launch_on_words("add_words_10us", set, 512, UINT64_MAX);
         OK(client.cuCtxSynchronize());
     }
     check_set(client.cuMemcpyDtoH_v2, 77);
@@ -168,7 +168,7 @@ static void role_graph(void)
     wait_for_signal();
     OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuStreamSynchronize(stream));
-    run("store_words_10us", set, 512, 77); /* when the test counts this launch, the graph's has ended */
+    launch_on_words("store_words_10us", set, 512, 77); /* when the test counts this launch, the graph's has ended */
     wait_for_signal();
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
@@ -182,7 +182,7 @@ static void role_capture(void)
     fill();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    run("store_words_10us", set, 512, 77); /* when the test counts this launch, the capture is open */
+    launch_on_words("store_words_10us", set, 512, 77); /* when the test counts this launch, the capture is open */
     wait_for_signal();
     OK(client.cuStreamEndCapture(stream, &graph));
     wait_for_signal();
@@ -205,7 +205,7 @@ static void role_lookup(void)
 
 static atomic_bool may_go_on;
 
-static void hold(void *unused)
+static void block_until_allowed(void *unused)
 {
     while (!atomic_load(&may_go_on))
         usleep(1000);
@@ -222,7 +222,7 @@ static void role_callback(void)
 
     fill();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(client.cuLaunchHostFunc(stream, hold, NULL));
+    OK(client.cuLaunchHostFunc(stream, block_until_allowed, NULL));
     wait_for_signal();
     OK(client.cuModuleLoadData(&module, CLIENT_IMAGE));
     atomic_store(&may_go_on, true);
