@@ -32,6 +32,9 @@
 #define GIVE_WAY_NS   (30 * FACET_NS_PER_S)
 #define RETRY_NS      (20 * FACET_NS_PER_MS)
 #define LAST_CALLS_NS (FACET_NS_PER_S)
+/* A command that was refused asks once more, for the reason. */
+#define QUESTIONS_NS      (200 * FACET_NS_PER_MS)
+#define QUESTIONS_MOST_NS (2 * FACET_NS_PER_S)
 
 static void nap_for(uint64_t ns)
 {
@@ -59,14 +62,19 @@ static bool is_of_no_use(const struct life *life)
     return life->finds_nothing && !registry_has_devices(life->daemon->registry);
 }
 
-/* Calls keep a daemon alive, but not one that is of no use. */
-static bool nothing_to_do(struct life *life)
+/*
+ * Calls keep a daemon alive, but not one that is of no use. That one waits a moment for a caller's next question,
+ * unless callers ask without end.
+ */
+static bool nothing_to_do(struct life *life, uint64_t now_ns)
 {
     uint64_t calls = server_calls(life->server);
-    bool quiet = (calls == life->calls || is_of_no_use(life)) && server_connections(life->server) == 0;
+    bool is_asked =
+        now_ns < server_called_ns(life->server) + QUESTIONS_NS && now_ns < life->daemon->started_ns + QUESTIONS_MOST_NS;
+    bool quiet = is_of_no_use(life) ? !is_asked : calls == life->calls;
 
     life->calls = calls;
-    return quiet && registry_idle(life->daemon->registry);
+    return quiet && server_connections(life->server) == 0 && registry_idle(life->daemon->registry);
 }
 
 /*
@@ -93,7 +101,7 @@ static bool is_time_to_leave(struct life *life)
 {
     uint64_t now = facet_clock_now_ns();
 
-    if (!nothing_to_do(life)) {
+    if (!nothing_to_do(life, now)) {
         life->idle_since_ns = now;
         return false;
     }

@@ -44,6 +44,7 @@ struct server {
      */
     _Atomic unsigned handed_on;
     _Atomic uint64_t handed_on_ns; /* the last one */
+    _Atomic uint64_t ended_ns;     /* the last one */
     _Atomic bool stopping;
     _Atomic uint64_t calls;
     struct waiting waiting; /* of the library's connections */
@@ -287,6 +288,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         atomic_fetch_sub(&server->handed_on, 1);
     } else {
         (void)waiting_end(&server->waiting, descriptor_of(connection));
+        atomic_store(&server->ended_ns, facet_clock_now_ns());
         atomic_fetch_sub(&server->connections, 1);
     }
 }
@@ -515,4 +517,9 @@ unsigned server_connections(struct server *server)
 uint64_t server_calls(const struct server *server)
 {
     return atomic_load(&server->calls);
+}
+
+uint64_t server_called_ns(const struct server *server)
+{
+    return atomic_load(&server->ended_ns);
 }

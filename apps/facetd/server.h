@@ -48,4 +48,7 @@ unsigned server_connections(struct server *server);
 /* Counts calls since the start: tells whether there were calls in between. */
 uint64_t server_calls(const struct server *server);
 
+/* When the last connection of a caller ended (CLOCK_MONOTONIC); 0: none has. */
+uint64_t server_called_ns(const struct server *server);
+
 #endif
