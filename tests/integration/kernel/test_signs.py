@@ -50,13 +50,13 @@ class Ways:
         self.images = {level: facet.Program(oracle.FACET, source, ["-cl-std=CL1.2"], level)
                        for level in (None, *LEVELS)}
 
-    def run(self, kernel, arguments, group=None, level=None):
+    def run(self, kernel, arguments, group=None, level=None, count=COUNT):
         given = [oracle.argument(value) for value in arguments]
-        return self.images[level].run(kernel, oracle.Range((COUNT,), group), given)
+        return self.images[level].run(kernel, oracle.Range((count,), group), given)
 
-    def differences(self, kernel, arguments, group=None):
+    def differences(self, kernel, arguments, group=None, count=COUNT):
         """Runs the kernel each way; the differences as texts."""
-        results = {level: self.run(kernel, arguments, group, level) for level in self.images}
+        results = {level: self.run(kernel, arguments, group, level, count) for level in self.images}
         for level in LEVELS:
             for index, (got, wanted) in enumerate(zip(results[level], results[None])):
                 if got is None or got.tobytes() == wanted.tobytes():
@@ -172,25 +172,26 @@ ATOMICS = """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 #define ALL(type, name) \
 kernel void on_##type(global const type *in, global type *cells, global type *seen) { \
-    local type mine[2]; size_t i = get_global_id(0); mine[0] = in[0]; mine[1] = in[0]; \
+    local type mine[2]; mine[0] = in[0]; mine[1] = in[0]; \
+    for (size_t i = get_global_id(0); i < 64; i += get_global_size(0)) { \
     seen[4 * i] = name##_min(cells, in[i]); seen[4 * i + 1] = name##_max(cells + 1, in[i]); \
     seen[4 * i + 2] = name##_min(mine, in[i]); seen[4 * i + 3] = name##_max(mine + 1, in[i]); \
     cells[2 + i * 2] = mine[0]; cells[3 + i * 2] = mine[1]; \
     name##_add(cells + 130, in[i]); name##_sub(cells + 131, in[i]); name##_inc(cells + 132); name##_dec(cells + 133); \
     name##_cmpxchg(cells + 134, in[0], in[i]); name##_xchg(cells + 135, in[i]); name##_and(cells + 136, in[i]); \
-    name##_or(cells + 137, in[i]); name##_xor(cells + 138, in[i]); }
+    name##_or(cells + 137, in[i]); name##_xor(cells + 138, in[i]); } }
 ALL(int, atomic) ALL(uint, atomic) ALL(long, atom) ALL(ulong, atom)
 """
 
 
 @test
 def atomics():
-    """One work-item after the other, so that the values they see are the same, too."""
+    """One work-item alone, so that the values it sees are the same each time: work-groups would overlap."""
     ways, faults = Ways(ATOMICS), []
     for kind in ("int", "uint", "long", "ulong"):
         numbers = values(INTEGERS[kind], 1, COUNT)
         cells = numpy.full(140, numbers[0], INTEGERS[kind])
-        faults += ways.differences(f"on_{kind}", [numbers, cells, oracle.out(INTEGERS[kind], 4 * COUNT)], group=(1,))
+        faults += ways.differences(f"on_{kind}", [numbers, cells, oracle.out(INTEGERS[kind], 4 * COUNT)], (1,), 1)
     demand(faults)
 
 
