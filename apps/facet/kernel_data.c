@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the initial content of buffers and the form of their elements. Never: differs between two runs: results can be
- * compared.
+ * Owns: the initial content of buffers, and their elements as text and as JSON.
+ * Never: makes content that differs between two runs, so that their results can be compared.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "kernel_argument.h"
 #include "kernel_build.h"
 
-/* splitmix64: the next of a fixed sequence. */
+/* The next number of splitmix64, a fixed pseudo-random sequence. */
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t mixed = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -105,7 +105,7 @@ enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_
     return FACET_OK;
 }
 
-/* --- the form of elements --------------------------------------------------------------------------------------- */
+/* --- elements as text and as JSON --------------------------------------------------------------------------------- */
 
 static double float_at(const struct kernel_argument *argument, uint64_t index)
 {
@@ -118,7 +118,7 @@ static double float_at(const struct kernel_argument *argument, uint64_t index)
     return (double)narrow;
 }
 
-/* The bits of an element; of a signed type, extended by its sign. */
+/* The bits of an element, sign-extended if its type is signed. */
 static uint64_t bits_at(const struct kernel_argument *argument, uint64_t index)
 {
     uint32_t spare = 64 - 8 * argument->type->bytes;

@@ -47,7 +47,7 @@ static enum facet_status fail_call(const struct http_failure *failure, struct fa
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     case HTTP_NOT_CONNECTED:
     case HTTP_BROKEN:
-    case HTTP_STRANGER: /* not asked for: the VM may be another user's */
+    case HTTP_STRANGER: /* never happens: `only_own` is not set, because the VM may be another user's */
         break;
     }
     return facet_error_set(error, FACET_IO, "%s", failure->why);
@@ -134,7 +134,7 @@ static void remove_added(const struct pci_attachment *attachment, const struct f
         enum facet_status status =
             put_text(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), until, &ignored);
         facet_attach_id(&attachment->functions[i - 1], id);
-        /* The last one may not have been added at all. */
+        /* The last function may never have been added, so Cloud Hypervisor may refuse to remove that one. */
         if (status != FACET_OK && !(i == count && (status == FACET_BAD_STATE || status == FACET_NOT_FOUND)))
             snprintf(left + used, sizeof left - used, "%s'%s'", used ? ", " : "", id);
     }
@@ -223,7 +223,10 @@ static bool is_path(const json_t *device, const struct facet_attach_function *fu
     return path && strncmp(path, own, (size_t)length) == 0 && (!path[length] || strcmp(path + length, "/") == 0);
 }
 
-/* A device of the VM's command line may have any id, so it is found by its path; else the id is Facet's own. */
+/*
+ * Finds the id of a function whose id the caller did not give. A device from the VM's command line may have any id, so
+ * its path is searched for; if no device has that path, the id is the one that Facet gives.
+ */
 static enum facet_status find_id(const struct pci_attachment *attachment, const struct facet_attach_function *function,
                                  char ret_id[FACET_ATTACH_ID_SIZE], struct facet_error *error)
 {

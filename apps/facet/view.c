@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: forms and tables. Never: fetches anything. */
+/* Owns: amounts and tables as people read them. Never: fetches anything. */
 #include "view.h"
 
 #include <inttypes.h>
@@ -76,7 +76,7 @@ char *view_memory(uint64_t bytes, char *buffer)
     return buffer;
 }
 
-/* A half-made vGPU has no limit yet; one that is not served is not measured. */
+/* A half-made vGPU has no memory limit yet. A vGPU that the daemon does not serve has a limit, but no measured use. */
 char *view_memory_of(const json_t *vgpu, char *buffer)
 {
     char left[VIEW_SIZE] = "-", right[VIEW_SIZE];

@@ -9,21 +9,22 @@
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
- *   belief   the owner's own: its belief in the numbers of `usage` (owner_belief.c)
- *   refused  a record of each process that could not enter (refused.h); missing while there is none
+ *   belief   the owner alone uses it: which numbers of `usage` it believes (owner_belief.c)
+ *   refused  a record of each process that could not enter the vGPU (refused.h); missing while there is none
+ * The owner (owner.h) is the daemon, or a host program that limits its own work (facet/limiter.h).
  *
  * Rules that make it correct when any process is killed between any two instructions:
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
  *    drops that lock on death; nothing else shows that a process lives. Process ids in slots are for people.
- *  - A slot never moves. Its cumulative counters are never reset, also for a new owner: totals are sums over all
- *    slots.
+ *  - A slot never moves. Its cumulative counters are never reset, not even when another process takes it, because
+ *    totals are sums over all slots.
  *  - Memory held is the sum of `memory_bytes` and `regions` over the slots. A process first adds the wanted amount to
- *    its own slot, then sums, and takes it back when the sum exceeds the quota. So there is no further word that could
- *    disagree, and a dead process's memory is given back by a store of 0 to each, made while holding the slot's lock.
- *  - Spare regions hold no memory but count in that sum: their process may have them again without reading the others.
- *  A process that would be refused takes all processes' spare regions back first (ADR 24).
- *  - When a process died before it could report its device time, the process that clears its slot charges that time:
- *    from `unsettled_since_ns` or from the launch on, for as long as the dead process can have lived.
+ *    its own slot, then sums, and takes it back when the sum exceeds the quota. So no other word can disagree with the
+ *    sum. Storing 0 to both words of a dead process's slot, while holding the slot's lock, gives its memory back.
+ *  - Spare regions hold no memory, but a process that sums adds them too. So the process that has them may use them
+ *    again without a sum. A process that would be refused takes all processes' spare regions back first (ADR 24).
+ *  - A process may die before it reports its device time. The process that clears its slot then charges that time: from
+ *    `unsettled_since_ns`, or from the oldest launch in flight if that is later, for as long as it can have lived.
  *  - No process waits on a writer: there are no locks in the segment, and every wait has a timeout.
  */
 #ifndef FACET_LIMITER_SEGMENT_H
@@ -44,8 +45,8 @@
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
 
 /*
- * Processes of a vGPU at a time. The file has room for all these slots; memory beyond the first is taken when a process
- * needs it (slot.h), and no loop goes further than slots_used.
+ * The most processes of a vGPU at a time. The file has room for all these slots. Those beyond the first
+ * FACET_SEGMENT_SLOTS_FIRST get memory when a process needs them (slot.h), and no loop goes further than slots_used.
  */
 #define FACET_SEGMENT_SLOTS       4096u
 #define FACET_SEGMENT_SLOTS_FIRST 64u
@@ -66,13 +67,14 @@ enum facet_gate {
 #define FACET_GATE_STATE(word) ((enum facet_gate)((word)&3u))
 
 /*
- * Resources frozen (FACET_RESOURCE_*) in facet_policy.frozen: by hand in the low half, because idle in the high half.
- * Frozen compute shows as a closed gate too, so a launch reads nothing more for it; an allocation reads this word.
+ * Frozen resources (FACET_RESOURCE_*) in facet_policy.frozen. The low half has those that a user froze, the high half
+ * those that were frozen because the vGPU was idle. Freezing compute also closes the gate, so a launch does not read
+ * this word; an allocation does.
  */
 #define FACET_FROZEN_RESOURCES       (FACET_RESOURCE_MEMORY | FACET_RESOURCE_COMPUTE)
 #define FACET_FROZEN_AUTO(resources) ((uint32_t)(resources) << 16)
 
-/* Which device the vGPU stands for, as the interposer recognises it. */
+/* The device of the vGPU, as the interposer recognises it. */
 struct facet_segment_device {
     char id[64]; /* "opencl:0" */
     char name[128];
@@ -87,14 +89,14 @@ struct facet_policy {
     char vgpu_id[64];
     char vgpu_name[FACET_NAME_SIZE];
     struct facet_segment_device device;
-    /* The owner's own: kept here so that they outlive it. */
+    /* Only the owner uses these two. They are kept here so that they outlive it. */
     _Atomic uint64_t idle_freeze_ns[2]; /* by bit of FACET_RESOURCE_*: frozen after this time without use; 0 = never */
     _Atomic uint64_t frozen_since_ns;   /* CLOCK_REALTIME of when `frozen` left 0 */
 
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
     _Atomic uint32_t frozen;  /* futex word: frozen resources; a freeze by hand holds even when the daemon is gone */
-    _Atomic uint32_t retired; /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
-    _Atomic uint32_t memory_limit_sequence; /* counts changes of memory_limit_bytes, twice each; odd: within one */
+    _Atomic uint32_t retired; /* 1: the vGPU was destroyed while tenants used it; nothing is admitted any more */
+    _Atomic uint32_t memory_limit_sequence; /* sequence lock of memory_limit_bytes; odd: a change is under way */
     _Atomic uint64_t heartbeat_ns;          /* CLOCK_MONOTONIC of the daemon's last sign of life */
     _Atomic uint64_t depth_ns;              /* how much estimated work may be in flight while leased */
     _Atomic uint64_t memory_limit_bytes;
@@ -105,11 +107,11 @@ struct facet_policy {
     _Atomic uint32_t priority;
     /* Oversubscription: whether the vGPU's memory may be swapped, and how much of it may be on the device just now. */
     _Atomic uint32_t oversubscribed;
-    _Atomic uint32_t residence; /* futex word: counts changes of the next */
+    _Atomic uint32_t residence; /* futex word: counts changes of resident_most_bytes */
     _Atomic uint64_t resident_most_bytes;
     /*
-     * Where launched work runs in order: when the last work of other vGPUs on the device ended; nothing launched since
-     * has begun before that. Low bit set: an upper bound (facet_idle_since()). 0: unknown.
+     * For a device that runs launched work in order: when the last work of other vGPUs on it ended. Work launched since
+     * then cannot have begun before that. Low bit set: an upper bound (facet_idle_since()). 0: unknown.
      */
     _Atomic uint64_t clear_ns;
     /* The vGPU's device time as the owner's scheduler settled it; see struct facet_device_time. */
@@ -117,10 +119,13 @@ struct facet_policy {
     _Atomic uint64_t settled_measured_ns, settled_ns, published_ns;
 };
 
-/* clear_ns: some work of others is still on the device. */
+/* A value of clear_ns: work of other vGPUs is still on the device. */
 #define FACET_NOT_CLEAR UINT64_C(1)
 
-/* resident_most_bytes: all memory of the vGPU; and the same, when no other vGPU is left to make room for it. */
+/*
+ * Values of resident_most_bytes. ALL: all memory of the vGPU may be on the device. LAST: it may too, and no other vGPU
+ * is left that could make room for it.
+ */
 #define FACET_RESIDENT_ALL  UINT64_MAX
 #define FACET_RESIDENT_LAST (UINT64_MAX - 1)
 
@@ -142,14 +147,14 @@ static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy
  */
 struct facet_slot_shard {
     _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
-    _Atomic uint64_t begun_ns;              /* while there are any: since when */
+    _Atomic uint64_t begun_ns;              /* since when there have been any; valid while there are */
     _Atomic uint64_t aside_ns;              /* work that may be admitted without reading the other shards (tenant.h) */
 };
 
 /*
- * Small blocks are charged by regions of addresses, each whole (ADR 23). facet_slot.regions has the regions that a
- * process holds in the low half and its spare regions above: one compare-and-swap turns one into the other, and no sum
- * sees a region twice or not at all.
+ * Small blocks are charged by whole regions of addresses (ADR 23). The low half of facet_slot.regions counts the
+ * regions that a process holds, the high half its spare regions. One compare-and-swap moves a region from one half to
+ * the other, so no sum counts a region twice or misses it.
  */
 #define FACET_REGION_BITS  21u
 #define FACET_REGION_BYTES (UINT64_C(1) << FACET_REGION_BITS)
@@ -172,14 +177,14 @@ static inline uint64_t facet_regions_spare(uint64_t regions)
  */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
-    _Atomic uint64_t idle_since_ns;      /* when work last ended; odd: at the latest, see facet_idle_since() */
+    _Atomic uint64_t idle_since_ns;      /* when work last ended; odd: an upper bound, see facet_idle_since() */
     _Atomic uint32_t shards_used;        /* one past the highest shard used; raised before a launch is counted there */
     _Atomic uint32_t waiting;            /* threads waiting to launch */
     _Atomic uint32_t completions;        /* futex word: counts completions reported */
     _Atomic uint32_t pid;                /* for people; 0 = free */
     _Atomic uint64_t start_ticks;        /* start time of pid, field 22 of /proc/pid/stat */
     _Atomic uint32_t allocating;         /* threads whose allocation waits because memory is frozen */
-    _Atomic uint64_t unsettled_since_ns; /* up to when all device time is in busy_ns, as far as is known */
+    _Atomic uint64_t unsettled_since_ns; /* busy_ns has all device time up to here, as far as is known */
     _Atomic uint64_t regions;            /* held and spare */
 
     _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
@@ -191,9 +196,9 @@ struct facet_slot {
 
     _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: memory that can leave the device */
     _Atomic uint64_t resident_bytes;               /* of those: bytes that are on the device */
-    _Atomic uint64_t short_bytes;                  /* bytes that the device refused to a thread that brings memory in */
-    _Atomic uint64_t touched_ns;                   /* when any of it was last used by a call */
-    _Atomic uint32_t absent;                       /* threads that wait until all is on the device */
+    _Atomic uint64_t short_bytes;                  /* bytes that the device refused to a thread bringing memory in */
+    _Atomic uint64_t touched_ns;                   /* when a call last used any of that memory */
+    _Atomic uint32_t absent;                       /* threads that wait until all its memory is on the device */
     _Atomic uint32_t stays;                        /* 1: the host has no memory to swap to */
 
     struct facet_slot_shard shards[FACET_SLOT_SHARDS];
@@ -201,9 +206,9 @@ struct facet_slot {
 _Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_SHARDS, "three cache lines a slot, and its shards");
 
 /*
- * facet_slot_shard.inflight: the number of launches in the low bits, their charge above, so that one addition admits a
- * launch and returns the state before it. A launch is taken out by the amount that was added, so nothing is lost where
- * a sum overflows; only a reading meanwhile is wrong. So words of several shards may be added up.
+ * facet_slot_shard.inflight has the number of launches in the low bits and their charge above. So one addition admits a
+ * launch and returns the state before it. The end of a launch subtracts the amount that was added, so an overflow loses
+ * nothing: only a reading meanwhile is wrong. For the same reason the words of several shards may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 
@@ -223,8 +228,8 @@ static inline uint64_t facet_inflight_ns(uint64_t inflight)
 }
 
 /*
- * When work ended, and whether `end_ns` is only the time of a thread's check, an upper bound. The flag costs a
- * nanosecond.
+ * The time when work ended, with a flag in its lowest bit. `late`: `end_ns` is the time at which a thread found the
+ * work complete, so it is an upper bound. The flag costs a nanosecond of precision.
  */
 static inline uint64_t facet_idle_since(uint64_t end_ns, bool late)
 {
@@ -236,7 +241,7 @@ static inline bool facet_idle_is_late(uint64_t idle_since_ns)
     return idle_since_ns & 1;
 }
 
-/* Tenants can write the page: with any value in it, no loop runs past the existing shards. */
+/* Tenants can write the page, so the count is bounded: no value in it makes a loop run past the existing shards. */
 static inline uint32_t facet_slot_shards(const struct facet_slot *slot)
 {
     uint32_t used = atomic_load_explicit(&slot->shards_used, memory_order_seq_cst);
@@ -276,7 +281,7 @@ struct facet_bell {
     uint64_t magic;
     _Atomic uint32_t rings;                 /* futex word */
     _Atomic uint32_t sleeping;              /* 1 while the scheduler sleeps: only then is the wake-up call made */
-    _Alignas(64) _Atomic uint64_t given_ns; /* up to when the device's time is claimed, without a scheduler (claim.h) */
+    _Alignas(64) _Atomic uint64_t given_ns; /* without a scheduler: the device's time is claimed up to here (claim.h) */
 };
 
 /* Byte of `usage` whose lock shows that a slot is owned; and the byte that the holder of an ephemeral vGPU locks. */
@@ -303,23 +308,23 @@ struct facet_device_time {
     uint64_t at_ns;        /* CLOCK_MONOTONIC of the settlement; 0: no scheduler settles, measured time is all */
     uint64_t measured_ns;  /* measured time that was settled */
     uint64_t settled_ns;   /* cumulative */
-    uint64_t published_ns; /* like settled_ns, but over any window at most the window over all vGPUs of the device */
-    uint64_t claimed_ns;   /* settled_ns, and the time claimed since (claim.h); below settled_ns: none was */
-    uint32_t part_milli;   /* of the device, that the vGPU has to itself: its measured time counts as that part */
+    uint64_t published_ns; /* like settled_ns, but in no window do all vGPUs of the device gain more than it lasts */
+    uint64_t claimed_ns;   /* settled_ns plus the time claimed since (claim.h); below settled_ns: nothing was claimed */
+    uint32_t part_milli;   /* the part of the device that the vGPU has to itself: measured time is scaled by it */
 };
 
 struct facet_device_time facet_policy_device_time(const struct facet_policy *policy, const struct facet_usage *usage);
 
 /*
- * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and the time claimed since. Never
- * more than was measured: read `time` first, because both grow.
+ * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and the time claimed since. It is
+ * never more than was measured. The caller reads `time` before `measured_ns`, because both grow.
  */
 uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns);
 
 /* The rest of the measured time: neither settled nor claimed. */
 uint64_t facet_device_time_unclaimed(const struct facet_device_time *time, uint64_t measured_ns);
 
-/* The published part of it now; the total where no scheduler settles any more. */
+/* The published part of facet_device_time_total() at `now_ns`; all of it when no scheduler settles any more. */
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */
@@ -332,8 +337,9 @@ uint64_t facet_usage_busy(const struct facet_usage *usage);
 uint64_t facet_slot_memory(const struct facet_slot *slot);
 
 /*
- * The sum of facet_slot_memory() over the slots; the sum with all spare regions, which admission compares with the
- * quota; and the first sum again, after all processes' spare regions were taken back.
+ * The first returns the sum of facet_slot_memory() over the slots. The second adds all spare regions: admission
+ * compares this sum with the quota. The third takes all processes' spare regions back, then returns the sum of the
+ * first.
  */
 uint64_t facet_usage_memory(const struct facet_usage *usage);
 uint64_t facet_usage_charged(const struct facet_usage *usage);

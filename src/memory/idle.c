@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the copies of idle.h, piece by piece: pages do not move while one is under way, and other users of the space
- * wait for one piece at most.
+ * Owns: the copies of idle.h, made piece by piece. Each piece is copied under the space's lock: its pages do not move
+ * meanwhile, and other users of the space wait for one piece at most.
  * Never: touches memory that is not wholly inside one allocation of the space.
  */
 #include "memory/idle.h"
@@ -17,7 +17,10 @@ struct access {
     unsigned char *ret_data;
 };
 
-/* Transfers one contiguous piece of at most a pass; *ret_bytes: its size. With the space's lock held. */
+/*
+ * Transfers one contiguous piece, of pass_bytes or one page at most, and returns its size in *ret_bytes. The caller
+ * holds the space's lock.
+ */
 static enum facet_status do_piece(struct facet_space *space, const struct access *access, uint64_t done,
                                   uint64_t *ret_bytes, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin's configuration: values, or texts as the agent's store keeps them, checked all at once.
+"""The plugin's configuration, checked as a whole. Each value has its own type, or is a text, as in the agent's store.
 
-Owns: defaults, and errors that name the key. Never: takes a text for a list of its letters, or changes anything.
+Owns: defaults, and errors that name the key. Never: reads a text as a list of its letters, or changes its argument.
 """
 import logging
 import re
@@ -79,7 +79,7 @@ def _prefix(name, value):
 
 
 def _quantum(name, value, enforced):
-    """Shares are enforced in thousandths: a finer one would mean none, or all."""
+    """Shares are enforced in thousandths. A finer share would become 0, which means no share, or no limit."""
     try:
         micro = to_micro(Decimal(str(value)), name)
     except (FacetError, InvalidOperation) as error:

@@ -5,7 +5,7 @@
  * while it is referenced.
  *
  * Owns: the memory that each array and each binding refers to.
- * Never: follows single tiles: an array refers to all memory that was ever mapped into it, until it is destroyed. A
+ * Never: tracks single tiles. An array refers to all memory that was ever mapped into it, until it is destroyed. A
  * multicast object refers to bound memory until it is unbound, or else until the process ends.
  */
 #ifndef FACET_CUDA_HELD_H
@@ -16,13 +16,13 @@
 
 struct facet_cuda_hold;
 
-/* Takes out an array's references before the driver destroys it, because its handle may be reused right after. */
+/* Removes an array's references before the driver destroys it, because its handle may be reused right after. */
 struct facet_cuda_hold *facet_cuda_held_take(uint64_t array);
 
-/* Called after the driver: `gone` drops the references, else they are put back. NULL is allowed. */
+/* Called after the driver. `gone`: the array was destroyed, so its references are dropped; else they are put back. */
 void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone);
 
-/* Does both for an array that ended with its context, while the pending gate is shut. */
+/* Drops the references of an array that its context's end destroyed. The caller has shut the gate of pending.h. */
 void facet_cuda_held_gone(uint64_t array);
 
 /* In the child of a fork, under the lock of virtual memory. */

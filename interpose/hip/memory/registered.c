@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: managed variables that hipcc's output registers, and their end when it unregisters.
- * Never: refuses, or begins a device: these calls have no result, and come before main().
+ * Owns: the charge of managed variables, from the call by which code that hipcc generated registers them until it
+ * unregisters them.
+ * Never: refuses a variable, or makes the runtime begin a device (begin.h): these calls return no result, and run
+ * before main().
  *
- * A managed variable is charged in full, wherever its pages are: when its device begins (begin.h), or at once if it has
- * begun. If the quota has too little left, the next charge for code includes it.
+ * A managed variable is charged in full, wherever its pages are. It is charged when its device begins, or at once if
+ * the device has begun already. If the quota has too little left, the next charge for code includes the variable.
  */
 #include <stdlib.h>
 
@@ -17,11 +19,11 @@ struct variable {
     struct variable *next;
     const void *modules;
     uint32_t device;
-    bool owed; /* not charged with the device */
+    bool owed; /* the quota had too little left: the next charge for code includes it */
     uint64_t bytes;
 };
 
-static struct variable *variables; /* only with the devices held */
+static struct variable *variables; /* protected by facet_hip_devices_hold() */
 
 void facet___hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
                                    unsigned alignment)
@@ -64,8 +66,8 @@ static void forget_modules(const void *modules)
 }
 
 /*
- * Code leaves every device. Only the compute driver's files tell how much, because another tenant may free memory as
- * well.
+ * Unloads the code from every device. The freed amount is read from the compute driver's files, which count this
+ * process alone: the device's memory in use also falls when another tenant frees memory.
  */
 void facet___hipUnregisterFatBinary(void **modules)
 {

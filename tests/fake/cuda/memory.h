@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake driver's memory, inside: the declarations that its parts share.
+ * The memory of the fake CUDA driver: declarations that its source files (memory_*.c) share.
  *
- * Owns: one space of addresses, in which everything that has an address is a block; and one file behind all of it, so
- * that another process can map an exported part.
- * Never: touches a byte that the program did not touch: memory costs the machine only the pages that are written.
+ * Owns: one range of addresses, which is cut into blocks, and one file that backs all of them, so that another process
+ * can map an exported part.
+ * Never: writes a byte that the program did not write, so the machine spends memory only on pages that the program
+ * uses.
  *
- * As the driver does, memory is taken from the device in steps of 2 MiB from 1 MiB on, and less than that out of slabs
- * of 2 MiB that belong to a context. A fair lock (FIFO) protects all of it.
+ * As in the real driver, an allocation of 1 MiB or more takes device memory in steps of 2 MiB. A smaller allocation is
+ * a piece of a slab of 2 MiB, which belongs to a context. One FIFO lock protects all of it.
  */
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
@@ -17,16 +18,16 @@
 #include "vendor/cuda/memory.h"
 
 #define FAKE_PAGE       (UINT64_C(2) << 20)
-#define FAKE_SMALL      (UINT64_C(1) << 20) /* from here on an allocation has pages of its own */
+#define FAKE_SMALL      (UINT64_C(1) << 20) /* an allocation of this size or more has pages of its own */
 #define FAKE_PITCH_STEP UINT64_C(512)
 #define FAKE_ARRAY_STEP (UINT64_C(64) << 10)
 
-/* Steps in which memory is given; another vendor's library is compiled with its own. */
+/* The granularity of allocations. The fake of another vendor's library is compiled with its own values. */
 #ifndef FAKE_LARGE_STEP
 #define FAKE_LARGE_STEP FAKE_PAGE
 #define FAKE_SMALL_STEP UINT64_C(512)
-#define FAKE_POOL_STEP  (UINT64_C(32) << 20) /* in which pools grow */
-#define FAKE_WHOLE      true                 /* a slab is to be charged whole while anything is given out of it */
+#define FAKE_POOL_STEP  (UINT64_C(32) << 20) /* by which pools grow */
+#define FAKE_WHOLE      true                 /* a slab is charged as a whole while any piece of it is in use */
 #else
 #define FAKE_WHOLE false
 #endif
@@ -35,25 +36,25 @@ enum fake_sort {
     FAKE_BLOCK_PLAIN,
     FAKE_BLOCK_SLAB,
     FAKE_BLOCK_MANAGED,
-    FAKE_BLOCK_POOLED,   /* its pool has taken the memory */
-    FAKE_BLOCK_HOST,     /* takes none */
-    FAKE_BLOCK_RESERVED, /* addresses, into which memory is mapped */
-    FAKE_BLOCK_IMPORTED, /* another process has taken the memory */
+    FAKE_BLOCK_POOLED,   /* its pool took the memory from the device */
+    FAKE_BLOCK_HOST,     /* takes no device memory */
+    FAKE_BLOCK_RESERVED, /* addresses alone; memory is mapped there later */
+    FAKE_BLOCK_IMPORTED, /* another process took the memory from the device */
     FAKE_BLOCK_ARRAY,    /* its address is the handle of the array */
-    FAKE_BLOCK_GRAPH,    /* of a graph's node; the device's graph memory has taken what is behind it */
-    FAKE_BLOCK_OWN,      /* the driver's: code, globals, buffers of limits */
+    FAKE_BLOCK_GRAPH,    /* of a graph's node; the device's graph memory took the memory from the device */
+    FAKE_BLOCK_OWN,      /* the driver's own: code, globals, buffers that a context's limits size */
 };
 
 struct fake_block {
     enum fake_sort sort;
-    uint64_t address, bytes; /* bytes: as the program asked */
-    uint64_t span;           /* of addresses, whole pages */
+    uint64_t address, bytes; /* bytes: the size that the program asked for */
+    uint64_t span;           /* the size of its addresses, in whole pages */
     uint32_t physical;       /* index of the device */
     enum fake_kind kind;
-    uint64_t taken;    /* of the device */
-    CUcontext context; /* with which it dies; NULL: it stays */
-    uint64_t id;       /* never given again */
-    void *detail;      /* of its sort; freed with the block */
+    uint64_t taken;    /* bytes of the device's memory */
+    CUcontext context; /* the block is freed with it; NULL: with no context */
+    uint64_t id;       /* never used again */
+    void *detail;      /* data of its sort; freed with the block */
 };
 
 static inline uint64_t fake_round(uint64_t bytes, uint64_t step)
@@ -61,7 +62,7 @@ static inline uint64_t fake_round(uint64_t bytes, uint64_t step)
     return bytes > UINT64_MAX - step ? UINT64_MAX / step * step : (bytes + step - 1) / step * step;
 }
 
-/* The device's grant for `bytes`. */
+/* The device memory that an allocation of `bytes` takes. */
 static inline uint64_t fake_granted(uint64_t bytes)
 {
     static const uint64_t steps[] = {FAKE_SMALL_STEP, FAKE_LARGE_STEP};
@@ -74,53 +75,61 @@ void fake_memory_unlock(void);
 
 /* ---- memory_space.c: all under the lock ---- */
 
-/* A block with addresses and, except RESERVED and IMPORTED, memory behind them. NULL when no addresses are left. */
+/* Makes a block of addresses, with memory behind them except RESERVED and IMPORTED. NULL: no addresses are left. */
 struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes);
 void fake_block_free(struct fake_block *block);
 
-/* The block that has `address`, or NULL. */
+/* The block that contains `address`, or NULL. */
 struct fake_block *fake_block_at(uint64_t address);
 
-/* Each block, in the order of addresses; `visit` may free its block. */
+/* Calls `visit` for each block, in the order of addresses; `visit` may free the block. */
 void fake_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument);
 
-/* The file behind it all, where in it a block begins, and pages of it that have no address yet. */
+/*
+ * The file that backs all memory; the offset of a block in it; and taking and giving back pages of it that belong to no
+ * block, for memory that is mapped later.
+ */
 int fake_backing(void);
 uint64_t fake_backing_offset(const struct fake_block *block);
 bool fake_backing_take(uint64_t bytes, uint64_t *ret_offset);
 void fake_backing_give(uint64_t offset, uint64_t bytes);
 
-/* Puts `bytes` of a file at an address, or takes them away again. */
+/* Maps `bytes` of a file at an address. The second makes the addresses inaccessible again. */
 bool fake_map(uint64_t address, uint64_t bytes, int fd, uint64_t offset, int protection);
 void fake_unmap(uint64_t address, uint64_t bytes);
 
 /* ---- memory_plain.c ---- */
 
-/* Takes memory of a device; pools give back their unused memory before it is refused. Under the lock. */
+/* Takes memory from a device. Before it refuses, the device's pools give back unused memory. Under the lock. */
 bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes);
 
-/* A block of a sort that pays for itself, in the current context. Takes the lock. */
+/* Makes a block in the current context, and takes `take` bytes of its device for the block. Takes the lock. */
 CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
                           struct fake_block **ret_block);
 
-/* A block of the driver's own, in any context; NULL when the device has no room. Under the lock, as freeing it is. */
+/* Makes a block for the driver itself; NULL: the device has no room. The second frees any block. Under the lock. */
 struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes);
 void fake_memory_release(struct fake_block *block);
 
-/* The managed block that `address` lies in goes to a device that has room for it; to the host it does not go. Takes the
- * lock. */
+/*
+ * Moves the managed block that contains `address` to a device, if that has room. A move to the host changes nothing.
+ * Takes the lock.
+ */
 void fake_managed_move(uint64_t address, CUdevice device);
 
-/* Where an allocation begins and how long it is, by any address in it. Under the lock. */
+/* The block, the start and the size of the allocation that contains `address`. Under the lock. */
 bool fake_memory_range(uint64_t address, struct fake_block **ret_block, uint64_t *ret_base, uint64_t *ret_bytes);
 
-/* Whether `bytes` from `address` on may be used by a copy: memory of the driver's, whole, or the host's own. */
+/*
+ * Whether work may use the range: it lies wholly in one allocation, pinned host memory included, or in accessible
+ * mappings. Takes the lock.
+ */
 bool fake_memory_usable(uint64_t address, uint64_t bytes);
 
 /* ---- memory_slab.c: under the lock ---- */
 
 struct fake_block *fake_slab_take(CUcontext context, uint64_t bytes, uint64_t *ret_address);
-/* False when nothing was given there. */
+/* False when no allocation begins at `address`. */
 bool fake_slab_give(struct fake_block *block, uint64_t address);
 bool fake_slab_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);
 void fake_slab_gone(struct fake_block *block);
@@ -134,15 +143,18 @@ bool fake_pools_trim(uint32_t physical);
 
 /* ---- memory_graph.c: under the lock ---- */
 
-/* Frees memory that a graph allocated, from outside of it; false when it is not alive. */
+/* Frees a graph's allocation outside of the graph. False when it is not allocated at present. */
 bool fake_allocation_give(struct fake_block *block);
 
 /* ---- memory_virtual.c: under the lock ---- */
 
-/* Lets go of memory whose last holder was a descriptor that is closed by now: it has no handle and no mapping. */
+/* Frees exported memory that has no handle and no mapping, once the last of its exported descriptors is closed. */
 void fake_virtual_sweep(void);
 
-/* Holds memory by its handle, or by where it is mapped, NULL for none; and lets it go. */
+/*
+ * Takes a reference to memory by its handle, or by an address where it is mapped; NULL: there is none. The third drops
+ * a reference.
+ */
 void *fake_virtual_hold(CUmemGenericAllocationHandle handle);
 void *fake_virtual_hold_at(uint64_t address);
 void fake_virtual_let_go(void *memory);
@@ -150,31 +162,33 @@ uint32_t fake_virtual_device(const void *memory);
 
 /* ---- memory_held.c: under the lock ---- */
 
-/* An array is gone, with all memory mapped into it. */
+/* Drops the references of an array that was destroyed to all memory that was mapped into it. */
 void fake_held_array_gone(uint64_t array);
 
-/* Whether all of the range is mapped and may be reached. */
+/* ---- memory_virtual.c, ranges: under the lock, except fake_virtual_touch() ---- */
+
+/* Whether the whole range is mapped and accessible. */
 bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes);
-/* Work that uses the mapped memory is complete then: to take a mapping away before is a fault. Takes the lock. */
+/* Work uses the mapped memory until `until_ns`: to unmap it earlier is a fault. Takes the lock. */
 void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns);
 
 bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);
 
-/* Memory of another process, or of this one: the content of a handle. */
+/* The content of a handle by which memory is shared: it describes memory of another process, or of this one. */
 struct fake_shared {
     uint64_t magic;
     int32_t pid, fd;
     uint64_t offset, bytes;
     uint32_t physical;
-    uint32_t sort; /* of handle */
+    uint32_t sort; /* enum fake_shared_sort */
     uint64_t id;
 };
 enum fake_shared_sort { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARED_POOL, FAKE_SHARED_POOLED };
 #define FAKE_SHARED_MAGIC UINT64_C(0x4445524148535546)
 
 /*
- * An export: a descriptor that can be read with MSG_PEEK any number of times. Each is on a list of its maker, which
- * tells whether any copy of any of them is still open, in any process.
+ * An exported descriptor: one end of a socket pair, which can be read with MSG_PEEK any number of times. The exporting
+ * process lists the other ends (`watch`): they show whether any process still has a copy open.
  */
 struct fake_export {
     struct fake_export *next;
@@ -185,11 +199,12 @@ bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared);
 bool fake_shared_held(struct fake_export **list);
 
 /*
- * Maps the memory of a handle, in the name of a context, or of none: such is freed as any pointer is. Under the lock.
+ * Maps the memory that a handle describes. The mapping belongs to `context`; if that is NULL, the program frees the
+ * mapping like any other pointer. Under the lock.
  */
 CUresult fake_shared_map(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer);
 
-/* Opens the file that a handle speaks of; -1 when its process has gone. */
+/* Opens the file that a handle refers to; -1 when its process has ended. */
 int fake_shared_open(const struct fake_shared *shared);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: allocations of graphs: the addresses of each node, and how much each device holds for all of them.
- * Never: lets two launches share memory that both use: a device's graph memory is two numbers, as a pool is.
+ * Never: lets two launches share memory that both use. A device's graph memory is only two numbers, the reserved and
+ * the used bytes, as a pool is.
  */
 #include <stdlib.h>
 
@@ -10,8 +11,8 @@
 
 struct fake_allocation {
     struct fake_block *block;
-    uint32_t holders; /* graphs and executables */
-    bool alive;       /* allocated by a launch, and not freed */
+    uint32_t holders; /* graphs and executable graphs with its node */
+    bool alive;       /* allocated by a launch, and not freed yet */
 };
 
 struct held {
@@ -77,7 +78,7 @@ uint32_t fake_allocation_device(const struct fake_allocation *allocation)
     return allocation->block->physical;
 }
 
-/* Addresses last as long as a node may use them. */
+/* An allocation keeps its addresses while a node may use them, or a launch's memory is not freed yet. */
 static void free_if_unused(struct fake_allocation *allocation)
 {
     if (allocation->holders || allocation->alive)
@@ -132,7 +133,10 @@ static bool grow_memory(uint32_t physical, uint64_t needed)
     return true;
 }
 
-/* Whether the node at `at` frees memory that is alive by then: it was before, or an earlier node allocated it. */
+/*
+ * Whether the node at `at` frees memory that is alive when it runs: alive before the launch, or allocated by an earlier
+ * node.
+ */
 static bool frees_living(const struct fake_work *works, size_t at)
 {
     bool there = works[at].gives && works[at].gives->alive;
@@ -142,7 +146,7 @@ static bool frees_living(const struct fake_work *works, size_t at)
     return there;
 }
 
-/* The most that is in use at a time, while the nodes run one after the other. */
+/* Reserves the most memory that is in use at a time while the nodes run one after the other. */
 static bool make_room(const struct fake_work *works, size_t count)
 {
     uint64_t used[FAKE_DEVICES], most[FAKE_DEVICES];
@@ -166,6 +170,7 @@ static bool make_room(const struct fake_work *works, size_t count)
     return fits;
 }
 
+/* Whether memory of the last launch is still alive. `free_it`: frees that memory instead, and returns false. */
 static bool is_left(const struct fake_work *works, size_t count, bool free_it)
 {
     bool any = false;
@@ -265,7 +270,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     return CUDA_SUCCESS;
 }
 
-/* The highest ever can be forgotten. */
+/* Only a high-water mark can be set, and only to 0, which resets it to the current amount. */
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
     uint32_t physical;

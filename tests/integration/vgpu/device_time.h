@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device time of vGPUs over a stretch of time, by the device's own count, while kernels run on it: for tests of
- * shares.
+ * For tests of shares: the device time that each vGPU gets while kernels run, by the driver's counters.
  *
- * Owns: waiting until enough device time went by, and reading it. Never: asserts a test's result, or measures by a
- * watch: a machine with other things to do makes a stretch longer, and leaves its proportions.
+ * Owns: waiting until enough device time was used, reading it, and comparing a vGPU's part with the expected one.
+ * Never: measures a part by wall-clock time: on a busy machine a stretch takes longer, but its proportions stay.
  */
 #ifndef VGPU_DEVICE_TIME_H
 #define VGPU_DEVICE_TIME_H
@@ -13,20 +12,20 @@
 
 #include <facet/monitor.h>
 
-#define MEASURED   3u
-#define SETTLE_NS  (30 * MS)  /* of device time, until a change shows */
+#define MEASURED   3u         /* the most vGPUs that are measured */
+#define SETTLE_NS  (30 * MS)  /* of device time, until a change of shares shows */
 #define WINDOW_NS  (150 * MS) /* of device time */
-#define WINDOWS    3          /* a promise that is broken is broken in each */
-#define HAD_MOSTLY 75
-#define HAD_LEAST  25
-#define NOISE      10
+#define WINDOWS    3          /* a part is wrong only if it is wrong in each of them */
+#define HAD_MOSTLY 75         /* percent of its processor's time: with less, parts that vary are not judged */
+#define HAD_LEAST  25         /* percent of its processor's time: with less, no part is judged */
+#define NOISE      10         /* parts vary when they differ by more percent */
 #define ENDLESS    (UINT64_C(1) << 30)
 
-/* Of the vGPUs 1 to `count`, and of their device. */
+/* The device time of the vGPUs 1 to `count`, and of their device. */
 struct device_time {
     uint32_t count;
     uint64_t busy_ns[MEASURED];
-    uint64_t active_ns; /* with something on it */
+    uint64_t active_ns; /* the device had work */
     uint64_t wall_ns;
 };
 
@@ -38,7 +37,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-/* Counters as they are at the driver's next measurement; `id` 0: the device's. */
+/* The counters of vGPU `id` at the driver's first measurement after `after_ns`; `id` 0: those of the device. */
 static inline struct facet_sample sample_after(uint32_t id, uint64_t after_ns)
 {
     struct facet_sample sample = {0};
@@ -80,7 +79,7 @@ static inline uint64_t device_time_sum(const struct device_time *time)
     return sum;
 }
 
-/* The device time of each from now on, until the sum is `ns`. */
+/* The device time that each vGPU gets from now on, until all of them together got `ns`. */
 static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
 {
     const struct device_time begin = device_time_now(count);
@@ -99,16 +98,16 @@ static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
     return got;
 }
 
-/* The processor time of the units while they worked, in percent: the rest went to other programs. */
+/* The percentage of its active time in which the device had its processor; other programs had it the rest. */
 static inline uint64_t percent_had(const struct device_time *got)
 {
     return got->active_ns > 0 ? device_time_sum(got) * 100 / got->active_ns : 0;
 }
 
 /*
- * The percentage of the device time of all that vGPU `id` got, judged over up to WINDOWS stretches: `least` to `most`
- * in one of them. For devices of one unit: where that one did not have its processor, others decided, and it is said so
- * instead.
+ * Expects that vGPU `id` gets `least` to `most` percent of all vGPUs' device time in one of up to WINDOWS stretches.
+ * For devices of one unit: if other programs kept the unit from its processor, the part depends on them. Then a message
+ * says that the part was not judged.
  */
 static inline void expect_percent_of(uint32_t count, uint32_t id, uint64_t least, uint64_t most, const char *when)
 {

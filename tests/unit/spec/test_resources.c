@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about resource files: exact, whole or refused, and the legacy form. Never: needs the shared vectors. */
+/*
+ * Owns: proofs that a resource file reads back exactly, is refused when damaged, and is replaced as a whole; and proofs
+ * of its legacy form.
+ * Never: needs the shared test vectors.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +22,7 @@
 
 #include "failing.h"
 
-/* The Nth call on files that fails; 0: none does. */
+/* The calls on files that were made so far, and the number of the call that fails; 0: none fails. */
 static uint64_t file_calls, file_fail_at;
 
 int __real_openat(int folder, const char *name, int flags, ...);
@@ -43,7 +47,7 @@ int __wrap_openat(int folder, const char *name, int flags, mode_t mode)
 
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 {
-    /* In small pieces, so that one of them can fail in the middle. */
+    /* Writes little at once, so that a call in the middle of the file can fail. */
     return file_fails() ? -1 : __real_write(fd, data, bytes > 40 ? 40 : bytes);
 }
 
@@ -59,7 +63,7 @@ int __wrap_renameat(int from, const char *old, int to, const char *new)
 
 #define RECORD(...) (&(struct facet_resources_record){.size = sizeof(struct facet_resources_record), __VA_ARGS__})
 
-/* Ids and paths of all kinds of bytes. */
+/* Records whose ids and paths hold separators, spaces, line ends, and bytes that are no UTF-8. */
 static enum facet_status fill_resources(struct facet_resources *resources, struct facet_error *error)
 {
     const struct facet_resources_record records[] = {
@@ -133,7 +137,7 @@ static void test_exact(void **state)
     facet_resources_destroy(again);
 }
 
-/* Cut anywhere, or one byte wrong anywhere: refused, and nothing is returned. */
+/* A file that is cut anywhere, or has one bit flipped anywhere, is refused, and nothing is returned. */
 static void test_damaged(void **state)
 {
     struct facet_resources *resources = make_resources(), *again = NULL;
@@ -181,7 +185,7 @@ static void test_once(void **state)
                      FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = 99), NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_resources_count(resources), count);
-    /* The same id in pieces is another one. */
+    /* Slot and device are compared one by one: these two pairs differ, although both read "a b c" when joined. */
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"a", "b c"}), NULL),
                      FACET_OK);
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"a b", "c"}), NULL),
@@ -211,7 +215,7 @@ static uint32_t count_files(int folder)
     return count;
 }
 
-/* Whichever step fails: the folder holds the old file or the new one, complete, and nothing besides. */
+/* Whichever call on files fails, the folder holds the old file or the new one, complete, and no other file. */
 static void test_replace(void **state)
 {
     struct facet_resources *old, *new = make_resources(), *read;
@@ -254,7 +258,10 @@ static void test_replace(void **state)
     facet_resources_destroy(new);
 }
 
-/* Drafts of killed processes with the same number as this one (1 in a container) are in no one's way. */
+/*
+ * A killed process leaves its draft behind, and may have had this process's id (1 in a container). Such drafts do not
+ * make saving fail.
+ */
 static void test_old_drafts(void **state)
 {
     struct facet_resources *resources = make_resources();
@@ -347,7 +354,7 @@ static void test_legacy(void **state)
     facet_resources_destroy(resources);
 }
 
-/* A file without scratch space reads as one, with any other records. */
+/* Without a record of scratch space the file says SCRATCH_SIZE=0m, with any other records beside it. */
 static void test_legacy_no_scratch(void **state)
 {
     struct facet_resources *resources;
@@ -364,7 +371,7 @@ static void test_legacy_no_scratch(void **state)
     facet_resources_destroy(resources);
 }
 
-/* Lines end, and are stripped, as in the reader of those who made the format. */
+/* Lines end at the same characters as in the format's own reader, and lose the same white space at their ends. */
 static void test_legacy_lines(void **state)
 {
     static const char text[] = "SCRATCH_SIZE=0m\r\nMOUNTS=\rSLOTS={}\n\x1c X=1 \v\n";
@@ -409,7 +416,7 @@ static void test_legacy_wrong(void **state)
             fail_msg("%s: %s", wrong[i], error.message);
         assert_null(resources);
     }
-    /* Where no type is known, the unit says that it is bytes. */
+    /* Without a function that tells a slot's type, the unit shows that the amount is in bytes. */
     assert_int_equal(facet_resources_parse_legacy(unit, strlen(unit), NULL, NULL, &resources, &error), FACET_OK);
     facet_resources_destroy(resources);
 }
@@ -485,7 +492,7 @@ static void test_out_of_memory(void **state)
     assert_true(failing_loop(go_round, NULL) > 60);
 }
 
-/* A grant that cannot be kept leaves nothing behind. */
+/* Adds a grant of a new slot. If memory runs out, neither the grant nor the record of its slot remains. */
 static bool add_grant(void *context)
 {
     struct facet_resources *resources = context;

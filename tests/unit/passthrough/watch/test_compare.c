@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the differences between two scans of a machine, and of watching by time alone. Never: reads the
- * host's devices. */
+/*
+ * Owns: proofs of the changes reported between two scans of a machine, and of a watch that scans at intervals, without
+ * events.
+ * Never: reads the host's devices.
+ */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,7 +22,7 @@
 
 #define CARD "0000:01:00.0"
 
-/* Changes as one text: "power D0>D3hot; ". */
+/* The changes so far, as one text: "1:power D0>D3hot; ". The callback ends the watch at `most` changes; 0: never. */
 struct told {
     char text[512];
     uint32_t count, most;
@@ -140,14 +143,14 @@ static void a_hang_and_its_end_are_reported(void **state)
     struct facet_pci_snapshot *before = scan_machine(machine);
     snprintf(path, sizeof path, "%s/sys/bus/pci/devices/" CARD "/driver_override", machine->path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* as a reader that hangs has it */
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* the lock that a scan's hanging reader holds */
     struct facet_pci_snapshot *during = scan_machine(machine);
     assert_string_equal(changes_since(machine, before, &(struct told){0}), "1:stuck >; ");
     close(fd);
     assert_string_equal(changes_since(machine, during, &(struct told){0}), "1:released >; ");
 }
 
-/* Not knowing is no change: neither on the way there nor back. */
+/* Neither a value that becomes unreadable nor one that becomes readable again is reported as a change. */
 static void an_unreadable_value_is_no_change(void **state)
 {
     struct facet_pci_snapshot *before = scan_machine(*state);
@@ -233,7 +236,10 @@ static void a_change_ends_the_wait_once(void **state)
     pthread_join(thread, NULL);
     assert_string_equal(told.text, "9:added >; ");
     assert_true(facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)) == 2);
-    /* Values that the look saw half written may change once more; then all is reported. */
+    /*
+     * The scan may have run while the thread still wrote the function's files, so one more wait may report a change.
+     * After that nothing is left to report.
+     */
     facet_pci_watch_wait(watch, 0, note_change, &told, &error);
     assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
     facet_pci_watch_close(watch);
