@@ -63,22 +63,27 @@ dnnl_status_t __wrap_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t eng
     return is_spent() ? dnnl_out_of_memory : __real_dnnl_stream_create(stream, engine, flags);
 }
 
+static void *entry_symbol(void)
+{
+    const struct cpu_math_library *(*entry)(void) = facet_cpu_math_entry;
+    void *symbol = NULL;
+
+    memcpy(&symbol, &entry, sizeof symbol);
+    return symbol;
+}
+
 /*
  * The object beside the provider is this test itself. A sanitizer that is linked in asks for the C library's functions
- * before any of them can be called.
+ * before any of them can be called, and before a function may have variables that the sanitizer watches.
  */
 void *__real_dlsym(void *object, const char *name);
 void *__wrap_dlsym(void *object, const char *name);
 void *__wrap_dlsym(void *object, const char *name)
 {
-    const struct cpu_math_library *(*entry)(void) = facet_cpu_math_entry;
-    void *symbol = NULL;
-
     if (object == RTLD_NEXT || object == RTLD_DEFAULT)
         return __real_dlsym(object, name);
     assert_string_equal(name, CPU_MATH_ENTRY);
-    memcpy(&symbol, &entry, sizeof symbol);
-    return symbol;
+    return entry_symbol();
 }
 
 /* ---- operations ---- */
