@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "../../effort.h"
+
 #define STORM_WORKERS 4u
 #define STORM_LIMIT   (768 * MIB)
 #define STORM_GREEDY  (64 * MIB)
@@ -85,7 +87,7 @@ static void storm_role(void *argument)
 
     storm_seed = ((uint64_t)getpid() << 20) + 1;
     struct storm_bag *bag = storm_vendor.prepare(self);
-    while (atomic_load(&self->calls) < storm_vendor.calls) {
+    while (atomic_load(&self->calls) < effort(storm_vendor.calls, 10000)) {
         uint32_t number = atomic_load(&storm->rest);
 
         if (number && atomic_load(&self->at_rest) != number)
@@ -196,7 +198,7 @@ static void storm_greedy(void *argument)
     atomic_fetch_add(ready, 1);
     while (atomic_load(ready) < STORM_WORKERS)
         storm_nap();
-    for (uint32_t i = 0; i < storm_vendor.greedy_calls; i++) {
+    for (uint32_t i = 0; i < effort(storm_vendor.greedy_calls, 6000); i++) {
         void **pointer = &held[storm_draw(64)];
 
         if (*pointer)

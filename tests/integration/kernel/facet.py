@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy
 
 import recorded
+from images import expect_only_known_symbols
 
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
 TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this one runs
@@ -208,9 +209,17 @@ class Device:
             module = self.image_of(source, arguments, target=b"spirv:1.2", optimize=int(spirv) + 1)
             source, arguments = self.bytes_of(module), []
         image = self.image_of(source, arguments, target=TARGET)
+        if TARGET != b"host":
+            self.check_symbols(image)
         if recorded.RECORD:
             self.record(source, arguments)
         return image
+
+    def check_symbols(self, image):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.bytes_of(image))
+            file.flush()
+            expect_only_known_symbols(file.name, TARGET.decode())
 
     def record(self, source, arguments):
         name = recorded.name_of_source(source, arguments)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench set and the tests' kernels, compiled by `facet compile` for a target.
 
-Owns: paths of sources and of the build; running a program that must succeed.
-Never: reads the contents of an image.
+Owns: paths of sources and of the build; running a program that must succeed; the symbols of an image for a host.
+Never: reads what else an image contains.
 """
 import glob
 import os
@@ -20,6 +20,9 @@ BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
 KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
 # All but the one that is refused everywhere.
 TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
+
+LLVM = [f"/usr/lib/llvm-{version}/bin" for version in (22, 19)]
+FROM_THE_PROCESS = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}
 
 
 def tool(name, *folders):
@@ -62,3 +65,11 @@ def compiled(target, folder, sources=None, level=3):
 
     with ThreadPoolExecutor(2) as pool:
         return dict(pool.map(compile_one, sources or KERNELS))
+
+
+def expect_only_known_symbols(image, name):
+    """An image for a host exports its table alone, and imports nothing but plain copying."""
+    rows = [line.split() for line in ran(tool("llvm-readelf", *LLVM), "--dyn-syms", image).splitlines()]
+    symbols = [row[6:8] for row in rows if len(row) == 8 and row[0] != "Num:"]
+    equal([symbol for section, symbol in symbols if section != "UND"], ["facet_host_image"], name)
+    equal({symbol for section, symbol in symbols if section == "UND"} - FROM_THE_PROCESS, set(), name)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../../effort.h"
 #include "head.h"
 
 static const char *const good[] = {
@@ -130,7 +131,7 @@ static void test_mutations(void **state)
     char text[256];
     uint32_t random = 1;
 
-    for (int round = 0; round < 300000; round++) {
+    for (int round = 0; round < (int)effort(300000, 20000); round++) {
         const char *from = good[(size_t)round % (sizeof good / sizeof good[0])];
         size_t size = strlen(from);
         struct head_refusal refusal;

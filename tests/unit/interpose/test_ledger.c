@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../effort.h"
 #include "interpose/kit/ledger.h"
 
 #define KEYS    4096u
@@ -62,7 +63,7 @@ static void test_a_ledger_agrees_with_a_model_over_random_calls(void **state)
     uint64_t model[KEYS] = {0}, seed = 88172645463325252;
     struct facet_ledger_entry entry;
 
-    for (uint32_t i = 0; i < 400000; i++) {
+    for (uint32_t i = 0; i < effort(400000, 40000); i++) {
         uint64_t index = draw_random(&seed) % KEYS, bytes = draw_random(&seed) % 1000 + 1;
 
         if (model[index]) {

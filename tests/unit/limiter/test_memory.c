@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs that a quota is never exceeded by a byte and comes back after any process's death. Never: compute. */
+#include "../../effort.h"
 #include "segment_fixture.h"
 
 #include <fcntl.h>
@@ -342,7 +343,7 @@ static void test_refused_requests_do_not_disturb_others(void **state)
             facet_tenant_reserve(&greedy, 64 * MIB);
     }
     unsigned refused = 0;
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < (int)effort(200000, 10000); i++) {
         if (facet_tenant_reserve(&modest, 1 * MIB))
             facet_tenant_release(&modest, 1 * MIB);
         else

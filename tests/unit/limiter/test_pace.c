@@ -11,6 +11,7 @@
 
 #include <facet/limits.h>
 
+#include "../../effort.h"
 #include "base/clock.h"
 #include "limiter/pace.h"
 
@@ -40,7 +41,7 @@ static void test_never_more_than_its_share(void **state)
         unsigned seed = (unsigned)s + 1;
         uint64_t began_ns = 12345 * MS, now_ns = began_ns, taken_ns = 0, largest_ns = 0;
 
-        for (int i = 0; i < 100000; i++) {
+        for (int i = 0; i < (int)effort(100000, 10000); i++) {
             uint64_t cost_ns = random_cost(&seed);
 
             if (facet_pace_take(&word, shares[s], cost_ns, now_ns) == 0) {

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "../../effort.h"
 #include "memory/table.h"
 
 #define PAGES 5000u
@@ -33,7 +34,7 @@ static void test_random_runs(void **state)
 
     assert_true(facet_table_init(&table, PAGES));
     srand(7);
-    for (uint32_t i = 0; i < 200000; i++) {
+    for (uint32_t i = 0; i < effort(200000, 20000); i++) {
         struct run *run = &runs[(uint32_t)rand() % RUNS];
 
         if (run->count) {

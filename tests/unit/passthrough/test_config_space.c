@@ -12,6 +12,7 @@
 
 #include <facet/pci.h>
 
+#include "../../effort.h"
 #include "passthrough/scan/config_space.h"
 
 struct space {
@@ -157,7 +158,7 @@ static void without_the_bit_there_are_none(void **state)
 static void any_bytes_end(void **state)
 {
     srandom(3);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < (int)effort(20000, 2000); i++) {
         size_t length = 64 + (size_t)random() % (i % 8 ? 256 : CONFIG_SPACE_SIZE - 63);
         uint8_t *bytes = malloc(length);
         struct config_facts facts;

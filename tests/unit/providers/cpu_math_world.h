@@ -103,6 +103,36 @@ static inline double get(uint64_t address, uint32_t type, uint64_t index)
     }
 }
 
+/* The caller frees them. */
+static inline double *get_all(uint64_t address, uint32_t type, uint64_t count)
+{
+    double *numbers = malloc(count * sizeof *numbers);
+
+    assert_non_null(numbers);
+    for (uint64_t i = 0; i < count; i++)
+        numbers[i] = get(address, type, i);
+    return numbers;
+}
+
+/*
+ * The sum of `count` products, and in *ret_sizes the sum of their sizes. The thread sanitizer stays out: only one
+ * thread knows these numbers, and most of a test's time is spent here.
+ */
+__attribute__((no_sanitize_thread)) static inline double
+sum_of_products(const double *a, uint64_t a_step, const double *b, uint64_t b_step, uint64_t count, double *ret_sizes)
+{
+    double sum = 0, sizes = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        double product = a[i * a_step] * b[i * b_step];
+
+        sum += product;
+        sizes += fabs(product);
+    }
+    *ret_sizes = sizes;
+    return sum;
+}
+
 /* Outputs of int8 products are int32. */
 static inline double get_product(uint64_t address, uint32_t type, uint64_t index)
 {

@@ -12,7 +12,7 @@ struct shape {
 struct gemm_case {
     struct facet_math operation;
     bool columns, turn_a, turn_b;
-    uint64_t c_count;
+    uint64_t a_count, b_count, c_count;
     double *c_before;
 };
 
@@ -53,6 +53,8 @@ static void make_gemm(struct gemm_case *ret_case, const struct shape *shape, uin
     gemm->a = random_numbers(type, counts[0]);
     gemm->b = random_numbers(type, counts[1]);
     gemm->c = world_alloc(&world, world.context, counts[2] * product_bytes(type));
+    it.a_count = counts[0];
+    it.b_count = counts[1];
     it.c_count = counts[2];
     it.c_before = malloc(counts[2] * sizeof(double));
     assert_non_null(it.c_before);
@@ -68,7 +70,7 @@ static uint64_t lead_of(uint64_t lead, uint64_t row)
     return lead ? lead : row;
 }
 
-/* One element; memory beside the matrix stays as it was. */
+/* Memory beside the matrix stays as it was. */
 static void check_gemm(const struct gemm_case *it, bool rounds)
 {
     const struct facet_gemm *gemm = &it->operation.of.gemm;
@@ -79,32 +81,30 @@ static void check_gemm(const struct gemm_case *it, bool rounds)
     uint64_t stride_a = lead_of(gemm->stride_a, gemm->m * gemm->k),
              stride_b = lead_of(gemm->stride_b, gemm->k * gemm->n);
     uint64_t stride_c = lead_of(gemm->stride_c, gemm->m * gemm->n), batch = gemm->batch ? gemm->batch : 1;
+    double *a = get_all(gemm->a, type, it->a_count), *b = get_all(gemm->b, type, it->b_count);
 
-    for (uint64_t b = 0; b < batch; b++)
+    for (uint64_t matrix = 0; matrix < batch; matrix++)
         for (uint64_t i = 0; i < gemm->m; i++)
             for (uint64_t j = 0; j < gemm->n; j++) {
-                double sum = 0, sums = 0;
-                uint64_t place = b * stride_c + at(i, j, lead_c, it->columns);
-
-                for (uint64_t l = 0; l < gemm->k; l++) {
-                    double product = get(gemm->a, type, b * stride_a + at(i, l, lead_a, it->turn_a)) *
-                                     get(gemm->b, type, b * stride_b + at(l, j, lead_b, it->turn_b));
-
-                    sum += product;
-                    sums += fabs(product);
-                }
+                uint64_t place = matrix * stride_c + at(i, j, lead_c, it->columns);
+                double sizes,
+                    sum = sum_of_products(a + matrix * stride_a + at(i, 0, lead_a, it->turn_a), it->turn_a ? lead_a : 1,
+                                          b + matrix * stride_b + at(0, j, lead_b, it->turn_b), it->turn_b ? 1 : lead_b,
+                                          gemm->k, &sizes);
                 double before = gemm->beta == 0.0f ? 0 : (double)gemm->beta * it->c_before[place];
                 double expected = (double)gemm->alpha * sum + before;
-                sums = fabs((double)gemm->alpha) * sums + fabs(before);
+                sizes = fabs((double)gemm->alpha) * sizes + fabs(before);
                 if (rounds) /* both factors to bf16 */
-                    assert_true(fabs(get(gemm->c, type, place) - expected) <= 0x1.01p-7 * sums);
+                    assert_true(fabs(get(gemm->c, type, place) - expected) <= 0x1.01p-7 * sizes);
                 else
-                    assert_near(get_product(gemm->c, type, place), expected, type, sums,
+                    assert_near(get_product(gemm->c, type, place), expected, type, sizes,
                                 type == FACET_MATH_INT8 ? 0 : (double)gemm->k + 2);
                 it->c_before[place] = NAN;
             }
     for (uint64_t i = 0; i < it->c_count; i++)
         assert_true(isnan(it->c_before[i]) || get_product(gemm->c, type, i) == it->c_before[i]);
+    free(a);
+    free(b);
 }
 
 static void gemm_is_right(const struct shape *shape, uint32_t type, uint32_t flags)
@@ -207,28 +207,34 @@ static void results_larger_than_caches(void **state)
 
 /* ---- convolution ---- */
 
-static double window(const struct facet_convolution *it, uint32_t type, uint64_t n, uint64_t out, int64_t y, int64_t x,
-                     double *ret_sums)
+/* The numbers of a convolution's operands. */
+struct operands {
+    double *input, *filter;
+};
+
+static double window(const struct facet_convolution *it, const struct operands *operands, uint64_t n, uint64_t out,
+                     int64_t y, int64_t x, double *ret_sizes)
 {
     uint64_t in = it->in_channels / it->groups, group = out / (it->out_channels / it->groups);
-    double sum = 0, sums = 0;
+    double sum = 0, size = 0;
+    int64_t first = x < 0 ? (-x + (int64_t)it->dilation[1] - 1) / (int64_t)it->dilation[1] : 0;
+    int64_t last = x < (int64_t)it->width ? ((int64_t)it->width - 1 - x) / (int64_t)it->dilation[1] : -1;
 
-    for (uint64_t c = 0; c < in; c++)
-        for (uint64_t ky = 0; ky < it->kernel[0]; ky++)
-            for (uint64_t kx = 0; kx < it->kernel[1]; kx++) {
-                int64_t iy = y + (int64_t)(ky * it->dilation[0]), ix = x + (int64_t)(kx * it->dilation[1]);
+    last = last < (int64_t)it->kernel[1] ? last : (int64_t)it->kernel[1] - 1;
+    *ret_sizes = 0;
+    for (uint64_t c = 0; c < in && first <= last; c++)
+        for (uint64_t ky = 0; ky < it->kernel[0]; ky++) {
+            int64_t iy = y + (int64_t)(ky * it->dilation[0]);
+            uint64_t line = ((n * it->in_channels + group * in + c) * it->height + (uint64_t)iy) * it->width;
 
-                if (iy < 0 || ix < 0 || iy >= (int64_t)it->height || ix >= (int64_t)it->width)
-                    continue;
-                double product = get(it->input, type,
-                                     ((n * it->in_channels + group * in + c) * it->height + (uint64_t)iy) * it->width +
-                                         (uint64_t)ix) *
-                                 get(it->filter, type, ((out * in + c) * it->kernel[0] + ky) * it->kernel[1] + kx);
-
-                sum += product;
-                sums += fabs(product);
-            }
-    *ret_sums = sums;
+            if (iy < 0 || iy >= (int64_t)it->height)
+                continue;
+            sum += sum_of_products(
+                operands->input + (int64_t)line + x + first * (int64_t)it->dilation[1], it->dilation[1],
+                operands->filter + (int64_t)(((out * in + c) * it->kernel[0] + ky) * it->kernel[1]) + first, 1,
+                (uint64_t)(last - first + 1), &size);
+            *ret_sizes += size;
+        }
     return sum;
 }
 
@@ -244,18 +250,25 @@ static void check_convolution(const struct facet_convolution *it, uint32_t type,
     uint64_t place = 0;
     uint64_t terms = it->in_channels / it->groups * it->kernel[0] * it->kernel[1];
     double k = (double)terms;
+    struct operands operands = {
+        .input = get_all(it->input, type, it->batch * it->in_channels * it->height * it->width),
+        .filter = get_all(it->filter, type, it->out_channels * terms),
+    };
 
     for (uint64_t n = 0; n < it->batch; n++)
         for (uint64_t out = 0; out < it->out_channels; out++)
             for (uint64_t y = 0; y < outputs[0]; y++)
                 for (uint64_t x = 0; x < outputs[1]; x++) {
-                    double sums, sum = window(it, type, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
-                                              (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sums);
+                    double sizes,
+                        sum = window(it, &operands, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
+                                     (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sizes);
                     double bias = bias_of(it, type, out);
 
-                    assert_near(get_product(it->output, type, place++), sum + bias, type, sums + fabs(bias),
+                    assert_near(get_product(it->output, type, place++), sum + bias, type, sizes + fabs(bias),
                                 type == FACET_MATH_INT8 ? 0 : k + 1);
                 }
+    free(operands.input);
+    free(operands.filter);
 }
 
 static void convolution_is_right(const struct facet_convolution *shape, uint32_t type, uint32_t flags, bool bias)
