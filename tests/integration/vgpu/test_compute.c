@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the proof of facet/compute.h on the device `cpu`: streams, executions, pausing, ends; shares and bounds are in
  * test_shares.c. Never: asserts how long anything takes. */
+#include "../../effort.h"
 #include "device_time.h"
 
 static const struct facet_range one_group = {.size = sizeof one_group, .dimensions = 1, .global = {1}, .group = {1}};
@@ -354,7 +355,7 @@ static void compute_virtualization_can_be_off(void **state)
 /* ---- many at once ---- */
 
 #define HAMMERS 64
-#define BLOWS   40
+#define BLOWS   effort(40, 10)
 
 static atomic_uint unexpected;
 
@@ -363,7 +364,7 @@ static void *use_shared_vgpus(void *argument)
 {
     uint64_t seed = (uintptr_t)argument * 2654435761u + 1;
 
-    for (int i = 0; i < BLOWS; i++) {
+    for (uint32_t i = 0; i < BLOWS; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         uint32_t id = 1 + (uint32_t)(seed >> 33) % 6;
         struct facet_vgpu_config config = vgpu_config(id);

@@ -219,26 +219,25 @@ static void normalization_of_every_type(void **state)
 
 /* ---- attention ---- */
 
+/* The numbers that an attention reads. */
+struct attention_inputs {
+    double *q, *k, *v;
+};
+
 /* The weights of one query, not divided by their sum; how large scores' products are at most. */
-static double weigh(const struct facet_math *operation, double scale, uint64_t head, uint64_t query, uint64_t seen,
-                    double *ret_weights)
+static double weigh(const struct facet_attention *it, const struct attention_inputs *inputs, double scale,
+                    uint64_t head, uint64_t query, uint64_t seen, double *ret_weights)
 {
-    const struct facet_attention *it = &operation->of.attention;
+    const double *q = inputs->q + (head * it->queries + query) * it->dimension;
     double most = -INFINITY, size = 0;
 
     for (uint64_t j = 0; j < seen; j++) {
-        double score = 0, sizes = 0;
+        double sizes;
 
-        for (uint64_t d = 0; d < it->dimension; d++) {
-            double product = get(it->q, operation->type, (head * it->queries + query) * it->dimension + d) *
-                             get(it->k, operation->type, (head * it->keys + j) * it->dimension + d) * scale;
-
-            score += product;
-            sizes += fabs(product);
-        }
-        ret_weights[j] = score;
-        most = fmax(most, score);
-        size = fmax(size, sizes);
+        ret_weights[j] =
+            scale * sum_of_products(q, 1, inputs->k + (head * it->keys + j) * it->dimension, 1, it->dimension, &sizes);
+        most = fmax(most, ret_weights[j]);
+        size = fmax(size, fabs(scale) * sizes);
     }
     for (uint64_t j = 0; j < seen; j++)
         ret_weights[j] = exp(ret_weights[j] - most);
@@ -258,25 +257,19 @@ static double attention_error(const struct facet_math *operation, double size, d
 }
 
 /* One query's outputs; `weights` is room for them. */
-static void check_attended(const struct facet_math *operation, double scale, uint64_t head, uint64_t query,
-                           double *weights)
+static void check_attended(const struct facet_math *operation, const struct attention_inputs *inputs, double scale,
+                           uint64_t head, uint64_t query, double *weights)
 {
     const struct facet_attention *it = &operation->of.attention;
     uint64_t seen = operation->flags & FACET_MATH_CAUSAL ? query + 1 : it->keys;
-    double size = weigh(operation, scale, head, query, seen, weights), sum = 0;
+    double size = weigh(it, inputs, scale, head, query, seen, weights), sum = 0;
 
     for (uint64_t j = 0; j < seen; j++)
         sum += weights[j];
     for (uint64_t d = 0; d < it->dimension; d += 3) {
-        double expected = 0, sizes = 0;
-
-        for (uint64_t j = 0; j < seen; j++) {
-            double part = weights[j] / sum * get(it->v, operation->type, (head * it->keys + j) * it->dimension + d);
-
-            expected += part;
-            sizes += fabs(part);
-        }
-        double off = attention_error(operation, size, sizes, seen);
+        const double *v = inputs->v + head * it->keys * it->dimension + d;
+        double sizes, expected = sum_of_products(weights, 1, v, it->dimension, seen, &sizes) / sum;
+        double off = attention_error(operation, size, sizes / sum, seen);
         double got = get(it->output, operation->type, (head * it->queries + query) * it->dimension + d);
         off += half_step[operation->type] * fabs(expected) + 0x1p-25;
         assert_true(fabs(got - expected) <= off);
@@ -300,11 +293,19 @@ static void attended(uint32_t type, uint32_t flags, uint64_t queries, uint64_t k
     it->output = world_alloc(&world, world.context, BATCH * HEADS * queries * dimension * bytes_of[type]);
     for (uint64_t i = 0; i < BATCH * HEADS * queries * dimension; i++)
         put(it->q, type, i, get(it->q, type, i) * 4);
+    struct attention_inputs inputs = {
+        .q = get_all(it->q, type, BATCH * HEADS * queries * dimension),
+        .k = get_all(it->k, type, BATCH * HEADS * keys * dimension),
+        .v = get_all(it->v, type, BATCH * HEADS * keys * dimension),
+    };
     run_math(&operation);
     for (uint64_t h = 0; h < BATCH * HEADS; h++)
         for (uint64_t i = 0; i < queries; i += step)
-            check_attended(&operation, used, h, i, weights);
+            check_attended(&operation, &inputs, used, h, i, weights);
     free(weights);
+    free(inputs.q);
+    free(inputs.k);
+    free(inputs.v);
     give_back(it->q);
     give_back(it->k);
     give_back(it->v);
