@@ -67,7 +67,7 @@ struct facet_fair_demand {
 struct facet_fair_process {
     uint32_t waiting, inflight;
     uint64_t inflight_ns, idle_since_ns;
-    uint64_t seen_ns; /* when it last showed that it lives; 0 = it never does */
+    uint64_t alive_ns; /* when it last showed that it lives; 0 = it never does */
 };
 
 enum facet_fair_gate {

@@ -34,11 +34,11 @@
 
 void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_fair_process *process, uint64_t now_ns)
 {
-    uint64_t unseen_ns = process->seen_ns && now_ns > process->seen_ns ? now_ns - process->seen_ns : 0;
+    uint64_t silent_ns = process->alive_ns && now_ns > process->alive_ns ? now_ns - process->alive_ns : 0;
 
-    if (unseen_ns <= WAITS_UNSEEN_NS)
+    if (silent_ns <= WAITS_UNSEEN_NS)
         demand->waiting += process->waiting;
-    if (unseen_ns <= facet_max_u64(RUNS_UNSEEN_NS, RUNS_UNSEEN_TIMES * process->inflight_ns)) {
+    if (silent_ns <= facet_max_u64(RUNS_UNSEEN_NS, RUNS_UNSEEN_TIMES * process->inflight_ns)) {
         demand->inflight += process->inflight;
         demand->inflight_ns += process->inflight_ns;
     } else {

@@ -63,12 +63,12 @@ void facet_residence_remove(struct facet_residence *residence, int client)
 
 static bool is_whole(const struct facet_residence_client *client)
 {
-    return !client->demand.absent && client->demand.resident_bytes >= client->demand.set_bytes;
+    return !client->demand.waiting_resident && client->demand.resident_bytes >= client->demand.set_bytes;
 }
 
 static bool client_waits(const struct facet_residence_client *client)
 {
-    return client->demand.absent && !client->demand.frozen;
+    return client->demand.waiting_resident && !client->demand.frozen;
 }
 
 /* It was brought in, and its turn lasts. */
@@ -253,9 +253,9 @@ static void hold_others(struct facet_residence *residence)
     EACH_CLIENT (residence, client) {
         if (client == &residence->clients[residence->head])
             continue;
-        if (client->demand.stays)
+        if (client->demand.cannot_swap)
             client->most_bytes = FACET_RESIDENCE_ALL;
-        if (client->demand.absent)
+        if (client->demand.waiting_resident)
             client->most_bytes = keep_ns_of(client);
     }
 }
@@ -267,7 +267,7 @@ enum readiness { NOT_WHOLE, IDLE, TURN_IS_OVER, STAYS };
 static enum readiness readiness_of(const struct facet_residence *residence, const struct facet_residence_client *client,
                                    uint64_t now_ns)
 {
-    if (client->demand.absent || client->demand.resident_bytes < client->demand.set_bytes)
+    if (client->demand.waiting_resident || client->demand.resident_bytes < client->demand.set_bytes)
         return NOT_WHOLE;
     if (is_idle(residence, client, now_ns))
         return IDLE;
@@ -276,7 +276,7 @@ static enum readiness readiness_of(const struct facet_residence *residence, cons
 
 static bool can_go(const struct facet_residence *residence, const struct facet_residence_client *client)
 {
-    return client != &residence->clients[residence->head] && keep_ns_of(client) && !client->demand.stays &&
+    return client != &residence->clients[residence->head] && keep_ns_of(client) && !client->demand.cannot_swap &&
            !client->stuck;
 }
 
@@ -336,7 +336,7 @@ static bool another_can_go(struct facet_residence *residence)
 static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *head = &residence->clients[residence->head], *client;
-    uint64_t coming = requested_bytes(residence), wanted = head->demand.short_bytes;
+    uint64_t coming = requested_bytes(residence), wanted = head->demand.refused_bytes;
 
     residence->waiting = false;
     head->most_bytes = FACET_RESIDENCE_ALL;

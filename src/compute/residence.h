@@ -48,11 +48,11 @@ extern const struct facet_residence_config facet_residence_defaults;
 /* A client's demand, read from its segment just before a step. */
 struct facet_residence_demand {
     uint64_t set_bytes, resident_bytes;
-    uint64_t short_bytes; /* refused by the device to the client that is being brought in */
-    uint32_t absent;      /* threads that wait until the whole set is on the device */
-    bool busy, frozen;    /* has work on the device or waiting for it; may not work */
-    bool stays;           /* cannot give way: the host has no memory for it */
-    uint64_t used_ns;     /* when it was last used */
+    uint64_t refused_bytes;    /* refused by the device to the client that is being brought in */
+    uint32_t waiting_resident; /* threads that wait until the whole set is on the device */
+    bool busy, frozen;         /* has work on the device or waiting for it; may not work */
+    bool cannot_swap;          /* cannot give way: the host has no memory for it */
+    uint64_t used_ns;          /* when it was last used */
 };
 
 struct facet_residence_client {

@@ -101,25 +101,25 @@ static void take_claim_over(struct facet_settle *settle, struct facet_settle_cli
 static uint64_t unclaimed_ns(struct facet_settle *settle, uint64_t from_ns, uint64_t now_ns)
 {
     uint64_t passed_ns = credit_above(now_ns, from_ns);
-    uint64_t claimed_ns = facet_min_u64(credit_above(settle->given_ns, from_ns), passed_ns);
+    uint64_t claimed_ns = facet_min_u64(credit_above(settle->claimed_until_ns, from_ns), passed_ns);
 
     settle->claimable_ns += claimed_ns;
     return passed_ns - claimed_ns;
 }
 
-void facet_settle_given(struct facet_settle *settle, uint64_t given_ns)
+void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns)
 {
-    settle->given_ns = given_ns;
+    settle->claimed_until_ns = claimed_until_ns;
 }
 
 /* Gives the time without a scheduler to the first clients that report work from then. */
 static void settle_missed_time(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t missing_ns = credit_above(unsettled_ns(client), client->credit_ns);
-    uint64_t given_ns = client->older ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
+    uint64_t granted_ns = client->older ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
 
-    client->credit_ns += given_ns;
-    settle->missed_ns -= given_ns;
+    client->credit_ns += granted_ns;
+    settle->missed_ns -= granted_ns;
     client->older = client->older && client->demand.begun_ns && !unsettled_ns(client);
 }
 

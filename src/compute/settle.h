@@ -55,14 +55,14 @@ struct facet_settle_client {
 
 struct facet_settle {
     struct facet_settle_client clients[FACET_SETTLE_CLIENTS];
-    uint32_t top;             /* one past the highest client ever used */
-    uint64_t last_ns;         /* of the last step */
-    uint64_t published_at_ns; /* up to when time was given out for publishing */
-    uint64_t missed_ns;       /* time in which there was no scheduler, neither claimed nor given out yet */
-    uint64_t given_ns;        /* up to when the device's time was claimed without a scheduler */
-    uint64_t claimable_ns;    /* claimed time that is not in the clients' settled time yet */
-    uint64_t unpublished_ns;  /* of that time, not yet published */
-    bool missed;              /* such a time was found */
+    uint32_t top;              /* one past the highest client ever used */
+    uint64_t last_ns;          /* of the last step */
+    uint64_t published_at_ns;  /* up to when time was given out for publishing */
+    uint64_t missed_ns;        /* time in which there was no scheduler, neither claimed nor given out yet */
+    uint64_t claimed_until_ns; /* up to when the device's time was claimed without a scheduler */
+    uint64_t claimable_ns;     /* claimed time that is not in the clients' settled time yet */
+    uint64_t unpublished_ns;   /* of that time, not yet published */
+    bool missed;               /* such a time was found */
 };
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
@@ -72,7 +72,7 @@ void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
  * that follows those of the clients' demands, before facet_settle_add() and facet_settle_step(): both take the claims
  * over as settled, and give the rest of the time out.
  */
-void facet_settle_given(struct facet_settle *settle, uint64_t given_ns);
+void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns);
 
 /*
  * Adds a client at a place of the caller's choice, with its state from an earlier scheduler. Time measured since then
