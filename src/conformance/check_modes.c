@@ -13,7 +13,7 @@
 enum { ALL_MODES = 0xf };
 
 /* Asks again, because facet_check_drop_broken_promises() has cleared claims in check->devices. */
-static struct facet_device_info *as_claimed(struct facet_check *check, uint32_t *ret_count)
+static struct facet_device_info *fetch_device_infos(struct facet_check *check, uint32_t *ret_count)
 {
     FACET_CLEANUP_FREE struct facet_device_info *all = calloc((size_t)check->device_count + 1, sizeof *all);
 
@@ -33,8 +33,8 @@ static void check_claims(const struct facet_check *check, const struct facet_dev
         const char *missing = facet_check_missing_operation(check, rest & -rest);
 
         if (missing)
-            facet_check_miss(tally, "expected: all operations behind %s of device %" PRIu32 "\ngot: no %s",
-                             facet_check_capability_name(rest & -rest), info->index, missing);
+            facet_check_tally_miss(tally, "expected: all operations behind %s of device %" PRIu32 "\ngot: no %s",
+                                   facet_check_capability_name(rest & -rest), info->index, missing);
     }
 }
 
@@ -59,7 +59,7 @@ static const char *fault_of_modes(const struct facet_device_info *info)
     return NULL;
 }
 
-static void claims(struct facet_check *check)
+static void check_all_claims(struct facet_check *check)
 {
     struct facet_check_tally tallies[] = {
         {.text = "modes: every operation behind a claimed capability is offered"},
@@ -67,7 +67,7 @@ static void claims(struct facet_check *check)
         {.text = "modes: no unknown capability is claimed"},
     };
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_device_info *all = as_claimed(check, &count);
+    FACET_CLEANUP_FREE struct facet_device_info *all = fetch_device_infos(check, &count);
 
     if (count == 0) {
         facet_check_skip(check, "modes: capabilities and modes", "there is no device");
@@ -79,11 +79,12 @@ static void claims(struct facet_check *check)
 
         check_claims(check, &all[i], &tallies[0]);
         if (fault)
-            facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
         if (all[i].capabilities >= FACET_CAN_MATH << 1)
-            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_MATH\ngot: 0x%" PRIx64, all[i].capabilities);
+            facet_check_tally_miss(&tallies[2], "expected: bits up to FACET_CAN_MATH\ngot: 0x%" PRIx64,
+                                   all[i].capabilities);
     }
-    facet_check_tell(check, tallies, 3);
+    facet_check_report_tallies(check, tallies, 3);
 }
 
 static void expect_unsupported(struct facet_check *check, const char *operation, enum facet_status got)
@@ -198,7 +199,7 @@ static void unclaimed_work(struct facet_check *check)
     facet_check_drop_context(check, context);
 }
 
-static void unclaimed(struct facet_check *check)
+static void check_unclaimed(struct facet_check *check)
 {
     for (uint32_t i = 0; i < check->device_count && i < 1; i++) {
         unclaimed_tables(check);
@@ -251,7 +252,7 @@ static void keep_apart(struct facet_check *check, const char *template_id)
               check->limit_ops.clear(check->instance, check->device, FACET_CHECK_WORKER, &check->error));
 }
 
-static void mixing(struct facet_check *check)
+static void check_mixing(struct facet_check *check)
 {
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
@@ -265,7 +266,8 @@ static void mixing(struct facet_check *check)
         keep_apart(check, facet_check_smallest(all, count)->id);
 }
 
-static const struct facet_check_case cases[] = {{claims, 0}, {unclaimed, 0}, {mixing, FACET_CAN_PARTITION}, {NULL, 0}};
+static const struct facet_check_case cases[] = {
+    {check_all_claims, 0}, {check_unclaimed, 0}, {check_mixing, FACET_CAN_PARTITION}, {NULL, 0}};
 
 const struct facet_check_group facet_check_modes = {
     .name = "modes", .about = "capabilities, modes and what is offered", .cases = cases};

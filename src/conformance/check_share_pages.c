@@ -16,7 +16,7 @@ struct shared {
     uint64_t owner, other, page, pages, here, there;
 };
 
-static bool prepare(struct shared *shared)
+static bool prepare_contexts(struct shared *shared)
 {
     struct facet_memory_info info = {.size = sizeof info};
     struct facet_check *check = shared->check;
@@ -39,7 +39,7 @@ static bool prepare(struct shared *shared)
                ops->create_pages(shared->instance, shared->owner, 2 * shared->page, &shared->pages, shared->error));
 }
 
-static enum facet_status share(struct shared *shared, uint64_t context, uint64_t pages)
+static enum facet_status share_pages(struct shared *shared, uint64_t context, uint64_t pages)
 {
     return shared->ops->share_pages(shared->instance, context, pages, shared->error);
 }
@@ -67,32 +67,32 @@ static void expect_word(struct shared *shared, const char *text, uint64_t addres
                           bytes[0]);
 }
 
-static void refusals(struct shared *shared)
+static void check_refusals(struct shared *shared)
 {
     struct facet_check *check = shared->check;
 
     EXPECT_STATUS(check, "memory.map: another context's pages that are not shared are not found", FACET_NOT_FOUND,
                   map_there(shared));
     EXPECT_STATUS(check, "memory.share_pages: an unknown context is not found", FACET_NOT_FOUND,
-                  share(shared, INT32_MAX, shared->pages));
+                  share_pages(shared, INT32_MAX, shared->pages));
     EXPECT_STATUS(check, "memory.share_pages: unknown pages are not found", FACET_NOT_FOUND,
-                  share(shared, shared->owner, INT32_MAX));
+                  share_pages(shared, shared->owner, INT32_MAX));
     EXPECT_STATUS(check, "memory.share_pages: another context's pages are not found", FACET_NOT_FOUND,
-                  share(shared, shared->other, shared->pages));
+                  share_pages(shared, shared->other, shared->pages));
 }
 
-static bool sharing(struct shared *shared)
+static bool check_sharing(struct shared *shared)
 {
     struct facet_check *check = shared->check;
     const struct facet_memory_ops *ops = shared->ops;
 
-    if (!EXPECT_OK(check, "memory.share_pages: two pages", share(shared, shared->owner, shared->pages)) ||
+    if (!EXPECT_OK(check, "memory.share_pages: two pages", share_pages(shared, shared->owner, shared->pages)) ||
         !EXPECT_OK(check, "memory.map: shared pages, in another context", map_there(shared)) ||
         !EXPECT_OK(
             check, "memory.map: shared pages, in their own",
             ops->map(shared->instance, shared->owner, shared->here, shared->pages, 0, 2 * shared->page, shared->error)))
         return false;
-    EXPECT_OK(check, "memory.share_pages: a second time", share(shared, shared->owner, shared->pages));
+    EXPECT_OK(check, "memory.share_pages: a second time", share_pages(shared, shared->owner, shared->pages));
     EXPECT_OK(check, "memory.fill: shared pages, through their own context",
               ops->fill(shared->instance, shared->owner, shared->here, 0x5a, 2 * shared->page, shared->error));
     expect_word(shared, "memory.share_pages: both contexts see the same memory", shared->there + shared->page, 0x5a);
@@ -102,7 +102,7 @@ static bool sharing(struct shared *shared)
 }
 
 /* The context that made them goes first. */
-static void outliving(struct shared *shared, uint64_t before)
+static void check_pages_outlive_owner(struct shared *shared, uint64_t before)
 {
     struct facet_check *check = shared->check;
     uint64_t used;
@@ -130,12 +130,12 @@ void facet_check_share_pages(struct facet_check *check)
     struct shared shared = {
         .check = check, .ops = &check->memory_ops, .instance = check->instance, .error = &check->error};
 
-    if (prepare(&shared)) {
+    if (prepare_contexts(&shared)) {
         uint64_t before = facet_check_used(check, shared.other) - 2 * shared.page;
 
-        refusals(&shared);
-        if (sharing(&shared))
-            outliving(&shared, before);
+        check_refusals(&shared);
+        if (check_sharing(&shared))
+            check_pages_outlive_owner(&shared, before);
     }
     if (shared.owner)
         facet_check_drop_context(check, shared.owner);

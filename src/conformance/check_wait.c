@@ -16,7 +16,8 @@ static enum facet_status wait_for(struct facet_check *check, const struct facet_
     return check->execution_ops.wait(check->instance, kernel->context, kernel->stream, other->stream, &check->error);
 }
 
-static enum facet_status launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static enum facet_status launch_word(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                     uint64_t address)
 {
     return facet_check_kernel_launch(check, kernel, address, 1, BEHIND);
 }
@@ -57,7 +58,7 @@ static void expect_times(struct facet_check *check, const struct facet_check_ker
                     before[0].end_ns, behind[0].start_ns);
 }
 
-static void in_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void check_wait_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_check_kernel beside;
     struct facet_stream_state state = {0};
@@ -67,7 +68,8 @@ static void in_order(struct facet_check *check, const struct facet_check_kernel 
         !EXPECT_OK(check, "execution.launch: a queue to be waited for",
                    facet_check_queue_fill(check, kernel, address)) ||
         !EXPECT_OK(check, "execution.wait: for a queue", wait_for(check, &beside, kernel)) ||
-        !EXPECT_OK(check, "execution.launch: behind a wait", launch(check, &beside, address + LAST * sizeof(uint64_t))))
+        !EXPECT_OK(check, "execution.launch: behind a wait",
+                   launch_word(check, &beside, address + LAST * sizeof(uint64_t))))
         return;
     expect_not_begun(check, &beside, kernel);
     EXPECT_OK(check, "execution.synchronize: a stream that waits for another",
@@ -81,7 +83,7 @@ static void in_order(struct facet_check *check, const struct facet_check_kernel 
 }
 
 /* Each waits for the other's work from before the wait. */
-static void for_the_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void wait_for_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_check_kernel beside;
     enum facet_status status;
@@ -89,15 +91,15 @@ static void for_the_past(struct facet_check *check, const struct facet_check_ker
     if (!facet_check_kernel_beside(check, kernel, &beside))
         return;
     facet_check_begin(check, "execution.wait: of two streams for each other");
-    status = launch(check, kernel, address);
+    status = launch_word(check, kernel, address);
     if (status == FACET_OK)
         status = wait_for(check, &beside, kernel);
     if (status == FACET_OK)
-        status = launch(check, &beside, address);
+        status = launch_word(check, &beside, address);
     if (status == FACET_OK)
         status = wait_for(check, kernel, &beside);
     if (status == FACET_OK)
-        status = launch(check, kernel, address);
+        status = launch_word(check, kernel, address);
     facet_check_status(check, FACET_OK, status);
     EXPECT_OK(check, "execution.wait: what the other stream is given later is not waited for",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
@@ -109,7 +111,7 @@ static void for_the_past(struct facet_check *check, const struct facet_check_ker
 }
 
 /* A pause makes sure that the cancelled work has not begun. */
-static void for_what_is_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void wait_for_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_check_kernel beside;
@@ -125,7 +127,7 @@ static void for_what_is_cancelled(struct facet_check *check, const struct facet_
     if (status == FACET_OK)
         status = wait_for(check, &beside, kernel);
     if (status == FACET_OK)
-        status = launch(check, &beside, address);
+        status = launch_word(check, &beside, address);
     if (status == FACET_OK)
         status = ops->cancel(check->instance, kernel->context, kernel->stream, &check->error);
     if (status == FACET_OK)
@@ -140,7 +142,7 @@ static void for_what_is_cancelled(struct facet_check *check, const struct facet_
 
 void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
-    in_order(check, kernel, address);
-    for_the_past(check, kernel, address);
-    for_what_is_cancelled(check, kernel, address);
+    check_wait_order(check, kernel, address);
+    wait_for_past(check, kernel, address);
+    wait_for_cancelled(check, kernel, address);
 }

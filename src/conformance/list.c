@@ -79,7 +79,7 @@ static uint32_t stated_size(const struct room *room, uint32_t index)
     return size;
 }
 
-static void begin(struct facet_check *check, const struct facet_check_list *list, const char *rule)
+static void begin_rule(struct facet_check *check, const struct facet_check_list *list, const char *rule)
 {
     facet_check_begin(check, "%s: %s", list->name, rule);
 }
@@ -88,7 +88,7 @@ void *facet_check_fetch(struct facet_check *check, const struct facet_check_list
 {
     uint32_t capacity = 0;
 
-    begin(check, list, "gives all items");
+    begin_rule(check, list, "gives all items");
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         ROOM_CLEANUP struct room room = room_make(list->struct_size, capacity);
         uint32_t count = UINT32_MAX;
@@ -121,7 +121,7 @@ static uint32_t check_count(struct facet_check *check, const struct facet_check_
 {
     uint32_t count = UINT32_MAX;
 
-    begin(check, list, "no room at all says how many there are");
+    begin_rule(check, list, "no room at all says how many there are");
     enum facet_status status = list->call(check, list->subject, NULL, list->struct_size, 0, &count);
     bool sound = (status == FACET_OK && count == 0) || (status == FACET_TOO_SMALL && count > 0);
     if (!facet_check_judge(check, sound && count <= FACET_CHECK_ITEMS,
@@ -136,18 +136,18 @@ static void check_exact(struct facet_check *check, const struct facet_check_list
     ROOM_CLEANUP struct room room = room_make(list->struct_size, count);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, "exact room is enough, and the count is the same");
+    begin_rule(check, list, "exact room is enough, and the count is the same");
     enum facet_status status = call_with(check, list, &room, &got);
     facet_check_judge(check, status == FACET_OK && got == count,
                       "expected: ok and a count of %" PRIu32 "\ngot: %s and a count of %" PRIu32, count,
                       facet_status_name(status), got);
-    begin(check, list, "writes nothing before or behind the room");
+    begin_rule(check, list, "writes nothing before or behind the room");
     facet_check_judge(check, margins_hold(&room), "expected: %d bytes around the items left alone\ngot: written to",
                       MARGIN);
     uint32_t wrong = 0;
     while (wrong < count && stated_size(&room, wrong) == list->struct_size)
         wrong++;
-    begin(check, list, "every item says how much of it was written");
+    begin_rule(check, list, "every item says how much of it was written");
     facet_check_judge(check, wrong == count, "expected: size %" PRIu32 " in each\ngot: %" PRIu32 " in item %" PRIu32,
                       list->struct_size, wrong < count ? stated_size(&room, wrong) : 0, wrong);
 }
@@ -158,7 +158,7 @@ static void check_too_small(struct facet_check *check, const struct facet_check_
     ROOM_CLEANUP struct room room = room_make(list->struct_size, capacity);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, rule);
+    begin_rule(check, list, rule);
     enum facet_status status = call_with(check, list, &room, &got);
     bool untouched = rest_untouched(&room, 0);
     facet_check_judge(check, status == FACET_TOO_SMALL && got == count && untouched,
@@ -172,7 +172,7 @@ static void check_ample(struct facet_check *check, const struct facet_check_list
     ROOM_CLEANUP struct room room = room_make(list->struct_size, count + 3);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, "more room than needed is left alone");
+    begin_rule(check, list, "more room than needed is left alone");
     enum facet_status status = call_with(check, list, &room, &got);
     bool untouched = got <= room.capacity && rest_untouched(&room, got);
     facet_check_judge(check, status == FACET_OK && got == count && untouched,
@@ -203,7 +203,7 @@ static void check_item_size(struct facet_check *check, const struct facet_check_
     ROOM_CLEANUP struct room room = room_make(item_size, count);
     uint32_t got = UINT32_MAX, part = 0;
 
-    begin(check, list, rule);
+    begin_rule(check, list, rule);
     enum facet_status status = call_with(check, list, &full, &got);
     if (status == FACET_OK)
         status = call_with(check, list, &room, &got);
@@ -223,7 +223,7 @@ static void check_order(struct facet_check *check, const struct facet_check_list
     ROOM_CLEANUP struct room second = room_make(list->struct_size, count);
     uint32_t got = 0;
 
-    begin(check, list, "the same again, in the same order");
+    begin_rule(check, list, "the same again, in the same order");
     enum facet_status status = call_with(check, list, &first, &got);
     if (status == FACET_OK)
         status = call_with(check, list, &second, &got);
@@ -237,20 +237,20 @@ static void check_nulls(struct facet_check *check, const struct facet_check_list
     ROOM_CLEANUP struct room room = room_make(list->struct_size, count + 1);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, "no place for the count is an invalid argument, and nothing is written");
+    begin_rule(check, list, "no place for the count is an invalid argument, and nothing is written");
     enum facet_status status = call_with(check, list, &room, NULL);
     if (rest_untouched(&room, 0))
         facet_check_status(check, FACET_INVALID_ARGUMENT, status);
     else
         facet_check_judge(check, false, "expected: nothing written\ngot: items written to");
-    begin(check, list, "items of size 0 are an invalid argument");
+    begin_rule(check, list, "items of size 0 are an invalid argument");
     status = list->call(check, list->subject, room_item(&room, 0), 0, room.capacity, &got);
     facet_check_judge(check, status == FACET_INVALID_ARGUMENT && got == UINT32_MAX && rest_untouched(&room, 0),
                       "expected: invalid_argument, and nothing written\ngot: %s, and a count of %" PRIu32,
                       facet_status_name(status), got);
     if (count == 0)
         return;
-    begin(check, list, "NULL items with room for some are an invalid argument");
+    begin_rule(check, list, "NULL items with room for some are an invalid argument");
     status = list->call(check, list->subject, NULL, list->struct_size, count, &got);
     facet_check_judge(check, status == FACET_INVALID_ARGUMENT && got == UINT32_MAX,
                       "expected: invalid_argument, and the count untouched\ngot: %s, and a count of %" PRIu32,

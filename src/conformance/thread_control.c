@@ -8,7 +8,7 @@
 enum { PIECE = 64, SIDE = 2 };
 
 /* Work queued during a pause is done afterwards, except the cancelled part. */
-static void control(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
+static void use_pause_and_cancel(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0;
 
@@ -31,7 +31,7 @@ static bool has_gemm(struct facet_check_thread *thread)
            (support.types[FACET_MATH_GEMM] & (1u << FACET_MATH_F32));
 }
 
-static void multiply(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
+static void multiply_matrices(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     const float own = (float)(thread->number + 1), matrices[] = {own, 0, 0, own, 1, 2, 3, 4};
     struct facet_math math = {.size = sizeof math, .of.gemm = {.m = SIDE, .n = SIDE, .k = SIDE, .alpha = 1}};
@@ -68,9 +68,9 @@ void facet_thread_control(struct facet_check_thread *thread)
         return;
     if (FACET_THREAD_EXPECT(thread, FACET_OK, execution, create_stream, context, &stream)) {
         if (facet_check_claims(check, FACET_CAN_CONTROL))
-            control(thread, context, stream);
+            use_pause_and_cancel(thread, context, stream);
         if (facet_check_claims(check, FACET_CAN_MATH))
-            multiply(thread, context, stream);
+            multiply_matrices(thread, context, stream);
         FACET_THREAD_EXPECT(thread, FACET_OK, execution, destroy_stream, context, stream);
     }
     facet_thread_drop_context(thread, context);

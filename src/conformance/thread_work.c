@@ -11,7 +11,7 @@
 
 enum { WORDS = 64, PIECE = 4096, FREE_PID = 0x3ffffff };
 
-static bool load(struct facet_check_thread *thread, uint64_t context, uint64_t *ret_module)
+static bool load_module(struct facet_check_thread *thread, uint64_t context, uint64_t *ret_module)
 {
     static const char garbage[] = "no image of any device";
     const char *image = thread->team->image ? thread->team->image : garbage;
@@ -77,7 +77,7 @@ void facet_thread_use_streams(struct facet_check_thread *thread)
     if (!facet_thread_context(thread, &context))
         return;
     if (FACET_THREAD_EXPECT(thread, FACET_OK, execution, create_stream, context, &stream)) {
-        if (load(thread, context, &module))
+        if (load_module(thread, context, &module))
             run_kernel(thread, context, stream, module);
         else
             run_nothing(thread, context, stream);
@@ -114,7 +114,7 @@ static void refuse_processes(struct facet_check_thread *thread)
     FACET_THREAD_EXPECT(thread, FACET_NOT_FOUND, snapshot, resume_processes, dead, 1);
 }
 
-void facet_thread_be_saved(struct facet_check_thread *thread)
+void facet_thread_use_snapshots(struct facet_check_thread *thread)
 {
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-thread", MFD_CLOEXEC);
     unsigned char bytes[PIECE];
