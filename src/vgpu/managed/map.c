@@ -105,7 +105,7 @@ static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct 
 enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                     struct facet_error *error)
 {
-    const int where = facet_space_is_apart(managed->vgpu->space) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+    const int where = facet_space_reserved_in_process(managed->vgpu->space) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | where;
     long got = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, flags, -1, 0L);
     int failed = got == -1 ? errno : 0;
