@@ -122,14 +122,14 @@ static void init_locks(struct facet_driver *driver)
 {
     pthread_condattr_t clock;
 
-    driver->folder = driver->lock = -1;
-    pthread_rwlock_init(&driver->list, NULL);
-    pthread_mutex_init(&driver->monitor, NULL);
-    pthread_mutex_init(&driver->watching, NULL);
+    driver->published_folder_fd = driver->published_lock_fd = -1;
+    pthread_rwlock_init(&driver->list_lock, NULL);
+    pthread_mutex_init(&driver->monitor_lock, NULL);
+    pthread_mutex_init(&driver->watches_lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&driver->wake, &clock);
-    pthread_cond_init(&driver->gone, &clock);
+    pthread_cond_init(&driver->monitor_wake, &clock);
+    pthread_cond_init(&driver->vgpu_unused, &clock);
     pthread_condattr_destroy(&clock);
 }
 
@@ -142,11 +142,11 @@ static void free_driver(struct facet_driver *driver)
     free(driver->device);
     free(driver->vgpu);
     facet_origin_clear(&driver->origin);
-    pthread_cond_destroy(&driver->gone);
-    pthread_cond_destroy(&driver->wake);
-    pthread_mutex_destroy(&driver->watching);
-    pthread_mutex_destroy(&driver->monitor);
-    pthread_rwlock_destroy(&driver->list);
+    pthread_cond_destroy(&driver->vgpu_unused);
+    pthread_cond_destroy(&driver->monitor_wake);
+    pthread_mutex_destroy(&driver->watches_lock);
+    pthread_mutex_destroy(&driver->monitor_lock);
+    pthread_rwlock_destroy(&driver->list_lock);
     free(driver);
 }
 
@@ -197,13 +197,13 @@ void facet_driver_close(struct facet_driver *driver)
 
     if (!driver || facet_origin_is_parent(&driver->origin))
         return; /* nothing of a child's copy is freed: its locks are as the parent's threads held them */
-    if (facet_driver_is_telling(driver))
+    if (facet_driver_is_in_watch(driver))
         return; /* it would wait for itself to end */
     facet_vgpu_measure_stop(driver);
     facet_vgpu_watches_end(driver, 0);
     while (driver->vgpus > 0) {
         vgpu = facet_vgpu_delist(driver, driver->vgpu[0]->id);
-        facet_vgpu_end(vgpu);
+        facet_vgpu_dismantle(vgpu);
     }
     facet_vgpu_remains_clear(driver);
     if (driver->device)

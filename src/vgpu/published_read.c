@@ -95,7 +95,7 @@ static bool read_driver(int folder, const char *lock, struct facet_published *re
     struct facet_error reason;
     struct facet_published driver = {0};
     if (facet_published_parse(text, length, &driver, &reason) != FACET_OK)
-        snprintf(driver.refused, sizeof driver.refused, "%.*s", (int)sizeof driver.refused - 1, reason.message);
+        snprintf(driver.refusal, sizeof driver.refusal, "%.*s", (int)sizeof driver.refusal - 1, reason.message);
     driver.pid = whose.pid;
     driver.number = whose.number;
     *ret_driver = driver;

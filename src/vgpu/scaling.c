@@ -61,16 +61,16 @@ static void apply_scaling(struct facet_vgpu *vgpu)
     const struct facet_scale_member *member = &vgpu->scale;
 
     pthread_mutex_lock(&vgpu->lock);
-    if (member->share_milli != vgpu->given_milli || member->units != vgpu->given_units) {
+    if (member->share_milli != vgpu->scaled_milli || member->units != vgpu->scaled_units) {
         enum facet_status status = ops->set_share(device->instance, vgpu->context, member->share_milli,
                                                   vgpu->limit_milli, vgpu->priority, NULL);
 
         if (status == FACET_OK)
             status = ops->set_bounds(device->instance, vgpu->context, member->units, vgpu->launches, NULL);
         if (status == FACET_OK) { /* else it is tried again after the next window */
-            vgpu->given_milli = member->share_milli;
-            vgpu->given_units = member->units;
-            vgpu->shared = vgpu->bound = true;
+            vgpu->scaled_milli = member->share_milli;
+            vgpu->scaled_units = member->units;
+            vgpu->has_share = vgpu->has_bounds = true;
         }
     }
     pthread_mutex_unlock(&vgpu->lock);

@@ -36,14 +36,14 @@ static void call_watch(void *owner, const struct facet_threshold_event *event)
 void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
                              const struct facet_sample *sample)
 {
-    pthread_mutex_lock(&driver->watching);
+    pthread_mutex_lock(&driver->watches_lock);
     for (struct facet_vgpu_watch *watch = driver->watches; watch; watch = watch->next) {
         if (watch->serial != subject->serial || (!watch->serial && watch->device != subject->device))
             continue;
         watch->threshold.rule.memory_bytes = subject->memory_bytes; /* limits change */
         facet_threshold_feed(&watch->threshold, sample);
     }
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
 }
 
 /* The subject of a watch; a vGPU comes with a reference, which the caller drops. */
@@ -89,13 +89,13 @@ static enum facet_status fill_watch(const struct facet_watch *asked, const struc
 
 static void insert_watch(struct facet_driver *driver, struct facet_vgpu_watch *watch, uint64_t *ret_watch)
 {
-    pthread_mutex_lock(&driver->watching);
-    watch->number = ++driver->watched;
+    pthread_mutex_lock(&driver->watches_lock);
+    watch->number = ++driver->last_watch;
     watch->next = driver->watches;
     driver->watches = watch;
     if (ret_watch)
         *ret_watch = watch->number;
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
 }
 
 enum facet_status facet_driver_watch(struct facet_driver *driver, const struct facet_watch *asked, uint64_t *ret_watch,
@@ -133,12 +133,12 @@ enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t num
 
     FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_VGPU_NEED_NO_WATCH(driver, error);
-    pthread_mutex_lock(&driver->watching);
+    pthread_mutex_lock(&driver->watches_lock);
     for (link = &driver->watches; (watch = *link) && watch->number != number; link = &watch->next)
         ;
     if (watch)
         *link = watch->next;
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
     free(watch);
     if (watch)
         return FACET_OK;
@@ -150,7 +150,7 @@ void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial)
 {
     struct facet_vgpu_watch **link, *watch;
 
-    pthread_mutex_lock(&driver->watching);
+    pthread_mutex_lock(&driver->watches_lock);
     for (link = &driver->watches; (watch = *link);) {
         if (serial && watch->serial != serial) {
             link = &watch->next;
@@ -159,5 +159,5 @@ void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial)
         *link = watch->next;
         free(watch);
     }
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
 }

@@ -77,7 +77,7 @@ static enum facet_status watch_range(const struct facet_managed *managed, uint64
     struct uffdio_register watch = {.range = {.start = address, .len = bytes},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP};
 
-    if (ioctl(managed->faults, UFFDIO_REGISTER, &watch) < 0)
+    if (ioctl(managed->fault_fd, UFFDIO_REGISTER, &watch) < 0)
         return facet_error_errno(error, errno, "cannot watch over managed memory");
     if ((watch.ioctls & NEEDED) != NEEDED)
         return facet_error_set(error, FACET_UNSUPPORTED,
