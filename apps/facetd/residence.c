@@ -16,7 +16,7 @@ enum facet_status residence_configure(struct facet_residence_config *ret_config,
     if (status != FACET_OK)
         return status;
     *ret_config = facet_residence_defaults;
-    ret_config->factor = (uint32_t)factor;
+    ret_config->turn_factor = (uint32_t)factor;
     ret_config->patience_ns = patience_s * FACET_NS_PER_S;
     return FACET_OK;
 }

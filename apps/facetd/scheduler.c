@@ -137,7 +137,7 @@ static enum facet_gate gate_of(const struct device *device, const struct client 
 static void tell_turn(struct device *device, const struct client *client)
 {
     facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
-    facet_owner_set_others_ended(client->owner, facet_fair_clear_ns(&device->fair, client->fair));
+    facet_owner_set_others_ended(client->owner, facet_fair_others_ended_ns(&device->fair, client->fair));
 }
 
 static bool apply_gates(struct device *device)

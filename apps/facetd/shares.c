@@ -78,7 +78,7 @@ void shares_sample(struct shares *shares, uint64_t now_ns)
     uint64_t published_at_ns = shares->settle.published_at_ns;
 
     shares->at_ns[at] = published_at_ns > now_ns ? published_at_ns : now_ns;
-    for (uint32_t i = 0; i < shares->settle.top; i++)
+    for (uint32_t i = 0; i < shares->settle.clients_end; i++)
         shares->published_ns[i][at] = shares_device_time_ns(shares, i);
 }
 

@@ -138,7 +138,7 @@ static enum facet_status read_config(const struct facet_balancer_config *asked, 
     ret->actions = value_or(ret->actions, FACET_BALANCER_MIGRATE);
     ret->threshold_milli = value_or(ret->threshold_milli, defaults->threshold_milli);
     ret->depth = value_or(ret->depth, 2);
-    ret->moves = value_or(ret->moves, defaults->moves_most);
+    ret->moves = value_or(ret->moves, defaults->moves_max);
     ret->tasks = value_or(ret->tasks, 65536);
     ret->records = value_or(ret->records, 4096);
     ret->log = value_or(ret->log, 1024);
@@ -235,7 +235,7 @@ static void init_balance(struct facet_balancer *balancer)
     config.strategy = (enum facet_balance_strategy)balancer->config.strategy;
     config.threshold_milli = balancer->config.threshold_milli;
     config.settle_milli = balancer->config.threshold_milli / 2;
-    config.moves_most = balancer->config.moves;
+    config.moves_max = balancer->config.moves;
     config.preemption = balancer->config.actions & FACET_BALANCER_PREEMPT;
     config.interval_ns = balancer->config.interval_ns;
     config.idle_ns = balancer->config.idle_ns;

@@ -33,7 +33,7 @@ static void model_init(struct model *model, uint32_t factor)
 {
     struct facet_residence_config config = facet_residence_defaults;
 
-    config.factor = factor;
+    config.turn_factor = factor;
     *model = (struct model){.now_ns = S};
     facet_residence_init(&model->residence, &config, model->now_ns);
 }
@@ -201,7 +201,7 @@ static void test_a_client_that_dies_while_brought_in_blocks_no_other(void **stat
 
     model_init(&model, 20);
     struct tenant *one = add_tenant(&model, 750, 500), *other = add_tenant(&model, 750, 500);
-    while (model.residence.head != other->client)
+    while (model.residence.incoming != other->client)
         run_ms(&model, 1);
     facet_residence_remove(&model.residence, other->client);
     other->dead = true;

@@ -67,7 +67,7 @@ static uint64_t published(void)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < settle.top; i++)
+    for (uint32_t i = 0; i < settle.clients_end; i++)
         sum += settle.clients[i].total.published_ns;
     return sum;
 }
