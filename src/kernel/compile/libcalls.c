@@ -34,8 +34,8 @@ bool facet_compile_next_missing(const char **said, char *ret_name, size_t size)
     return false;
 }
 
-static enum facet_status gather(const struct facet_compilation *compilation, const char *said, LLVMModuleRef module,
-                                struct facet_error *error)
+static enum facet_status gather_names(const struct facet_compilation *compilation, const char *said,
+                                      LLVMModuleRef module, struct facet_error *error)
 {
     char name[FACET_COMPILE_NAME_SIZE];
     struct facet_builtins *library;
@@ -56,7 +56,7 @@ enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, 
 
     LLVMSetTarget(module, LLVMGetTarget(compilation->module));
     LLVMSetDataLayout(module, LLVMGetDataLayoutStr(compilation->module));
-    enum facet_status status = gather(compilation, said, module, error);
+    enum facet_status status = gather_names(compilation, said, module, error);
     if (status == FACET_OK)
         status = facet_compile_emit(compilation, module, LLVMObjectFile, ret_object, error);
     LLVMDisposeModule(module);

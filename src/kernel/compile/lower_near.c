@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    DEPTH = 8,
+    SEARCH_DEPTH_MAX = 8,
     WINDOW_LANES = 8,  /* of a register, at least: AVX2, whose vpermd takes any lane of one to any other */
     PAGE_BYTES = 4096, /* memory that may be read up to its page's end, if one byte of it may */
 };
@@ -160,7 +160,7 @@ LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, u
     wide = !LLVMIsASExtInst(index) && !LLVMIsAZExtInst(index);
     inner = wide ? index : LLVMGetOperand(index, 0);
     if (!facet_lanes_uniform(lanes, base) || LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 ||
-        near_of(lanes, index, DEPTH) != NEAR_NEXT)
+        near_of(lanes, index, SEARCH_DEPTH_MAX) != NEAR_NEXT)
         return NULL;
     near = ask_next(lanes, core_of(lanes, inner));
     first = LLVMBuildExtractElement(builder, facet_lanes_vector(lanes, inner),
@@ -277,7 +277,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     bool slows = false;
 
     if (!index || lanes->registers < WINDOW_LANES || lanes->masks[lanes->block] ||
-        LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, DEPTH, &slows) || !slows)
+        LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, SEARCH_DEPTH_MAX, &slows) || !slows)
         return false;
     inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
     core = facet_lanes_vector(lanes, core_of(lanes, inner));
@@ -298,7 +298,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
 }
 
 /* Some neighbours of a vector's elements. */
-static LLVMValueRef cut(struct facet_lanes *lanes, LLVMValueRef vector, uint32_t first, uint32_t count)
+static LLVMValueRef cut_vector(struct facet_lanes *lanes, LLVMValueRef vector, uint32_t first, uint32_t count)
 {
     return LLVMBuildShuffleVector(lanes->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
                                   facet_lanes_places(lanes, first, count), "");
@@ -311,8 +311,8 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
     LLVMValueRef sides[2];
 
     for (uint32_t i = 0; i < 2; i++) /* the instruction ignores the bits of a step beyond a register */
-        sides[i] =
-            facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){cut(lanes, loaded, i * half, half), steps}, 2);
+        sides[i] = facet_lanes_call(lanes, name, NULL, 0,
+                                    (LLVMValueRef[]){cut_vector(lanes, loaded, i * half, half), steps}, 2);
     return LLVMBuildSelect(
         lanes->builder,
         LLVMBuildICmp(lanes->builder, LLVMIntUGE, steps, facet_lanes_number(LLVMTypeOf(steps), half), ""), sides[1],
@@ -330,9 +330,10 @@ LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, 
     if (lanes->width == most)
         made = facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){loaded, steps}, 2);
     else
-        made = LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut(lanes, steps, 0, most)),
-                                      spread_half(lanes, name, loaded, cut(lanes, steps, most, most)),
-                                      facet_lanes_places(lanes, 0, lanes->width), "");
+        made =
+            LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut_vector(lanes, steps, 0, most)),
+                                   spread_half(lanes, name, loaded, cut_vector(lanes, steps, most, most)),
+                                   facet_lanes_places(lanes, 0, lanes->width), "");
     return LLVMBuildBitCast(lanes->builder, made, type, "");
 }
 

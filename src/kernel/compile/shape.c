@@ -14,9 +14,9 @@
 #include "base/text.h"
 #include "kernel/compile/compile.h"
 
-enum { SPIRV_ARGUMENTS_MOST = 255 }; /* of any function: its universal limits */
+enum { SPIRV_ARGUMENTS_MAX = 255 }; /* of any function: its universal limits */
 /* LLVM 19 splits a struct for AMDGPU byte by byte, in time that grows with their square: seconds for this many. */
-enum { OLD_AMDGCN_ARGUMENT_MOST = 4096 };
+enum { OLD_AMDGCN_ARGUMENT_MAX_BYTES = 4096 };
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
 static bool check_kernel(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel)
 {
     const uint32_t *group = kernel->required_group_size;
-    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MOST : FACET_IMAGE_ARGUMENTS_MOST;
+    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MAX : FACET_IMAGE_ARGUMENTS_MOST;
 
     if (kernel->argument_count > (uint32_t)most)
         return refuse(compilation, kernel->name, "it has %u arguments; expected at most %d", kernel->argument_count,
@@ -79,10 +79,10 @@ static bool check_argument(struct facet_compilation *compilation, const struct f
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes, behind %llu of others; expected at most %d of all arguments together", name,
                       (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MOST);
-    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MOST)
+    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MAX_BYTES)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes; expected at most %d: LLVM %d takes very long for a larger one on AMD's GPUs",
-                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MOST, LLVM_VERSION_MAJOR);
+                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MAX_BYTES, LLVM_VERSION_MAJOR);
     return check_text(compilation, kernel->name, "an argument's name", argument->name) &&
            check_text(compilation, kernel->name, "an argument's type", argument->type);
 }
@@ -208,8 +208,8 @@ static uint32_t align_of(LLVMValueRef function, uint32_t index, LLVMTargetDataRe
 }
 
 /* Bytes and alignment in the argument block. The host's block has offsets for local memory, and samplers' bits. */
-static uint32_t place(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
-                      const struct facet_host_argument *argument, uint64_t *ret_bytes)
+static uint32_t place_argument(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
+                               const struct facet_host_argument *argument, uint64_t *ret_bytes)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
     LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, index)), pointee = struct_of(function, index);
@@ -244,7 +244,7 @@ static bool take_argument(struct facet_compilation *compilation, LLVMValueRef fu
         return false;
     argument->kind = kind_of(argument, space, type);
     argument->access = access_of(lists, index, argument->kind, space);
-    uint32_t align = place(compilation, function, index, argument, &bytes);
+    uint32_t align = place_argument(compilation, function, index, argument, &bytes);
     argument->offset = (kernel->argument_bytes + align - 1) & ~(align - 1);
     argument->bytes = (uint32_t)bytes;
     kernel->argument_bytes = argument->offset + argument->bytes;
