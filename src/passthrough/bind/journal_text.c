@@ -195,7 +195,7 @@ static enum facet_status take_functions(const json_t *array, struct journal *jou
 {
     size_t count = json_array_size(array);
 
-    if (count == 0 || count > JOURNAL_FUNCTIONS_MOST)
+    if (count == 0 || count > JOURNAL_FUNCTIONS_MAX)
         return refuse_text(error, "its list of functions is missing, empty or too long");
     journal->functions = calloc(count, sizeof *journal->functions);
     if (!journal->functions)
@@ -236,7 +236,7 @@ static enum facet_status find_body(const char *bytes, size_t size, const char **
     const size_t begin = HEAD_LENGTH + HASH_LENGTH + 1;
     char hash[HASH_LENGTH + 1];
 
-    if (size > JOURNAL_BYTES_MOST)
+    if (size > JOURNAL_BYTES_MAX)
         return refuse_text(error, "is larger than a journal can be");
     if (size < begin + 1 || memcmp(bytes, HEAD, HEAD_LENGTH) != 0 || bytes[begin - 1] != '\n' ||
         bytes[size - 1] != '\n')

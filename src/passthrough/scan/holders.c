@@ -66,7 +66,7 @@ static bool add_holder(const struct processes *processes, const struct scan_node
     *holder = (struct facet_pci_holder){.pid = processes->pid};
     snprintf(holder->node, sizeof holder->node, "%s", path);
     snprintf(comm, sizeof comm, "proc/%lld/comm", (long long)processes->pid);
-    tree_bytes(processes->root, comm, holder->command, sizeof holder->command - 1, &(size_t){0});
+    tree_read_bytes(processes->root, comm, holder->command, sizeof holder->command - 1, &(size_t){0});
     holder->command[strcspn(holder->command, "\n")] = '\0';
     facet_text_make_line(holder->command);
     return true;
@@ -103,7 +103,7 @@ static bool take_descriptor(void *context, char *name)
     char target[64];
     struct open_node open = {.path = target};
     struct stat status;
-    enum facet_pci_unread unread = tree_link(processes->descriptors, name, target, sizeof target);
+    enum facet_pci_unread unread = tree_read_link(processes->descriptors, name, target, sizeof target);
 
     if (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_MALFORMED) /* too long for a device's node */
         note_process(processes, unread);
@@ -131,14 +131,14 @@ static bool take_process(void *context, char *name)
     if (strspn(name, "0123456789") != strlen(name) || strlen(name) > 10)
         return true;
     snprintf(path, sizeof path, "proc/%.10s/fd", name);
-    FACET_CLEANUP_FD int directory = tree_directory(processes->root, path);
+    FACET_CLEANUP_FD int directory = tree_open_directory(processes->root, path);
     if (directory < 0) {
         note_process(processes, tree_unread(errno));
         return true;
     }
     processes->pid = strtoll(name, NULL, 10);
     processes->descriptors = directory;
-    note_process(processes, tree_each(directory, ".", take_descriptor, processes));
+    note_process(processes, tree_each_name(directory, ".", take_descriptor, processes));
     return !processes->failed;
 }
 
@@ -162,13 +162,13 @@ bool scan_is_confined(int root)
 {
     char name[32];
 
-    return tree_link_name(root, "proc/self/ns/pid", name, sizeof name) == FACET_PCI_READ &&
+    return tree_read_link_name(root, "proc/self/ns/pid", name, sizeof name) == FACET_PCI_READ &&
            strcmp(name, "pid:[4026531836]") != 0;
 }
 
 static bool is_kernels(int root)
 {
-    FACET_CLEANUP_FD int fd = tree_directory(root, "proc");
+    FACET_CLEANUP_FD int fd = tree_open_directory(root, "proc");
     struct statfs status;
 
     return fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
@@ -196,7 +196,7 @@ bool scan_holders(int root, struct facet_pci_snapshot *snapshot)
         processes.unread = FACET_PCI_UNREAD_PERMISSION;
     if (nodes.count > 0 && !nodes.failed) {
         processes.is_kernels = is_kernels(root);
-        note_process(&processes, tree_each(root, "proc", take_process, &processes));
+        note_process(&processes, tree_each_name(root, "proc", take_process, &processes));
     }
     for (size_t i = 0; i < nodes.count; i++)
         note_gap(nodes.nodes[i].function, processes.unread);
