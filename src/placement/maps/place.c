@@ -68,7 +68,7 @@ enum facet_status facet_maps_reserve(struct facet_maps *maps, uint32_t place, in
     left = cell->capacity - cell->granted;
     if (amount >= 0 && amount <= left) {
         cell->reserved = amount;
-        maps_touch(maps, cell);
+        maps_note_change(maps, cell);
         return FACET_OK;
     }
     return facet_error_argument(error, amount < 0 ? FACET_OUT_OF_RANGE : FACET_NO_SPACE, "amount",
@@ -199,7 +199,7 @@ static enum facet_status copy_state(struct facet_maps *to, const struct facet_ma
         to->cells[i].granted = from->cells[i].granted;
         to->cells[i].reserved = from->cells[i].reserved;
         to->cells[i].unhealthy = from->cells[i].unhealthy;
-        maps_touch(to, &to->cells[i]);
+        maps_note_change(to, &to->cells[i]);
     }
     return FACET_OK;
 }
