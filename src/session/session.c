@@ -142,8 +142,9 @@ static void describe_provider(struct facet_session *session)
 
 enum facet_status facet_session_finish(struct facet_session *session, struct facet_error *error)
 {
-    enum facet_status status =
-        in_process(session) ? open_here(session, error) : facet_client_await(&session->client, &session->opened, error);
+    enum facet_status status = in_process(session)
+                                   ? open_here(session, error)
+                                   : facet_client_wait_until_open(&session->client, &session->opened, error);
 
     session->open = status == FACET_OK;
     if (session->open && !in_process(session))
@@ -236,7 +237,7 @@ enum facet_status facet_session_restart(struct facet_session *session, struct fa
         return FACET_OK;
     enum facet_status status = facet_client_start(&session->client, error);
     if (status == FACET_OK)
-        status = facet_client_await(&session->client, &opened, error);
+        status = facet_client_wait_until_open(&session->client, &opened, error);
     if (status != FACET_OK)
         return status;
     status = check_same(session, &opened, &reason);
