@@ -27,9 +27,9 @@ struct facet_history {
 
 enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history, struct facet_error *error)
 {
-    if (capacity == 0 || capacity > FACET_HISTORY_MOST)
+    if (capacity == 0 || capacity > FACET_HISTORY_MAX)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "capacity %u: expected 1 to %u samples", capacity,
-                               FACET_HISTORY_MOST);
+                               FACET_HISTORY_MAX);
     struct facet_history *history = calloc(1, sizeof *history + capacity * sizeof history->entries[0]);
 
     if (!history)

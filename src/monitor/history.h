@@ -17,11 +17,11 @@
 
 #include "monitor/sample.h"
 
-#define FACET_HISTORY_MOST (1u << 20)
+#define FACET_HISTORY_MAX (1u << 20)
 
 struct facet_history;
 
-/* Makes a history of `capacity` samples, 1 to FACET_HISTORY_MOST. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
+/* Makes a history of `capacity` samples, 1 to FACET_HISTORY_MAX. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
 enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history,
                                        struct facet_error *error);
 void facet_history_destroy(struct facet_history *history);

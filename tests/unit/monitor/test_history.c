@@ -118,7 +118,7 @@ static void test_capacity_is_refused_beyond_reason(void **state)
     struct facet_error error;
 
     assert_int_equal(facet_history_create(0, &history, &error), FACET_OUT_OF_RANGE);
-    assert_int_equal(facet_history_create(FACET_HISTORY_MOST + 1, &history, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_history_create(FACET_HISTORY_MAX + 1, &history, &error), FACET_OUT_OF_RANGE);
     assert_non_null(strstr(error.message, "1048577"));
     assert_null(history);
     facet_history_destroy(NULL);
