@@ -14,7 +14,7 @@
 #include "base/private_group.h"
 
 enum {
-    LINKS_MOST = 40, /* as many as the kernel follows */
+    LINKS_MAX = 40, /* as many as the kernel follows */
 };
 
 struct walk {
@@ -113,7 +113,7 @@ static enum facet_status follow_link(struct walk *walk, const char *link, struct
     if (length < 0 || stat(link, &status) < 0)
         return facet_error_errno(error, errno, "cannot follow link %s", link);
     target[length] = '\0';
-    if (++walk->links > LINKS_MOST)
+    if (++walk->links > LINKS_MAX)
         return facet_error_errno(error, ELOOP, "%s", walk->path);
     int size = snprintf(left, sizeof left, "%s/%s", target, walk->left);
     if ((size_t)length == sizeof target - 1 || size < 0 || (size_t)size >= sizeof left)

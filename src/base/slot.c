@@ -7,8 +7,8 @@
 
 #include <facet/slot.h>
 
-#define DECIMALS      6
-#define EXPONENT_MOST 40
+#define DECIMALS     6
+#define EXPONENT_MAX 40
 
 static bool is_digit(char c)
 {
@@ -59,7 +59,7 @@ static bool read_exponent(const char *text, struct decimal *number)
     if (!is_digit(*text))
         return false;
     for (; is_digit(*text); text++)
-        exponent = exponent > EXPONENT_MOST ? exponent : exponent * 10 + (*text - '0');
+        exponent = exponent > EXPONENT_MAX ? exponent : exponent * 10 + (*text - '0');
     number->exponent += negative ? -exponent : exponent;
     return *text == '\0';
 }

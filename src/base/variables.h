@@ -15,10 +15,10 @@
 #include <facet/error.h>
 
 /* Ranges of provider cpu's variables, for the provider and for the table. */
-#define FACET_VARIABLE_UNITS_MOST   256u
-#define FACET_VARIABLE_MEMORY_LEAST (UINT64_C(2) << 20)
-#define FACET_VARIABLE_MEMORY_MOST  (UINT64_C(1) << 46)
-#define FACET_VARIABLE_MS_MOST      UINT64_C(86400000)
+#define FACET_VARIABLE_UNITS_MAX  256u
+#define FACET_VARIABLE_MEMORY_MIN (UINT64_C(2) << 20)
+#define FACET_VARIABLE_MEMORY_MAX (UINT64_C(1) << 46)
+#define FACET_VARIABLE_MS_MAX     UINT64_C(86400000)
 
 enum facet_variable_form {
     FACET_VARIABLE_TEXT,   /* only its user can tell; a path is checked for its existence */

@@ -19,9 +19,9 @@
 #include "kernel/cache_entry.h"
 
 enum { NAME_SIZE = 96 };
-#define ENTRY_MOST (UINT64_C(1) << 30)
-#define POLL_LEAST (200 * FACET_NS_PER_US)
-#define POLL_MOST  (5 * FACET_NS_PER_MS)
+#define ENTRY_MAX (UINT64_C(1) << 30)
+#define POLL_MIN  (200 * FACET_NS_PER_US)
+#define POLL_MAX  (5 * FACET_NS_PER_MS)
 
 /* --- the folder ------------------------------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static void *read_entry(int fd, size_t *ret_size)
     size_t done = 0;
 
     if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || (info.st_uid != geteuid() && info.st_uid != 0) ||
-        (uint64_t)info.st_size > ENTRY_MOST)
+        (uint64_t)info.st_size > ENTRY_MAX)
         return NULL;
     size_t size = (size_t)info.st_size;
     FACET_CLEANUP_FREE char *bytes = malloc(size + 1);
@@ -209,10 +209,10 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
     enum facet_status status = facet_cache_entry_write(key, image, &bytes, &size, error);
     if (status != FACET_OK)
         return status;
-    if (size > cache->limit || size > ENTRY_MOST)
+    if (size > cache->limit || size > ENTRY_MAX)
         status =
             facet_error_set(error, FACET_NO_SPACE, "the image has %zu bytes in the kernel cache; its limit is %" PRIu64,
-                            size, cache->limit < ENTRY_MOST ? cache->limit : ENTRY_MOST);
+                            size, cache->limit < ENTRY_MAX ? cache->limit : ENTRY_MAX);
     else
         status = write_entry(cache, key, bytes, size, error);
     if (status == FACET_OK)
@@ -248,7 +248,7 @@ static int try_lock(const struct facet_cache *cache, const char *name)
 
 int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns)
 {
-    uint64_t begin = facet_clock_now_ns(), pause = POLL_LEAST;
+    uint64_t begin = facet_clock_now_ns(), pause = POLL_MIN;
     char name[NAME_SIZE];
 
     if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS)
@@ -260,7 +260,7 @@ int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_k
             return lock;
         const struct timespec time = facet_ns_timespec(pause);
         nanosleep(&time, NULL);
-        pause = pause * 2 < POLL_MOST ? pause * 2 : POLL_MOST;
+        pause = pause * 2 < POLL_MAX ? pause * 2 : POLL_MAX;
     }
 }
 

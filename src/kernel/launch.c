@@ -13,7 +13,7 @@
 #include "kernel/launch.h"
 #include "kernel/range.h"
 
-enum { BLOCK_MOST = 4096 };
+enum { BLOCK_MAX = 4096 };
 
 struct facet_kernel {
     struct facet_session *session;
@@ -22,7 +22,7 @@ struct facet_kernel {
     uint64_t context, module;
     uint32_t *local_bytes; /* of each argument; 0 for those that are no local memory */
     bool *is_set;
-    _Alignas(FACET_HOST_LOCAL_ALIGN) unsigned char block[BLOCK_MOST];
+    _Alignas(FACET_HOST_LOCAL_ALIGN) unsigned char block[BLOCK_MAX];
 };
 
 /* "saxpy, scale": the kernels that there are, as many as fit. */
@@ -53,10 +53,10 @@ static enum facet_status find_kernel(const struct facet_image *image, const char
     if (strlen(name) >= sizeof((struct facet_launch *)0)->kernel)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "name", "kernel '%.64s...': expected at most 63 letters",
                                     name);
-    if (kernel->argument_bytes > BLOCK_MOST)
+    if (kernel->argument_bytes > BLOCK_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "name",
                                     "kernel '%s' takes %" PRIu32 " bytes of arguments; expected at most %d", name,
-                                    kernel->argument_bytes, BLOCK_MOST);
+                                    kernel->argument_bytes, BLOCK_MAX);
     *ret_kernel = kernel;
     return FACET_OK;
 }

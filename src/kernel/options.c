@@ -9,7 +9,7 @@
 #include "base/sized.h"
 #include "kernel/image.h"
 
-enum { ARGUMENTS_MOST = 4096, SECONDS_DEFAULT = 600 };
+enum { ARGUMENTS_MAX = 4096, SECONDS_DEFAULT = 600 };
 
 static bool starts_with(const unsigned char *bytes, size_t size, const void *with, size_t length)
 {
@@ -66,9 +66,9 @@ static enum facet_status check_numbers(const struct facet_compile_options *optio
     FACET_NEED_RESERVED("options", options, error);
     size_t count = 0;
     while (options->arguments && options->arguments[count])
-        if (++count > ARGUMENTS_MOST)
+        if (++count > ARGUMENTS_MAX)
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "arguments",
-                                        "arguments: more than %d; expected a list that ends with NULL", ARGUMENTS_MOST);
+                                        "arguments: more than %d; expected a list that ends with NULL", ARGUMENTS_MAX);
     return FACET_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { VECTOR = 16, FEW = 64 };
-#define GROUPS_MOST (UINT64_C(1) << 48)
+#define GROUPS_MAX (UINT64_C(1) << 48)
 
 static const char axes[] = "xyz";
 
@@ -105,7 +105,7 @@ static enum facet_status check_groups(const struct facet_range *range, const str
     uint64_t groups = 1;
 
     for (uint32_t i = 0; i < range->dimensions; i++)
-        if (__builtin_mul_overflow(groups, grid->grid[i], &groups) || groups > GROUPS_MOST)
+        if (__builtin_mul_overflow(groups, grid->grid[i], &groups) || groups > GROUPS_MAX)
             return facet_error_argument(error, FACET_OUT_OF_RANGE, "global",
                                         "global %c %" PRIu64 ": %" PRIu32
                                         " groups in it, and more than 2^48 in all; expected at most 2^48",

@@ -17,8 +17,8 @@
 #define MONITOR_LEAST_NS FACET_NS_PER_MS
 #define MONITOR_MOST_NS  (3600 * FACET_NS_PER_S)
 #define HISTORY          600u
-#define HISTORY_MOST     1000000u
-#define STREAMS_MOST     1000000u
+#define HISTORY_MAX      1000000u
+#define STREAMS_MAX      1000000u
 
 #define OFF_ALL                                                                                                        \
     (FACET_OFF_MEMORY | FACET_OFF_COMPUTE | FACET_OFF_TENSOR_CORES | FACET_OFF_MIXED_PRECISION | FACET_OFF_PREEMPTION)
@@ -68,12 +68,12 @@ static enum facet_status check_config(const struct facet_driver_config *config, 
         return out_of_range("devices", devices, 1, FACET_DRIVER_DEVICES, error);
     if (config->vgpus > FACET_DRIVER_VGPUS)
         return out_of_range("vgpus", config->vgpus, 1, FACET_DRIVER_VGPUS, error);
-    if (config->streams > STREAMS_MOST)
-        return out_of_range("streams", config->streams, 1, STREAMS_MOST, error);
+    if (config->streams > STREAMS_MAX)
+        return out_of_range("streams", config->streams, 1, STREAMS_MAX, error);
     if (config->monitor_ns < MONITOR_LEAST_NS || config->monitor_ns > MONITOR_MOST_NS)
         return out_of_range("monitor_ns", config->monitor_ns, MONITOR_LEAST_NS, MONITOR_MOST_NS, error);
-    if (config->history > HISTORY_MOST)
-        return out_of_range("history", config->history, 1, HISTORY_MOST, error);
+    if (config->history > HISTORY_MAX)
+        return out_of_range("history", config->history, 1, HISTORY_MAX, error);
     return FACET_OK;
 }
 

@@ -14,8 +14,8 @@
 #include "base/paths.h"
 #include "vgpu/published.h"
 
-#define TEXT_MOST ((size_t)8 << 20)
-#define FILES     256u
+#define TEXT_MAX ((size_t)8 << 20)
+#define FILES    256u
 
 enum facet_status facet_published_folder(char *ret_path, size_t size, struct facet_error *error)
 {
@@ -42,7 +42,7 @@ static char *read_file(int folder, const char *name, size_t *ret_length)
     FACET_CLEANUP_FD int fd = open_file(folder, name);
     struct stat info;
 
-    if (fd < 0 || fstat(fd, &info) != 0 || (size_t)info.st_size > TEXT_MOST)
+    if (fd < 0 || fstat(fd, &info) != 0 || (size_t)info.st_size > TEXT_MAX)
         return NULL;
     char *text = malloc((size_t)info.st_size + 1);
     size_t done = 0;

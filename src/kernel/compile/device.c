@@ -41,7 +41,7 @@ static void refuse_local(struct facet_compilation *compilation, const char *kern
     char text[192];
 
     snprintf(text, sizeof text, "kernel '%.80s': it has %llu bytes of local memory; expected at most %d", kernel,
-             (unsigned long long)bytes, FACET_IMAGE_LOCAL_MOST);
+             (unsigned long long)bytes, FACET_IMAGE_LOCAL_MAX);
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
@@ -61,7 +61,7 @@ static void count_local(struct facet_compilation *compilation, uint32_t kernel)
         bytes += LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
     }
     compilation->kernels[kernel].local_bytes = (uint32_t)bytes;
-    if (bytes > FACET_IMAGE_LOCAL_MOST)
+    if (bytes > FACET_IMAGE_LOCAL_MAX)
         refuse_local(compilation, compilation->kernels[kernel].name, bytes);
 }
 

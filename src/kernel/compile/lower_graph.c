@@ -352,10 +352,10 @@ uint32_t facet_graph_cases(const struct facet_graph *graph)
 
 bool facet_graph_is_tangled(const struct facet_graph *graph)
 {
-    enum { SIDE_DOORS_MOST = 16 };
+    enum { SIDE_DOORS_MAX = 16 };
     uint32_t side_doors = 0;
 
     for (uint32_t i = 0; i < graph->count; i++)
         side_doors += count_side_doors(graph, i);
-    return facet_graph_cases(graph) > FACET_CASES_MAX || side_doors > SIDE_DOORS_MOST;
+    return facet_graph_cases(graph) > FACET_CASES_MAX || side_doors > SIDE_DOORS_MAX;
 }

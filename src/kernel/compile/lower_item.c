@@ -212,7 +212,7 @@ static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef 
     return place != NULL;
 }
 
-/* UINT32_MAX: more than MEMORY_MOST. */
+/* UINT32_MAX: more than MEMORY_MAX. */
 static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(maker->module);

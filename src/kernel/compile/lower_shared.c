@@ -121,7 +121,7 @@ static bool names_local(LLVMValueRef value)
 
 static bool is_simple(LLVMValueRef at)
 {
-    enum { VARIABLE_MOST = 256 };
+    enum { VARIABLE_MAX = 256 };
     LLVMTargetDataRef layout =
         LLVMGetModuleDataLayout(LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(at))));
 
@@ -131,7 +131,7 @@ static bool is_simple(LLVMValueRef at)
     switch (LLVMGetInstructionOpcode(at)) {
     case LLVMAlloca:
         return LLVMIsAConstantInt(LLVMGetOperand(at, 0)) &&
-               LLVMABISizeOfType(layout, LLVMGetAllocatedType(at)) <= VARIABLE_MOST;
+               LLVMABISizeOfType(layout, LLVMGetAllocatedType(at)) <= VARIABLE_MAX;
     case LLVMLoad:
     case LLVMStore:
         return !LLVMGetVolatile(at) && !LLVMIsAtomic(at);

@@ -39,9 +39,9 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct facet_compilatio
 /* `what`: "its name". */
 static bool check_text(struct facet_compilation *compilation, const char *kernel, const char *what, const char *text)
 {
-    if (strlen(text) > FACET_IMAGE_TEXT_MOST)
+    if (strlen(text) > FACET_IMAGE_TEXT_MAX)
         return refuse(compilation, kernel, "%s has %zu bytes; expected at most %d", what, strlen(text),
-                      FACET_IMAGE_TEXT_MOST);
+                      FACET_IMAGE_TEXT_MAX);
     char shown[FACET_TEXT_SHOWN_SIZE];
     size_t length;
     for (const char *at = text; (length = facet_text_show(at, shown)); at += length)
@@ -54,7 +54,7 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
 static bool check_kernel(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel)
 {
     const uint32_t *group = kernel->required_group_size;
-    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MAX : FACET_IMAGE_ARGUMENTS_MOST;
+    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MAX : FACET_IMAGE_ARGUMENTS_MAX;
 
     if (kernel->argument_count > (uint32_t)most)
         return refuse(compilation, kernel->name, "it has %u arguments; expected at most %d", kernel->argument_count,
@@ -75,10 +75,10 @@ static bool check_argument(struct facet_compilation *compilation, const struct f
     snprintf(name, sizeof name, "argument '%.72s'", argument->name);
     if (!bytes)
         return refuse(compilation, kernel->name, "%s has 0 bytes; expected at least 1", name);
-    if (bytes > FACET_IMAGE_BLOCK_MOST || offset + bytes > FACET_IMAGE_BLOCK_MOST)
+    if (bytes > FACET_IMAGE_BLOCK_MAX || offset + bytes > FACET_IMAGE_BLOCK_MAX)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes, behind %llu of others; expected at most %d of all arguments together", name,
-                      (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MOST);
+                      (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MAX);
     if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MAX_BYTES)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes; expected at most %d: LLVM %d takes very long for a larger one on AMD's GPUs",
@@ -298,9 +298,9 @@ enum facet_status facet_compile_shape(struct facet_compilation *compilation, str
 
     for (function = LLVMGetFirstFunction(compilation->module); function; function = LLVMGetNextFunction(function))
         count += is_kernel(compilation, function);
-    if (count > FACET_IMAGE_KERNELS_MOST)
+    if (count > FACET_IMAGE_KERNELS_MAX)
         return facet_error_argument(error, FACET_CORRUPT, "source", "%s: %u kernels; expected at most %d",
-                                    compilation->request->name, count, FACET_IMAGE_KERNELS_MOST);
+                                    compilation->request->name, count, FACET_IMAGE_KERNELS_MAX);
     compilation->kernels = calloc((size_t)count + 1, sizeof *compilation->kernels);
     if (!compilation->kernels)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", count);
