@@ -41,11 +41,11 @@ bool facet_surroundings_open_streams(void)
 
 /* ---- the environment ---- */
 
-static const char *const personal[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
-                                       "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
+static const char *const personal_variables[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
+                                                 "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
 /* Folders that drivers and providers write to; only the starting shell's value may be wrong. */
-static const char *const written[] = {"HOME", "XDG_CACHE_HOME"};
-static const char *const of_terminals[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
+static const char *const written_folders[] = {"HOME", "XDG_CACHE_HOME"};
+static const char *const terminal_variables[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 
 static bool is_one_of(const char *entry, const char *const *names, size_t count)
 {
@@ -79,7 +79,8 @@ static bool can_be_written(const char *folder)
 
 static bool is_wrong_folder(const char *entry)
 {
-    return is_one_of(entry, written, sizeof written / sizeof written[0]) && !can_be_written(strchr(entry, '=') + 1);
+    return is_one_of(entry, written_folders, sizeof written_folders / sizeof written_folders[0]) &&
+           !can_be_written(strchr(entry, '=') + 1);
 }
 
 static bool is_kept(const char *entry, bool terminal)
@@ -87,8 +88,8 @@ static bool is_kept(const char *entry, bool terminal)
     if (is_wrong_folder(entry))
         return false;
     return is_setting(entry) || facet_variable_is_of_devices(entry) ||
-           is_one_of(entry, personal, sizeof personal / sizeof personal[0]) ||
-           (terminal && is_one_of(entry, of_terminals, sizeof of_terminals / sizeof of_terminals[0]));
+           is_one_of(entry, personal_variables, sizeof personal_variables / sizeof personal_variables[0]) ||
+           (terminal && is_one_of(entry, terminal_variables, sizeof terminal_variables / sizeof terminal_variables[0]));
 }
 
 bool facet_surroundings_clean_environment(bool terminal)
@@ -149,7 +150,7 @@ void facet_surroundings_raise_limits(void)
     }
 }
 
-static enum facet_status too_low(const struct need *need, rlim_t have, struct facet_error *error)
+static enum facet_status refuse_low_limit(const struct need *need, rlim_t have, struct facet_error *error)
 {
     char now[32], least[32];
 
@@ -174,7 +175,7 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
         if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].least)
             continue;
         if (setrlimit(needs[i].resource, &none) < 0)
-            return too_low(&needs[i], limit.rlim_max, error);
+            return refuse_low_limit(&needs[i], limit.rlim_max, error);
     }
     return FACET_OK;
 }
@@ -203,13 +204,13 @@ void facet_surroundings_reset_signals(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-#define OOM             "/proc/self/oom_score_adj"
-#define TIMER_SLACK_NS  50000UL /* the value of the kernel's first process, which others inherit unchanged */
-#define OF_THIS_PROCESS 1       /* ioprio_set()'s IOPRIO_WHO_PROCESS; the priority 0 is the one that follows niceness */
+#define OOM_PATH          "/proc/self/oom_score_adj"
+#define TIMER_SLACK_NS    50000UL /* the value of the kernel's first process, which others inherit unchanged */
+#define IOPRIO_OF_PROCESS 1 /* ioprio_set()'s IOPRIO_WHO_PROCESS; the priority 0 is the one that follows niceness */
 
 static int read_oom(void)
 {
-    FACET_CLEANUP_FILE FILE *file = fopen(OOM, "re");
+    FACET_CLEANUP_FILE FILE *file = fopen(OOM_PATH, "re");
     char text[16] = "";
 
     return file && fgets(text, sizeof text, file) ? atoi(text) : 0;
@@ -217,7 +218,7 @@ static int read_oom(void)
 
 static void reset_oom(void)
 {
-    FACET_CLEANUP_FD int fd = read_oom() ? open(OOM, O_WRONLY | O_CLOEXEC) : -1;
+    FACET_CLEANUP_FD int fd = read_oom() ? open(OOM_PATH, O_WRONLY | O_CLOEXEC) : -1;
 
     if (fd >= 0)
         (void)!write(fd, "0", 1);
@@ -236,7 +237,7 @@ static void reset_scheduling(void)
     (void)sched_setaffinity(0, sizeof all, &all);
     (void)sched_setscheduler(0, SCHED_OTHER, &usual);
     (void)setpriority(PRIO_PROCESS, 0, 0);
-    (void)syscall(SYS_ioprio_set, OF_THIS_PROCESS, 0, 0);
+    (void)syscall(SYS_ioprio_set, IOPRIO_OF_PROCESS, 0, 0);
     (void)syscall(SYS_set_mempolicy, 0 /* MPOL_DEFAULT */, NULL, 0UL);
     (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0UL, 0UL, 0UL);
     (void)prctl(PR_SET_THP_DISABLE, 0UL, 0UL, 0UL, 0UL);

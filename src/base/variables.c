@@ -159,14 +159,15 @@ static bool is_listed(const char *list, const char *name, size_t length)
 }
 
 /* Facet gives these to the containers of a reservation; the last two are for its own tests. */
-static const char others[] = "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
-                             "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
+static const char container_variables[] =
+    "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
+    "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
 
 bool facet_variable_is_unknown(const char *entry)
 {
     static const char prefix[] = "FACET_";
     size_t length = strcspn(entry, "=");
-    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_listed(others, entry, length);
+    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_listed(container_variables, entry, length);
 
     for (uint32_t i = 0; !known && i < sizeof variables / sizeof variables[0]; i++)
         known = is_named(entry, length, variables[i].name);

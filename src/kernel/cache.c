@@ -58,7 +58,7 @@ static enum facet_status choose_folder(const char *chosen, char *ret_path, struc
 }
 
 /* Whether the error lies in the arguments rather than in the folder. */
-static bool is_asked_wrong(enum facet_status status)
+static bool is_argument_error(enum facet_status status)
 {
     return status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE;
 }
@@ -67,7 +67,7 @@ enum facet_status facet_cache_open(const struct facet_compiler_options *options,
                                    struct facet_error *error)
 {
     struct facet_cache cache = {.folder = -1, .mode = options->cache_mode, .limit = options->cache_bytes};
-    struct facet_error *why = &cache.why;
+    struct facet_error *why = &cache.folder_error;
     char path[FACET_PATH_SIZE];
     enum facet_status status = FACET_OK;
 
@@ -75,7 +75,7 @@ enum facet_status facet_cache_open(const struct facet_compiler_options *options,
         status = facet_config_u64(FACET_SETTING_CACHE_SIZE, &cache.limit, error);
     if (status == FACET_OK && cache.mode != FACET_CACHE_BYPASS) {
         status = choose_folder(options->cache_dir, path, why);
-        if (is_asked_wrong(status))
+        if (is_argument_error(status))
             return facet_error_argument(error, status, why->argument, "%s", why->message);
         if (status == FACET_OK)
             (void)open_folder(path, cache.mode != FACET_CACHE_READ_ONLY, &cache.folder, why);
@@ -169,7 +169,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
 }
 
 /* An empty folder at the entry's path is removed, since it would block the entry forever. */
-static bool put_in_place(int folder, const char *temporary, const char *name)
+static bool replace_entry(int folder, const char *temporary, const char *name)
 {
     if (renameat(folder, temporary, folder, name) == 0)
         return true;
@@ -190,7 +190,7 @@ static enum facet_status write_entry(const struct facet_cache *cache, const stru
         openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return facet_error_errno(error, errno, "the image cannot be kept in the kernel cache");
-    if (write_all(fd, bytes, size) && put_in_place(cache->folder, temporary, name))
+    if (write_all(fd, bytes, size) && replace_entry(cache->folder, temporary, name))
         return FACET_OK;
     int errnum = errno;
     (void)unlinkat(cache->folder, temporary, 0);
@@ -224,7 +224,7 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
 /* --- the right to compile --------------------------------------------------------------------------------------- */
 
 /* Whether `lock` is still the file of that name: its last holder may have removed it while we waited. */
-static bool still_named(const struct facet_cache *cache, const char *name, int lock)
+static bool is_still_named(const struct facet_cache *cache, const char *name, int lock)
 {
     struct stat held, named;
 
@@ -239,7 +239,7 @@ static int try_lock(const struct facet_cache *cache, const char *name)
 
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
         return -1;
-    if (!still_named(cache, name, lock)) {
+    if (!is_still_named(cache, name, lock)) {
         errno = EWOULDBLOCK;
         return -1;
     }

@@ -265,8 +265,8 @@ static void finish_statistics(const struct facet_cache *cache, struct facet_imag
 
     statistics->cache_hit = !(statistics->valid & FACET_COMPILE_HAS_STAGES);
     statistics->image_bytes = image->size;
-    if (cache->why.status != FACET_OK)
-        image->uncached = cache->why;
+    if (cache->folder_error.status != FACET_OK)
+        image->uncached = cache->folder_error;
     statistics->cache_status = (int32_t)image->uncached.status;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         uint64_t own = (uint64_t)usage.ru_maxrss * 1024;
