@@ -132,9 +132,9 @@ static void check_two_partitions(struct facet_check *check)
     uint32_t count = 0;
     struct facet_partition_info one, two;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
-    if (count == 0 || there > 0)
+    if (count == 0 || existing > 0)
         return;
     const struct facet_partition_template *smallest = facet_check_smallest(all, count);
     if (smallest->max_count < 2)
@@ -152,9 +152,9 @@ static void check_partition_items(struct facet_check *check)
     uint32_t count = 0;
     struct facet_partition_info made;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
-    if (count == 0 || there > 0)
+    if (count == 0 || existing > 0)
         return;
     if (!EXPECT_OK(check, "partition.create: one to put into a container",
                    facet_check_create(check, facet_check_smallest(all, count)->id, FACET_PLACEMENT_ANY, &made)))

@@ -256,13 +256,13 @@ static void check_mixing(struct facet_check *check)
 {
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
     if (!facet_check_claims(check, FACET_CAN_LIMIT_MEMORY) && !facet_check_claims(check, FACET_CAN_LIMIT_COMPUTE))
         return;
     if (may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
         facet_check_skip(check, "modes: hard and partitioned are kept apart", "the device says that they may mix");
-    else if (count > 0 && there == 0)
+    else if (count > 0 && existing == 0)
         keep_apart(check, facet_check_smallest(all, count)->id);
 }
 

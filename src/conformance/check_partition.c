@@ -13,11 +13,11 @@
 static bool is_empty(struct facet_check *check, const char *what)
 {
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_partition_info *there = facet_check_partitions(check, &count);
+    FACET_CLEANUP_FREE struct facet_partition_info *existing = facet_check_partitions(check, &count);
 
     if (count > 0)
         facet_check_skip(check, what, "the device has %" PRIu32 " partitions already", count);
-    return there && count == 0;
+    return existing && count == 0;
 }
 
 static void refuse_absent_device(struct facet_check *check)
@@ -126,8 +126,8 @@ static void check_refusals(struct facet_check *check)
                   ops->destroy(instance, device, NULL, &check->error));
     EXPECT_STATUS(check, "partition.destroy: a template's id is no uuid", FACET_NOT_FOUND,
                   ops->destroy(instance, device, all[0].id, &check->error));
-    FACET_CLEANUP_FREE struct facet_partition_info *there = facet_check_partitions(check, &count);
-    EXPECT_NUMBER(check, "partition.list: nothing came of what was refused", 0, there ? count : UINT32_MAX);
+    FACET_CLEANUP_FREE struct facet_partition_info *existing = facet_check_partitions(check, &count);
+    EXPECT_NUMBER(check, "partition.list: nothing came of what was refused", 0, existing ? count : UINT32_MAX);
     facet_check_clear_partitions(check);
 }
 

@@ -13,7 +13,7 @@ struct shared {
     const struct facet_memory_ops *ops;
     struct facet_provider_instance *instance;
     struct facet_error *error;
-    uint64_t owner, other, page, pages, here, there;
+    uint64_t owner, other, page, pages, owner_address, other_address;
 };
 
 static bool prepare_contexts(struct shared *shared)
@@ -28,12 +28,12 @@ static bool prepare_contexts(struct shared *shared)
                    ops->info(shared->instance, shared->other, &info, shared->error)))
         return false;
     shared->page = info.page_bytes;
-    return EXPECT_OK(
-               check, "memory.reserve: where both will map",
-               ops->reserve(shared->instance, shared->owner, 2 * shared->page, 0, &shared->here, shared->error)) &&
-           EXPECT_OK(
-               check, "memory.reserve: and in another context",
-               ops->reserve(shared->instance, shared->other, 2 * shared->page, 0, &shared->there, shared->error)) &&
+    return EXPECT_OK(check, "memory.reserve: where both will map",
+                     ops->reserve(shared->instance, shared->owner, 2 * shared->page, 0, &shared->owner_address,
+                                  shared->error)) &&
+           EXPECT_OK(check, "memory.reserve: and in another context",
+                     ops->reserve(shared->instance, shared->other, 2 * shared->page, 0, &shared->other_address,
+                                  shared->error)) &&
            EXPECT_OK(
                check, "memory.create_pages: two, to be shared",
                ops->create_pages(shared->instance, shared->owner, 2 * shared->page, &shared->pages, shared->error));
@@ -46,7 +46,7 @@ static enum facet_status share_pages(struct shared *shared, uint64_t context, ui
 
 static enum facet_status map_there(struct shared *shared)
 {
-    return shared->ops->map(shared->instance, shared->other, shared->there, shared->pages, 0, 2 * shared->page,
+    return shared->ops->map(shared->instance, shared->other, shared->other_address, shared->pages, 0, 2 * shared->page,
                             shared->error);
 }
 
@@ -88,14 +88,15 @@ static bool check_sharing(struct shared *shared)
 
     if (!EXPECT_OK(check, "memory.share_pages: two pages", share_pages(shared, shared->owner, shared->pages)) ||
         !EXPECT_OK(check, "memory.map: shared pages, in another context", map_there(shared)) ||
-        !EXPECT_OK(
-            check, "memory.map: shared pages, in their own",
-            ops->map(shared->instance, shared->owner, shared->here, shared->pages, 0, 2 * shared->page, shared->error)))
+        !EXPECT_OK(check, "memory.map: shared pages, in their own",
+                   ops->map(shared->instance, shared->owner, shared->owner_address, shared->pages, 0, 2 * shared->page,
+                            shared->error)))
         return false;
     EXPECT_OK(check, "memory.share_pages: a second time", share_pages(shared, shared->owner, shared->pages));
     EXPECT_OK(check, "memory.fill: shared pages, through their own context",
-              ops->fill(shared->instance, shared->owner, shared->here, 0x5a, 2 * shared->page, shared->error));
-    expect_word(shared, "memory.share_pages: both contexts see the same memory", shared->there + shared->page, 0x5a);
+              ops->fill(shared->instance, shared->owner, shared->owner_address, 0x5a, 2 * shared->page, shared->error));
+    expect_word(shared, "memory.share_pages: both contexts see the same memory", shared->other_address + shared->page,
+                0x5a);
     EXPECT_STATUS(check, "memory.destroy_pages: shared pages are their own context's to destroy", FACET_NOT_FOUND,
                   ops->destroy_pages(shared->instance, shared->other, shared->pages, shared->error));
     return true;
@@ -109,19 +110,19 @@ static void check_pages_outlive_owner(struct shared *shared, uint64_t before)
 
     facet_check_drop_context(check, shared->owner);
     shared->owner = 0;
-    expect_word(shared, "memory.destroy_context: a context that has its shared pages mapped keeps them", shared->there,
-                0x5a);
+    expect_word(shared, "memory.destroy_context: a context that has its shared pages mapped keeps them",
+                shared->other_address, 0x5a);
     used = facet_check_used(check, shared->other);
     EXPECT_TRUE(check, "memory.destroy_context: they stay in use", used >= before + 2 * shared->page,
                 "expected: at least %" PRIu64 "\ngot: %" PRIu64, before + 2 * shared->page, used);
     EXPECT_OK(check, "memory.unmap: one of two shared pages",
-              shared->ops->unmap(shared->instance, shared->other, shared->there, shared->page, shared->error));
+              shared->ops->unmap(shared->instance, shared->other, shared->other_address, shared->page, shared->error));
     EXPECT_STATUS(check, "memory.map: shared pages of a context that is gone are not found", FACET_NOT_FOUND,
-                  shared->ops->map(shared->instance, shared->other, shared->there, shared->pages, 0, shared->page,
-                                   shared->error));
-    EXPECT_OK(
-        check, "memory.unmap: the last of them",
-        shared->ops->unmap(shared->instance, shared->other, shared->there + shared->page, shared->page, shared->error));
+                  shared->ops->map(shared->instance, shared->other, shared->other_address, shared->pages, 0,
+                                   shared->page, shared->error));
+    EXPECT_OK(check, "memory.unmap: the last of them",
+              shared->ops->unmap(shared->instance, shared->other, shared->other_address + shared->page, shared->page,
+                                 shared->error));
     EXPECT_NUMBER(check, "memory.unmap: the last mapping frees them", before, facet_check_used(check, shared->other));
 }
 

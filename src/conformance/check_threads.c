@@ -153,14 +153,14 @@ static void check_partitions(struct facet_check *check)
     struct facet_check_team team = {0};
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
-    if (count > 0 && there == 0)
+    if (count > 0 && existing == 0)
         team.smallest = facet_check_smallest(all, count)->id;
     find_kernel(check, &team);
     check_all_together(check, &team, "threads: 8 create and destroy partitions", facet_thread_use_partitions, ROUNDS);
     check_all_together(check, &team, "threads: 8 do everything at once", use_everything, ROUNDS);
-    EXPECT_NUMBER(check, "threads: no partition is left", there, facet_check_partition_count(check));
+    EXPECT_NUMBER(check, "threads: no partition is left", existing, facet_check_partition_count(check));
 }
 
 /* Whether every thread called it; the number of the first that did not. */

@@ -26,33 +26,34 @@ static enum facet_status launch_word(struct facet_check *check, const struct fac
 static void expect_not_begun(struct facet_check *check, const struct facet_check_kernel *waits,
                              const struct facet_check_kernel *other)
 {
-    struct facet_stream_state mine = {0}, theirs = {0};
+    struct facet_stream_state own_state = {0}, other_state = {0};
 
-    EXPECT_OK(check, "execution.query: of a stream that waits", facet_check_kernel_query(check, waits, &mine));
-    EXPECT_OK(check, "execution.query: of one that is waited for", facet_check_kernel_query(check, other, &theirs));
-    EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, mine.launched);
+    EXPECT_OK(check, "execution.query: of a stream that waits", facet_check_kernel_query(check, waits, &own_state));
+    EXPECT_OK(check, "execution.query: of one that is waited for",
+              facet_check_kernel_query(check, other, &other_state));
+    EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, own_state.launched);
     EXPECT_TRUE(check, "execution.query: what is behind a wait has not begun",
-                mine.begun < 2 || theirs.completed == theirs.launched,
-                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete", mine.begun,
-                theirs.completed, theirs.launched);
+                own_state.begun < 2 || other_state.completed == other_state.launched,
+                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete",
+                own_state.begun, other_state.completed, other_state.launched);
 }
 
 static void expect_times(struct facet_check *check, const struct facet_check_kernel *waits,
                          const struct facet_check_kernel *other, uint64_t last)
 {
-    uint32_t mine = 0, theirs = 0;
+    uint32_t own_count = 0, other_count = 0;
 
     if (!facet_check_claims(check, FACET_CAN_RECORD))
         return;
     FACET_CLEANUP_FREE struct facet_launch_record *behind =
-        facet_check_fetch_records(check, waits->context, waits->stream, 1, &mine);
+        facet_check_fetch_records(check, waits->context, waits->stream, 1, &own_count);
     FACET_CLEANUP_FREE struct facet_launch_record *before =
-        facet_check_fetch_records(check, other->context, other->stream, last - 1, &theirs);
+        facet_check_fetch_records(check, other->context, other->stream, last - 1, &other_count);
     if (behind && before &&
         EXPECT_TRUE(check, "execution.records: the launch behind a wait has the number behind it",
-                    mine == 1 && theirs == 1 && behind[0].sequence == 2 && before[0].sequence == last,
+                    own_count == 1 && other_count == 1 && behind[0].sequence == 2 && before[0].sequence == last,
                     "expected: record 2, and %" PRIu64 " of the other\ngot: %" PRIu32 " records, and %" PRIu32, last,
-                    mine, theirs))
+                    own_count, other_count))
         EXPECT_TRUE(check, "execution.records: what is behind a wait began when the other was done",
                     behind[0].start_ns >= before[0].end_ns, "expected: from %" PRIu64 " ns on\ngot: %" PRIu64,
                     before[0].end_ns, behind[0].start_ns);

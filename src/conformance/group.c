@@ -62,9 +62,9 @@ static void run_case(struct facet_check *check, const struct facet_check_case *o
 }
 
 /* Skips are reported once per promise that no device makes, not once per case. */
-static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64_t told)
+static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64_t reported)
 {
-    uint64_t missing = needs & ~told;
+    uint64_t missing = needs & ~reported;
 
     for (uint64_t rest = missing; rest; rest &= rest - 1) {
         uint64_t bit = rest & -rest;
@@ -72,21 +72,21 @@ static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64
 
         if (facet_check_any_claims(check, bit))
             continue;
-        told |= bit;
+        reported |= bit;
         snprintf(text, sizeof text, "%s: what %s promises", check->group, facet_check_capability_name(bit));
         facet_check_skip(check, text, check->device_count ? "no device claims %s" : "there is no device to claim %s",
                          facet_check_capability_name(bit));
     }
-    return told;
+    return reported;
 }
 
 static void run_cases(struct facet_check *check, const struct facet_check_group *group)
 {
-    uint64_t told = 0;
+    uint64_t reported = 0;
 
     for (const struct facet_check_case *one = group->cases; one->run; one++) {
         if (one->needs) {
-            told = skip_unclaimed(check, one->needs, told);
+            reported = skip_unclaimed(check, one->needs, reported);
             check->several_kinds = kinds_of_devices(check) > 1;
             run_case(check, one);
             check->several_kinds = false;

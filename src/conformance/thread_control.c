@@ -33,7 +33,7 @@ static bool has_gemm(struct facet_check_thread *thread)
 
 static void multiply_matrices(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
-    const float own = (float)(thread->number + 1), matrices[] = {own, 0, 0, own, 1, 2, 3, 4};
+    const float own_value = (float)(thread->number + 1), matrices[] = {own_value, 0, 0, own_value, 1, 2, 3, 4};
     struct facet_math math = {.size = sizeof math, .of.gemm = {.m = SIDE, .n = SIDE, .k = SIDE, .alpha = 1}};
     float got[SIDE * SIDE] = {0};
     uint64_t address = 0;
@@ -53,7 +53,7 @@ static void multiply_matrices(struct facet_check_thread *thread, uint64_t contex
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, synchronize, context, stream, FACET_CHECK_KERNEL_NS);
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, read, context, math.of.gemm.c, sizeof got, got);
     for (int i = 0; i < SIDE * SIDE; i++)
-        if (got[i] < own * matrices[4 + i] || got[i] > own * matrices[4 + i])
+        if (got[i] < own_value * matrices[4 + i] || got[i] > own_value * matrices[4 + i])
             facet_thread_complain(thread, "math.run: not this thread's product");
 }
 

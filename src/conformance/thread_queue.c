@@ -13,15 +13,15 @@ enum { PIECE = 1024 };
 
 static void transfer_in_stream(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
-    const unsigned char own = (unsigned char)(thread->number + 1);
+    const unsigned char own_value = (unsigned char)(thread->number + 1);
     unsigned char expected[2 * PIECE], got[2 * PIECE] = {0};
     uint64_t address = 0;
 
-    memset(expected, own, sizeof expected);
-    memset(expected, own + 100, 8);
+    memset(expected, own_value, sizeof expected);
+    memset(expected, own_value + 100, 8);
     if (!FACET_THREAD_EXPECT(thread, FACET_OK, memory, alloc, context, sizeof got, &address))
         return;
-    FACET_THREAD_EXPECT(thread, FACET_OK, execution, fill, context, stream, address, own, PIECE);
+    FACET_THREAD_EXPECT(thread, FACET_OK, execution, fill, context, stream, address, own_value, PIECE);
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, copy, context, stream, address + PIECE, address, PIECE);
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, write, context, stream, address, expected, 8);
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, synchronize, context, stream, FACET_CHECK_KERNEL_NS);

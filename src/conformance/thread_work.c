@@ -23,13 +23,13 @@ static bool load_module(struct facet_check_thread *thread, uint64_t context, uin
 
 static void check_result(struct facet_check_thread *thread, uint64_t context, uint64_t stream, uint64_t address)
 {
-    const uint64_t own = UINT64_C(0x1122334455660000) + thread->number;
+    const uint64_t own_value = UINT64_C(0x1122334455660000) + thread->number;
     struct facet_stream_state state = {.size = sizeof state};
     uint64_t words[WORDS] = {0};
 
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, read, context, address, sizeof words, words);
     for (int i = 0; i < WORDS; i++)
-        if (words[i] != own)
+        if (words[i] != own_value)
             facet_thread_complain(thread, "execution.launch: a word is not what this thread's kernel stored");
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, query, context, stream, &state);
     if (state.launched != 1 || state.completed != 1 || state.failed)

@@ -41,14 +41,14 @@ struct facet_image *facet_image_hold(const struct facet_image *image)
 static enum facet_status take_target(struct facet_image *image, const char *target, struct facet_error *error)
 {
     struct facet_target parsed;
-    const char *said = json_string_value(json_object_get(image->description, "target"));
+    const char *target_text = json_string_value(json_object_get(image->description, "target"));
 
-    if (!said)
-        said = target;
-    if (!said || facet_target_read(said, &parsed, NULL) != FACET_OK)
+    if (!target_text)
+        target_text = target;
+    if (!target_text || facet_target_read(target_text, &parsed, NULL) != FACET_OK)
         return facet_error_argument(error, FACET_CORRUPT, "image",
                                     "image's description: target '%.40s': expected one that is known",
-                                    said ? said : "");
+                                    target_text ? target_text : "");
     memcpy(image->target, parsed.name, sizeof image->target);
     return FACET_OK;
 }

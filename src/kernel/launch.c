@@ -249,16 +249,16 @@ static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret
     return FACET_OK;
 }
 
-static enum facet_status take_range(const struct facet_range *given, struct facet_range *taken,
+static enum facet_status take_range(const struct facet_range *given, struct facet_range *copy,
                                     struct facet_error *error)
 {
-    *taken = (struct facet_range){.size = sizeof *taken};
+    *copy = (struct facet_range){.size = sizeof *copy};
     if (!given || given->size < offsetof(struct facet_range, group))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "range",
                                     "range of size %" PRIu32 ": expected at least %zu", given ? given->size : 0,
                                     offsetof(struct facet_range, group));
     FACET_NEED_KNOWN("range", given, error);
-    FACET_SIZED_TAKE(taken, given);
+    FACET_SIZED_TAKE(copy, given);
     return FACET_OK;
 }
 
@@ -285,17 +285,17 @@ static enum facet_status submit_launch(const struct facet_kernel *kernel, uint64
 enum facet_status facet_kernel_launch(struct facet_kernel *kernel, uint64_t stream, const struct facet_range *range,
                                       struct facet_error *error)
 {
-    struct facet_range taken;
+    struct facet_range copy;
     struct facet_grid grid;
     uint32_t local_bytes = 0;
 
     if (!kernel)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel", "kernel is NULL; expected a loaded one");
-    enum facet_status status = take_range(range, &taken, error);
+    enum facet_status status = take_range(range, &copy, error);
     if (status == FACET_OK)
         status = check_set(kernel, error);
     if (status == FACET_OK)
-        status = facet_range_resolve(&taken, kernel->description, &grid, error);
+        status = facet_range_resolve(&copy, kernel->description, &grid, error);
     if (status == FACET_OK)
         status = place_locals(kernel, &local_bytes, error);
     return status == FACET_OK ? submit_launch(kernel, stream, &grid, local_bytes, error) : status;

@@ -63,16 +63,16 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
 
 /* Finds the side of an address that the caller did not name. */
 static enum facet_status detect_side(const struct facet_space *space, const char *argument, uint64_t address,
-                                     bool *ret_own, struct facet_error *error)
+                                     bool *ret_is_device, struct facet_error *error)
 {
-    bool own = address - space->base < space->address_bytes;
+    bool is_device = address - space->base < space->address_bytes;
 
-    if (own && facet_addresses_are_doubtful(space, address))
+    if (is_device && facet_addresses_are_doubtful(space, address))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
                                     "%s: 0x%" PRIx64 " is an address of vGPU %u, and one of this process as well: "
                                     "expected a kind that says which is meant, not FACET_COPY_DETECT",
                                     argument, address, space->id);
-    *ret_own = own;
+    *ret_is_device = is_device;
     return FACET_OK;
 }
 

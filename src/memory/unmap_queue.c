@@ -87,12 +87,12 @@ static void give_swap_slots(struct facet_space *space, uint32_t first, uint32_t 
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t done = 0, row; done < count; done += row) {
-        bool here = facet_entry_frame(entry_of(space, first + done)) != FACET_FRAME_NONE;
+        bool has_frames = facet_entry_frame(entry_of(space, first + done)) != FACET_FRAME_NONE;
 
         for (row = 1; done + row < count; row++)
-            if ((facet_entry_frame(entry_of(space, first + done + row)) != FACET_FRAME_NONE) != here)
+            if ((facet_entry_frame(entry_of(space, first + done + row)) != FACET_FRAME_NONE) != has_frames)
                 break;
-        if (here) {
+        if (has_frames) {
             append_extent(space, first + done, row);
             continue;
         }

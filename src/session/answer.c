@@ -141,12 +141,12 @@ static bool is_status(int64_t number)
 }
 
 /* A provider's error text, made fit to be shown. */
-static enum facet_status refuse_answer(const struct answer *answer, const struct facet_error *said)
+static enum facet_status refuse_answer(const struct answer *answer, const struct facet_error *provider_error)
 {
     struct facet_error clean = {.status = answer->status};
 
-    facet_text_copy(clean.argument, sizeof clean.argument, said->argument, sizeof said->argument);
-    facet_text_copy(clean.message, sizeof clean.message, said->message, sizeof said->message);
+    facet_text_copy(clean.argument, sizeof clean.argument, provider_error->argument, sizeof provider_error->argument);
+    facet_text_copy(clean.message, sizeof clean.message, provider_error->message, sizeof provider_error->message);
     if (!clean.message[0])
         return facet_error_set(answer->error, answer->status, "%s: %s", answer->operation,
                                facet_status_text(answer->status));
@@ -177,7 +177,7 @@ static enum facet_status check_count(const struct answer *answer, uint64_t count
     return FACET_OK;
 }
 
-static enum facet_status accept_too_small(struct answer *answer, const struct facet_error *said)
+static enum facet_status accept_too_small(struct answer *answer, const struct facet_error *provider_error)
 {
     uint64_t count = facet_wire_take_number(answer->reader);
 
@@ -187,7 +187,7 @@ static enum facet_status accept_too_small(struct answer *answer, const struct fa
     if (status != FACET_OK)
         return status;
     *answer->argument->ret_count = (uint32_t)count;
-    return refuse_answer(answer, said);
+    return refuse_answer(answer, provider_error);
 }
 
 static enum facet_status accept_struct(struct answer *answer)
@@ -312,9 +312,9 @@ static bool is_counted(const struct answer *answer)
 static enum facet_status accept_answer(struct answer *answer)
 {
     int64_t status = (int64_t)facet_wire_take_number(answer->reader);
-    const struct facet_error *said = facet_wire_take(answer->reader, sizeof *said);
+    const struct facet_error *provider_error = facet_wire_take(answer->reader, sizeof *provider_error);
 
-    if (!said)
+    if (!provider_error)
         return is_broken(answer);
     if (!is_status(status))
         return facet_error_set(answer->error, FACET_CORRUPT, "%s answers with the unknown status %" PRId64,
@@ -323,8 +323,8 @@ static enum facet_status accept_answer(struct answer *answer)
     if (answer->status == FACET_OK)
         return accept_output(answer);
     if (answer->status == FACET_TOO_SMALL && is_counted(answer))
-        return accept_too_small(answer, said);
-    return facet_wire_is_complete(answer->reader) ? refuse_answer(answer, said) : is_broken(answer);
+        return accept_too_small(answer, provider_error);
+    return facet_wire_is_complete(answer->reader) ? refuse_answer(answer, provider_error) : is_broken(answer);
 }
 
 enum facet_status facet_call_decode_answer(const struct facet_call *call, struct facet_wire_reader *reader,

@@ -34,26 +34,26 @@ static bool in_process(const struct facet_session *session)
 }
 
 /* An older caller's options are shorter; the missing ones have their defaults. */
-static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *taken,
+static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *copy,
                                       struct facet_error *error)
 {
-    *taken = (struct facet_session_options){.size = sizeof *taken};
+    *copy = (struct facet_session_options){.size = sizeof *copy};
     FACET_NEED_KNOWN("options", options, error);
     if (options)
-        FACET_SIZED_TAKE(taken, options);
+        FACET_SIZED_TAKE(copy, options);
     if (options && options->size < sizeof options->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     options->size, sizeof options->size);
-    FACET_NEED_RESERVED("options", taken, error);
-    if (taken->place != FACET_SESSION_CHILD && taken->place != FACET_SESSION_IN_PROCESS)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "place", "place %u: expected %d or %d", taken->place,
+    FACET_NEED_RESERVED("options", copy, error);
+    if (copy->place != FACET_SESSION_CHILD && copy->place != FACET_SESSION_IN_PROCESS)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "place", "place %u: expected %d or %d", copy->place,
                                     FACET_SESSION_CHILD, FACET_SESSION_IN_PROCESS);
-    if (taken->open_deadline_ns == 0)
-        taken->open_deadline_ns = OPEN_DEADLINE_NS;
-    if (taken->call_deadline_ns == 0)
-        taken->call_deadline_ns = CALL_DEADLINE_NS;
-    if (taken->abi_minor == 0)
-        taken->abi_minor = FACET_PROVIDER_ABI_MINOR;
+    if (copy->open_deadline_ns == 0)
+        copy->open_deadline_ns = OPEN_DEADLINE_NS;
+    if (copy->call_deadline_ns == 0)
+        copy->call_deadline_ns = CALL_DEADLINE_NS;
+    if (copy->abi_minor == 0)
+        copy->abi_minor = FACET_PROVIDER_ABI_MINOR;
     return FACET_OK;
 }
 

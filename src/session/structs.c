@@ -170,12 +170,12 @@ static uint32_t covered_fields(const struct facet_struct_text *text, uint32_t si
 /* A text may be without its end only where the caller's own room cuts it. */
 static bool is_good_text(const struct facet_struct_text *text, const char *bytes, uint32_t size, uint32_t room)
 {
-    uint32_t there = covered_fields(text, size);
-    size_t length = printable_length(bytes + text->offset, there, false);
+    uint32_t covered = covered_fields(text, size);
+    size_t length = printable_length(bytes + text->offset, covered, false);
 
-    if (there == 0 || length < there)
+    if (covered == 0 || length < covered)
         return true;
-    return length == there && there < text->size && size == room;
+    return length == covered && covered < text->size && size == room;
 }
 
 static bool is_known(const struct facet_struct_choice *choice, const char *bytes, uint32_t size)
@@ -211,9 +211,9 @@ void facet_struct_copy(const struct facet_struct_type *type, void *target, const
     memcpy(&size, source, sizeof size);
     memcpy(target, source, size);
     for (const struct facet_struct_text *text = type->texts; text->name; text++) {
-        uint32_t there = covered_fields(text, size);
+        uint32_t covered = covered_fields(text, size);
 
-        if (there > 0 && there < text->size)
+        if (covered > 0 && covered < text->size)
             ((char *)target)[size - 1] = '\0';
     }
 }

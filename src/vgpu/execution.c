@@ -188,8 +188,8 @@ static enum facet_status check_operands(const struct work *work, const struct fa
                                         struct facet_error *error)
 {
     struct kit_math_operands operands = {0};
-    struct facet_math taken;
-    enum facet_status status = kit_math_check(operation, &taken, &operands, error);
+    struct facet_math checked_math;
+    enum facet_status status = kit_math_check(operation, &checked_math, &operands, error);
 
     for (uint32_t i = 0; i < operands.count && status == FACET_OK; i++)
         status = check_range(work, operands.list[i].name, operands.list[i].address, operands.list[i].bytes, error);

@@ -143,11 +143,11 @@ static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t byt
     return facet_space_allocate(vgpu->space, bytes, options, ret_address, error);
 }
 
-static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool said, enum facet_copy kind)
+static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool named_as_host, enum facet_copy kind)
 {
     struct facet_allocation found = {.size = sizeof found};
 
-    return kind == FACET_COPY_DETECT ? facet_space_find(vgpu->space, address, &found, NULL) != FACET_OK : said;
+    return kind == FACET_COPY_DETECT ? facet_space_find(vgpu->space, address, &found, NULL) != FACET_OK : named_as_host;
 }
 
 static enum facet_status check_host_sides(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,

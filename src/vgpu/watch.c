@@ -13,7 +13,7 @@ struct facet_vgpu_watch {
     uint64_t number;
     uint64_t serial; /* of the vGPU; 0: a device */
     uint32_t device;
-    facet_watch_func told;
+    facet_watch_func callback;
     void *owner;
     struct facet_threshold threshold;
 };
@@ -21,8 +21,8 @@ struct facet_vgpu_watch {
 static void call_watch(void *owner, const struct facet_threshold_event *event)
 {
     const struct facet_vgpu_watch *watch = owner;
-    const struct facet_watch_event told = {
-        .size = sizeof told,
+    const struct facet_watch_event watch_event = {
+        .size = sizeof watch_event,
         .raised = event->edge == FACET_THRESHOLD_RAISED,
         .watch = watch->number,
         .value = event->value,
@@ -30,7 +30,7 @@ static void call_watch(void *owner, const struct facet_threshold_event *event)
         .since_ns = event->since_ns,
     };
 
-    watch->told(watch->owner, &told);
+    watch->callback(watch->owner, &watch_event);
 }
 
 void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
@@ -82,7 +82,7 @@ static enum facet_status fill_watch(const struct facet_watch *asked, const struc
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "told", "told: expected a function, not NULL");
     watch->serial = subject->serial;
     watch->device = subject->device;
-    watch->told = asked->told;
+    watch->callback = asked->told;
     watch->owner = asked->owner;
     return facet_threshold_init(&watch->threshold, &rule, call_watch, watch, error);
 }

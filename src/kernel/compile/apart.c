@@ -311,19 +311,19 @@ static bool get_reads(int fd, uint32_t count, struct facet_backend_result *resul
 /* The caller clears the partial result in any case. */
 static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend_result *result)
 {
-    const struct facet_backend_result *said = &ret_outcome->result;
+    const struct facet_backend_result *sent_result = &ret_outcome->result;
 
     if (!read_bytes(fd, ret_outcome, sizeof *ret_outcome))
         return false;
-    *result = *said;
+    *result = *sent_result;
     result->image = result->description = NULL;
     result->diagnostics = NULL;
     result->reads = NULL;
     result->diagnostic_count = result->read_count = 0;
-    if (said->image && !(result->image = get_bytes(fd, said->bytes)))
+    if (sent_result->image && !(result->image = get_bytes(fd, sent_result->bytes)))
         return false;
-    return get_text(fd, &result->description) && get_diagnostics(fd, said->diagnostic_count, result) &&
-           get_reads(fd, said->read_count, result);
+    return get_text(fd, &result->description) && get_diagnostics(fd, sent_result->diagnostic_count, result) &&
+           get_reads(fd, sent_result->read_count, result);
 }
 
 /* --- this process: the copy --------------------------------------------------------------------------------------- */

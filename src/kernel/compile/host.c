@@ -209,13 +209,13 @@ static enum facet_status lower_kernels(struct facet_compilation *compilation, st
 static bool has_many_long_blocks(LLVMValueRef function)
 {
     enum { LONG_BLOCK_INSTRUCTIONS = 400, LONG_BLOCKS_INSTRUCTIONS_MAX = 20000 };
-    uint32_t count = 0, here;
+    uint32_t count = 0, block_instructions;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
-        here = 0;
+        block_instructions = 0;
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-            here++;
-        count += here >= LONG_BLOCK_INSTRUCTIONS ? here : 0;
+            block_instructions++;
+        count += block_instructions >= LONG_BLOCK_INSTRUCTIONS ? block_instructions : 0;
     }
     return count > LONG_BLOCKS_INSTRUCTIONS_MAX;
 }

@@ -330,15 +330,15 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
 /* With the functions that are regions of it. */
 static void step_run(struct lowering *lowering, LLVMValueRef run)
 {
-    size_t length, here;
+    size_t length, other_length;
     const char *name = LLVMGetValueName2(run, &length), *other;
     static const char suffix[] = FACET_REGION_SUFFIX;
 
     facet_loops_step(&lowering->arena, run);
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); function;
          function = LLVMGetNextFunction(function)) {
-        other = LLVMGetValueName2(function, &here);
-        if (here >= length + sizeof suffix - 1 && strncmp(other, name, length) == 0 &&
+        other = LLVMGetValueName2(function, &other_length);
+        if (other_length >= length + sizeof suffix - 1 && strncmp(other, name, length) == 0 &&
             strncmp(other + length, suffix, sizeof suffix - 1) == 0)
             facet_loops_step(&lowering->arena, function);
     }

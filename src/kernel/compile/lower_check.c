@@ -86,13 +86,13 @@ static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef 
 static void make_ask_unless_own(struct facet_checker *checker)
 {
     LLVMBuilderRef builder = checker->builder;
-    LLVMBasicBlockRef own, other;
+    LLVMBasicBlockRef own_block, other_block;
     LLVMValueRef given[7], bytes, at;
 
     checker->ask_unless_own = add_helper(checker, "facet_check.ask_unless_own", checker->ask_type);
     LLVMGetParams(checker->ask_unless_own, given);
-    own = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
-    other = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
+    own_block = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
+    other_block = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
     bytes = given[1];
     for (size_t d = 0; d < 3; d++) {
         LLVMValueRef size =
@@ -101,16 +101,16 @@ static void make_ask_unless_own(struct facet_checker *checker)
         bytes = LLVMBuildMul(builder, bytes, LLVMBuildZExt(builder, size, checker->i64, ""), "");
     }
     at = load_member(checker, checker->pointer, given[0], offsetof(struct facet_host_group, scratch));
-    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], at, bytes), own, other);
-    LLVMPositionBuilderAtEnd(builder, own);
+    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], at, bytes), own_block, other_block);
+    LLVMPositionBuilderAtEnd(builder, own_block);
     LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
-    LLVMPositionBuilderAtEnd(builder, other);
+    LLVMPositionBuilderAtEnd(builder, other_block);
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
 /* Inside, private memory and reads of constants need no further check. */
-static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own,
-                          LLVMBasicBlockRef other)
+static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own_block,
+                          LLVMBasicBlockRef other_block)
 {
     LLVMBuilderRef builder = checker->builder;
     LLVMValueRef zero = number_constant(checker, 0), private, constant, read;
@@ -121,10 +121,10 @@ static void answer_inside(const struct facet_checker *checker, LLVMValueRef *giv
     read = LLVMBuildAnd(builder, given[4], number_constant(checker, FACET_CHECK_WRITE), "");
     read = LLVMBuildICmp(builder, LLVMIntEQ, read, zero, "");
     constant = LLVMBuildAnd(builder, constant, read, "");
-    LLVMBuildCondBr(builder, LLVMBuildOr(builder, private, constant, ""), own, other);
-    LLVMPositionBuilderAtEnd(builder, own);
+    LLVMBuildCondBr(builder, LLVMBuildOr(builder, private, constant, ""), own_block, other_block);
+    LLVMPositionBuilderAtEnd(builder, own_block);
     LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
-    LLVMPositionBuilderAtEnd(builder, other);
+    LLVMPositionBuilderAtEnd(builder, other_block);
     private = LLVMBuildAnd(builder, given[9], number_constant(checker, FACET_CHECK_LOCAL), "");
     given[4] = LLVMBuildOr(builder, given[4], private, "");
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
@@ -220,10 +220,10 @@ static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
 static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMValueRef address, LLVMValueRef bytes,
                      uint32_t flags)
 {
-    bool own = roots == FACET_ROOT_PRIVATE;
+    bool own_block = roots == FACET_ROOT_PRIVATE;
     bool read = (roots == FACET_ROOT_ARGUMENTS || roots == FACET_ROOT_CONSTANT) && !flags;
 
-    return (own || read) && facet_checker_inside(checker, address, bytes);
+    return (own_block || read) && facet_checker_inside(checker, address, bytes);
 }
 
 /* Emits the check and returns its result; NULL: the access needs none. The builder is before the access. */

@@ -41,18 +41,18 @@ static void redirect_branches(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* Puts the instructions before `here` into a block of its own, which has no end yet: the builder is there. Moves the
- * head, so that phis behind stay right. Returns the tail. */
-static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef here)
+/* Puts the instructions before `instruction` into a block of its own, which has no end yet: the builder is there. Moves
+ * the head, so that phis behind stay right. Returns the tail. */
+static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef instruction)
 {
-    LLVMBasicBlockRef tail = LLVMGetInstructionParent(here);
+    LLVMBasicBlockRef tail = LLVMGetInstructionParent(instruction);
     LLVMValueRef function = LLVMGetBasicBlockParent(tail);
     LLVMBasicBlockRef head =
         LLVMInsertBasicBlockInContext(LLVMGetModuleContext(LLVMGetGlobalParent(function)), tail, "");
 
     redirect_branches(tail, head);
     LLVMPositionBuilderAtEnd(builder, head);
-    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != here; at = LLVMGetFirstInstruction(tail)) {
+    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != instruction; at = LLVMGetFirstInstruction(tail)) {
         LLVMInstructionRemoveFromParent(at);
         LLVMInsertIntoBuilder(builder, at);
     }
@@ -541,17 +541,17 @@ void facet_group_split(LLVMValueRef run)
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(run));
     LLVMTypeRef i8 = LLVMInt8TypeInContext(context), i32 = LLVMInt32TypeInContext(context);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    LLVMValueRef offset = LLVMConstInt(i32, offsetof(struct facet_host_group, group_size), 0), here, size;
+    LLVMValueRef offset = LLVMConstInt(i32, offsetof(struct facet_host_group, group_size), 0), instruction, size;
     LLVMBasicBlockRef never = NULL, tail;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run); block; block = LLVMGetNextBasicBlock(block))
-        while ((here = end_of_piece(block))) {
+        while ((instruction = end_of_piece(block))) {
             if (!never) {
                 never = LLVMAppendBasicBlockInContext(context, run, "never");
                 LLVMPositionBuilderAtEnd(builder, never);
                 LLVMBuildRetVoid(builder);
             }
-            tail = split_before(builder, here);
+            tail = split_before(builder, instruction);
             size = LLVMBuildGEP2(builder, i8, LLVMGetParam(run, 1), &offset, 1, "");
             size = LLVMBuildLoad2(builder, i32, size, "");
             LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntEQ, size, LLVMConstNull(i32), ""), never, tail);

@@ -161,14 +161,14 @@ LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef found = facet_map_get(&lanes->vectors, value), scalar, before = NULL;
     bool rough = facet_shapes_get(&lanes->shapes, value).rough;
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(lanes->builder);
+    LLVMBasicBlockRef insert_block = LLVMGetInsertBlock(lanes->builder);
 
     if (found)
         return found;
     scalar = facet_lanes_scalar(lanes, value);
     if (LLVMIsConstant(value))
         return widen_value(lanes, value, scalar); /* folded */
-    before = LLVMGetBasicBlockTerminator(here);
+    before = LLVMGetBasicBlockTerminator(insert_block);
     if (rough)
         widen_operands(lanes, value);
     place_behind(lanes, scalar);
@@ -179,7 +179,7 @@ LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value)
     if (before) /* only phis are finished in blocks that have their end */
         LLVMPositionBuilderBefore(lanes->builder, before);
     else
-        LLVMPositionBuilderAtEnd(lanes->builder, here);
+        LLVMPositionBuilderAtEnd(lanes->builder, insert_block);
     return found;
 }
 

@@ -22,11 +22,11 @@ static LLVMBasicBlockRef way_out(LLVMBasicBlockRef block)
 
     if (!LLVMIsABranchInst(end) || !LLVMIsConditional(end))
         return NULL;
-    LLVMBasicBlockRef taken = LLVMGetSuccessor(end, 0), other = LLVMGetSuccessor(end, 1);
+    LLVMBasicBlockRef on_true = LLVMGetSuccessor(end, 0), on_false = LLVMGetSuccessor(end, 1);
 
-    if ((taken == block) == (other == block))
+    if ((on_true == block) == (on_false == block))
         return NULL;
-    return taken == block ? other : taken;
+    return on_true == block ? on_false : on_true;
 }
 
 static bool is_short(LLVMBasicBlockRef block)

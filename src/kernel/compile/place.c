@@ -94,30 +94,30 @@ void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size)
 static uint32_t remark_calls(struct facet_compilation *compilation, LLVMValueRef function, const char *symbol,
                              const char *text)
 {
-    uint32_t told = 0;
+    uint32_t remark_count = 0;
     size_t length;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             LLVMValueRef callee = callee_of(at);
             if (callee && strcmp(LLVMGetValueName2(callee, &length), symbol) == 0)
-                told += remark_at(compilation, at, text);
+                remark_count += remark_at(compilation, at, text);
         }
-    return told;
+    return remark_count;
 }
 
 void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text)
 {
     struct second_compile second_compile;
     LLVMValueRef function = NULL;
-    uint32_t told = 0;
+    uint32_t remark_count = 0;
 
     compile_again(compilation, &second_compile);
     if (second_compile.compilation.module)
         function = LLVMGetFirstFunction(second_compile.compilation.module);
     for (; function; function = LLVMGetNextFunction(function))
-        told += remark_calls(compilation, function, symbol, text);
-    if (!told)
+        remark_count += remark_calls(compilation, function, symbol, text);
+    if (!remark_count)
         facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
     clear_second(&second_compile);
 }
@@ -151,14 +151,14 @@ static uint32_t find_assembly(struct facet_compilation *compilation, LLVMModuleR
 static void refuse_inline(struct facet_compilation *compilation)
 {
     struct second_compile second_compile;
-    uint32_t told = 0;
+    uint32_t remark_count = 0;
     char text[160];
 
     snprintf(text, sizeof text, "inline assembly is not supported for the target '%s'", compilation->target);
     compile_again(compilation, &second_compile);
     if (second_compile.compilation.module)
-        told = find_assembly(compilation, second_compile.compilation.module, text);
-    if (!told)
+        remark_count = find_assembly(compilation, second_compile.compilation.module, text);
+    if (!remark_count)
         facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
     clear_second(&second_compile);
 }

@@ -24,15 +24,15 @@ static void merge_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRe
 {
     LLVMPositionBuilderBefore(builder, phi);
     LLVMValueRef made = LLVMBuildPhi(builder, LLVMTypeOf(phi), "");
-    bool told = false;
+    bool met_from = false;
 
     for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
         LLVMValueRef value = LLVMGetIncomingValue(phi, i);
         LLVMBasicBlockRef block = LLVMGetIncomingBlock(phi, i);
 
-        if (block == from && told)
+        if (block == from && met_from)
             continue;
-        told |= block == from;
+        met_from |= block == from;
         block = block == from ? by : block;
         LLVMAddIncoming(made, &value, &block, 1);
     }
@@ -97,15 +97,15 @@ static struct sum multiply_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMV
     LLVMValueRef minus = LLVMBuildICmp(builder, LLVMIntEQ, b, ones, "");
     LLVMValueRef skips = sign ? LLVMBuildOr(builder, none, minus, "") : none;
     LLVMValueRef by = LLVMBuildSelect(builder, skips, LLVMBuildSub(builder, zero, ones, ""), b, "");
-    LLVMValueRef back = sign ? LLVMBuildSDiv(builder, product, by, "") : LLVMBuildUDiv(builder, product, by, "");
-    LLVMValueRef beyond = LLVMBuildICmp(builder, LLVMIntNE, back, a, "");
+    LLVMValueRef quotient = sign ? LLVMBuildSDiv(builder, product, by, "") : LLVMBuildUDiv(builder, product, by, "");
+    LLVMValueRef overflows = LLVMBuildICmp(builder, LLVMIntNE, quotient, a, "");
 
-    beyond = LLVMBuildAnd(builder, beyond, LLVMBuildNot(builder, skips, ""), "");
+    overflows = LLVMBuildAnd(builder, overflows, LLVMBuildNot(builder, skips, ""), "");
     if (sign) { /* -1 times the least number is that number again */
         LLVMValueRef both = LLVMBuildAnd(builder, is_negative(builder, a), is_negative(builder, product), "");
-        beyond = LLVMBuildOr(builder, beyond, LLVMBuildAnd(builder, both, minus, ""), "");
+        overflows = LLVMBuildOr(builder, overflows, LLVMBuildAnd(builder, both, minus, ""), "");
     }
-    return (struct sum){.value = product, .overflow = beyond};
+    return (struct sum){.value = product, .overflow = overflows};
 }
 
 static struct sum add_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)

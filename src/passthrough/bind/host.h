@@ -30,7 +30,7 @@ struct bind_host_ops {
                  struct bind_stuck *ret_stuck);
     int (*load)(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck);
 
-    int (*own)(struct bind_host *host, const char *path, uid_t uid, gid_t gid);
+    int (*set_owner)(struct bind_host *host, const char *path, uid_t uid, gid_t gid);
 
     /* The rest is in the directory of journals. A lock is held until its descriptor is closed. */
     int (*lock)(struct bind_host *host, const char *name, uint64_t deadline_ns, int *ret_fd);

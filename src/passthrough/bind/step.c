@@ -107,7 +107,7 @@ static int give_node(struct bind_run *run, const struct facet_passthrough_step *
         return 0;
     if (sscanf(step->value, "%u:%u", &uid, &gid) != 2)
         return EINVAL;
-    int errnum = host->ops->own(host, path, uid, gid);
+    int errnum = host->ops->set_owner(host, path, uid, gid);
     if (errnum == ENOENT)
         return 0;
     run->nodes_given += errnum == 0;

@@ -162,12 +162,12 @@ static enum facet_status check_arguments(const struct facet_passthrough *manager
 static struct facet_passthrough manager_of(const struct facet_passthrough *manager,
                                            const struct facet_passthrough_rule *rule)
 {
-    struct facet_passthrough own = *manager;
+    struct facet_passthrough owner_manager = *manager;
 
-    own.config.has_owner = rule->has_owner;
-    own.config.uid = rule->uid;
-    own.config.gid = rule->gid;
-    return own;
+    owner_manager.config.has_owner = rule->has_owner;
+    owner_manager.config.uid = rule->uid;
+    owner_manager.config.gid = rule->gid;
+    return owner_manager;
 }
 
 enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager,
@@ -184,8 +184,8 @@ enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager
     if (rule->function_count == 0) {
         say(&check, FACET_PASSTHROUGH_RULE_DAMAGED, "%s", rule->failure.message);
     } else {
-        struct facet_passthrough own = manager_of(manager, rule);
-        status = check_rule(&own, rule, &check, ret_plan ? &plan : NULL, error);
+        struct facet_passthrough owner_manager = manager_of(manager, rule);
+        status = check_rule(&owner_manager, rule, &check, ret_plan ? &plan : NULL, error);
     }
     if (status)
         return status;
@@ -211,8 +211,8 @@ enum facet_status facet_passthrough_rule_apply(struct facet_passthrough *manager
         return status;
     bind_report_begin(report);
     if (check.state == FACET_PASSTHROUGH_RULE_PENDING) {
-        struct facet_passthrough own = manager_of(manager, rule);
-        status = facet_passthrough_bind(&own, plan, report, error);
+        struct facet_passthrough owner_manager = manager_of(manager, rule);
+        status = facet_passthrough_bind(&owner_manager, plan, report, error);
         if (!status)
             check.state = FACET_PASSTHROUGH_RULE_MET;
     }

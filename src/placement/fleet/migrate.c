@@ -68,7 +68,7 @@ static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shap
 /* The policy's best node, without the one that is being freed. */
 static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
-    int32_t here, best = FLEET_NOT;
+    int32_t found_score, best = FLEET_NOT;
     uint32_t found = FLEET_NONE;
 
     if (fleet_index_refresh(try->fleet, shape, NULL) != FACET_OK)
@@ -76,9 +76,9 @@ static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
     found = fleet_index_best(try->fleet, shape);
     if (found != try->node)
         return found;
-    here = found == FLEET_NONE ? FLEET_NOT : shape->scores[found];
+    found_score = found == FLEET_NONE ? FLEET_NOT : shape->scores[found];
     found = FLEET_NONE;
-    for (uint32_t i = 0; i < try->fleet->node_count && best < here; i++) {
+    for (uint32_t i = 0; i < try->fleet->node_count && best < found_score; i++) {
         if (i != try->node && shape->scores[i] > best) {
             best = shape->scores[i];
             found = i;

@@ -73,7 +73,7 @@ struct maps_scratch {
     int64_t *sums;   /* of units before it */
     uint32_t *next;  /* lists of cells by node */
     struct maps_node {
-        int64_t taken;
+        int64_t taken_amount;
         uint32_t size, head, tail;
         bool hinted;    /* the next slot prefers it */
         bool collected; /* this map has slots on it */

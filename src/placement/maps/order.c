@@ -83,11 +83,11 @@ static uint32_t find_nodes(struct facet_maps *maps, const struct maps_slot *slot
         struct maps_node *node = &scratch->nodes[cell->node];
 
         if (node->size++ == 0) {
-            node->taken = 0;
+            node->taken_amount = 0;
             node->head = node->tail = MAPS_NONE;
             scratch->node_order[count++] = cell->node;
         }
-        node->taken += cell->granted + cell->reserved;
+        node->taken_amount += cell->granted + cell->reserved;
     }
     return count;
 }
@@ -102,7 +102,7 @@ static bool node_goes_before(const struct maps_scratch *scratch, uint32_t left, 
 
     if (hinted)
         return a->hinted != b->hinted ? a->hinted : left < right;
-    return a->taken != b->taken ? a->taken < b->taken : a->size > b->size;
+    return a->taken_amount != b->taken_amount ? a->taken_amount < b->taken_amount : a->size > b->size;
 }
 
 static void sort_nodes(struct maps_scratch *scratch, uint32_t count, bool hinted)

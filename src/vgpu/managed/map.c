@@ -39,10 +39,11 @@ static bool write_here(uint64_t address, uint64_t word)
 static enum facet_status copy_word(const struct facet_vgpu *vgpu, uint64_t address, uint64_t *word,
                                    enum facet_copy kind, struct facet_error *error)
 {
-    uint64_t here = (uintptr_t)word;
+    uint64_t word_address = (uintptr_t)word;
     bool in = kind == FACET_COPY_TO_DEVICE;
 
-    return facet_space_copy(vgpu->space, in ? address : here, in ? here : address, sizeof *word, kind, error);
+    return facet_space_copy(vgpu->space, in ? address : word_address, in ? word_address : address, sizeof *word, kind,
+                            error);
 }
 
 /* A value that memory does not hold by chance. The host writes nothing before it has found the device's word here. */
@@ -51,7 +52,7 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
 {
     uint64_t words[2] = {0}, before = 0, back = 0;
     enum facet_status status;
-    bool here = false;
+    bool is_mapped = false;
 
     if (getrandom(words, sizeof words, 0) != (ssize_t)sizeof words)
         return facet_error_errno(error, errno, "no random numbers");
@@ -59,13 +60,13 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
     if (status == FACET_OK)
         status = copy_word(vgpu, address, &words[0], FACET_COPY_TO_DEVICE, error);
     if (status == FACET_OK)
-        here = is_here(address, words[0]) && write_here(address, words[1]);
-    if (status == FACET_OK && here)
+        is_mapped = is_here(address, words[0]) && write_here(address, words[1]);
+    if (status == FACET_OK && is_mapped)
         status = copy_word(vgpu, address, &back, FACET_COPY_TO_HOST, error);
     if (status == FACET_OK)
         status = copy_word(vgpu, address, &before, FACET_COPY_TO_DEVICE, error);
     if (status == FACET_OK)
-        *ret_shared = here && back == words[1];
+        *ret_shared = is_mapped && back == words[1];
     return status;
 }
 
