@@ -119,9 +119,9 @@ char *facet_amount_format_places(int64_t amount, uint32_t places, char *buffer, 
 {
     uint64_t magnitude = amount < 0 ? 0 - (uint64_t)amount : (uint64_t)amount;
     uint64_t whole = magnitude / (uint64_t)FACET_AMOUNT_ONE, part = magnitude % (uint64_t)FACET_AMOUNT_ONE;
-    int least = places < DECIMALS ? (int)places : DECIMALS, decimals = DECIMALS;
+    int min = places < DECIMALS ? (int)places : DECIMALS, decimals = DECIMALS;
 
-    for (; decimals > least && part % 10 == 0; part /= 10)
+    for (; decimals > min && part % 10 == 0; part /= 10)
         decimals--;
     if (decimals > 0)
         snprintf(buffer, size, "%s%" PRIu64 ".%0*" PRIu64, amount < 0 ? "-" : "", whole, decimals, part);

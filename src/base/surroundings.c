@@ -115,8 +115,8 @@ bool facet_surroundings_clean_environment(bool terminal)
 /* The needs of a daemon with its providers; PoCL alone takes 600 MiB of address space. */
 static const struct need {
     __rlimit_resource_t resource;
-    rlim_t least; /* of the hard limit; 0: as it is */
-    rlim_t most;  /* that a soft limit is raised to; 0: the hard one */
+    rlim_t min; /* of the hard limit; 0: as it is */
+    rlim_t max; /* that a soft limit is raised to; 0: the hard one */
     bool bytes;
     const char *name, *letter;
 } needs[] = {
@@ -132,10 +132,10 @@ static const struct need {
 
 static rlim_t wanted_soft(const struct need *need, const struct rlimit *now)
 {
-    rlim_t most = need->most && need->most < now->rlim_max ? need->most : now->rlim_max;
+    rlim_t max = need->max && need->max < now->rlim_max ? need->max : now->rlim_max;
 
     /* Threads have the soft limit as their stack: there is one right size, and more is worse. */
-    return need->resource == RLIMIT_STACK || now->rlim_cur < most ? most : now->rlim_cur;
+    return need->resource == RLIMIT_STACK || now->rlim_cur < max ? max : now->rlim_cur;
 }
 
 void facet_surroundings_raise_limits(void)
@@ -152,18 +152,18 @@ void facet_surroundings_raise_limits(void)
 
 static enum facet_status refuse_low_limit(const struct need *need, rlim_t have, struct facet_error *error)
 {
-    char now[32], least[32];
+    char now[32], min[32];
 
     if (!need->bytes)
         return facet_error_set(error, FACET_NO_SPACE,
                                "%s are limited to %llu here (ulimit -H%s), and a daemon serves other shells as well: "
                                "expected at least %llu",
-                               need->name, (unsigned long long)have, need->letter, (unsigned long long)need->least);
+                               need->name, (unsigned long long)have, need->letter, (unsigned long long)need->min);
     return facet_error_set(error, FACET_NO_SPACE,
                            "%s is limited to %s here (ulimit -H%s), and a daemon serves other shells as well: expected "
                            "at least %s",
                            need->name, facet_format_size(have, now, sizeof now), need->letter,
-                           facet_format_size(need->least, least, sizeof least));
+                           facet_format_size(need->min, min, sizeof min));
 }
 
 enum facet_status facet_surroundings_check_limits(struct facet_error *error)
@@ -172,7 +172,7 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
     struct rlimit limit;
 
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-        if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].least)
+        if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].min)
             continue;
         if (setrlimit(needs[i].resource, &none) < 0)
             return refuse_low_limit(&needs[i], limit.rlim_max, error);

@@ -84,11 +84,11 @@ static enum facet_status check_number(const struct facet_variable *variable, con
     uint64_t value = strtoull(text, &end, 10);
     bool is_number = *text >= '0' && *text <= '9' && !*end;
 
-    if (is_number && !errno && value >= variable->least && value <= variable->most)
+    if (is_number && !errno && value >= variable->min && value <= variable->max)
         return FACET_OK;
     return facet_error_argument(error, is_number ? FACET_OUT_OF_RANGE : FACET_INVALID_ARGUMENT, variable->name,
                                 "%s '%.64s': expected a number from %" PRIu64 " to %" PRIu64, variable->name, text,
-                                variable->least, variable->most);
+                                variable->min, variable->max);
 }
 
 /* The dynamic linker searches for a name without '/'. */

@@ -36,7 +36,7 @@ struct facet_variable {
     bool is_path;     /* of a file or folder that must exist: without it the search silently finds nothing */
     const char *help; /* one line */
     enum facet_variable_form form;
-    uint64_t least, most; /* of a number */
+    uint64_t min, max; /* of a number */
 };
 
 /* The table, in order; NULL past its end. */

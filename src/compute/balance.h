@@ -163,7 +163,7 @@ int facet_balance_choose(struct facet_balance *balance, struct facet_balance_mem
 uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *members, uint32_t count);
 
 /*
- * Plans the actions that are due now: up to `most`, in the order in which they are to be done, each the most valuable
+ * Plans the actions that are due now: up to `max`, in the order in which they are to be done, each the most valuable
  * one after those before it. Returns how many; 0 before balance->next_ns, which it advances by an interval.
  *
  * `works` are those of the members' works that may be moved or preempted; any other stays in its place. The function
@@ -176,6 +176,6 @@ uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *member
  */
 uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns, struct facet_balance_member *members,
                                  uint32_t count, struct facet_balance_work *works, uint32_t work_count,
-                                 struct facet_balance_action *ret_actions, uint32_t most);
+                                 struct facet_balance_action *ret_actions, uint32_t max);
 
 #endif

@@ -180,7 +180,7 @@ static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entit
 static void fill_credit(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
 {
     uint64_t elapsed = now_ns > entity->filled_until_ns ? now_ns - entity->filled_until_ns : 0;
-    int64_t most = credit_gain(pick, entity, pick->config.burst_ns);
+    int64_t max = credit_gain(pick, entity, pick->config.burst_ns);
     uint64_t rate = (uint64_t)entity->share.limit_milli * pick->config.parallel;
 
     if (elapsed > FILL_MAX_NS) {
@@ -191,8 +191,8 @@ static void fill_credit(const struct facet_pick *pick, struct facet_pick_entity 
 
     entity->credit_ns += gained;
     entity->filled_until_ns += (uint64_t)gained * FACET_MILLI_WHOLE / rate;
-    if (entity->credit_ns > most)
-        entity->credit_ns = most;
+    if (entity->credit_ns > max)
+        entity->credit_ns = max;
     if (entity->emptied && entity->credit_ns >= credit_gain(pick, entity, pick->config.reopen_ns))
         reopen_entity(pick, entity);
 }
@@ -259,16 +259,16 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
 /* The device's virtual time follows the least of the entities that want it, and never goes back. */
 static void raise_floor(struct facet_pick *pick)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min = UINT64_MAX;
 
     EACH_WANTING (pick, walk, number) {
         const struct facet_pick_entity *entity = &pick->entities[number];
 
-        if (!entity->emptied && entity->vtime < least)
-            least = entity->vtime;
+        if (!entity->emptied && entity->vtime < min)
+            min = entity->vtime;
     }
-    if (least != UINT64_MAX && least > pick->vtime_floor)
-        pick->vtime_floor = least;
+    if (min != UINT64_MAX && min > pick->vtime_floor)
+        pick->vtime_floor = min;
 }
 
 void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_want want)

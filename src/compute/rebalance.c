@@ -88,15 +88,15 @@ void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance
 static int find_shortest_wait(const struct facet_balance_plan *plan)
 {
     int best = FACET_BALANCE_NONE;
-    uint64_t least = 0;
+    uint64_t min = 0;
 
     for (uint32_t i = 0; i < plan->count; i++) {
         uint64_t wait = facet_balance_wait_ns(&plan->members[i]);
 
-        if (!facet_balance_accepts(&plan->members[i]) || (best != FACET_BALANCE_NONE && wait >= least))
+        if (!facet_balance_accepts(&plan->members[i]) || (best != FACET_BALANCE_NONE && wait >= min))
             continue;
         best = (int)i;
-        least = wait;
+        min = wait;
     }
     return best;
 }
@@ -322,11 +322,11 @@ static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance
 {
     struct facet_balance_member *member = &plan->members[waits->longest_waiting];
     uint64_t wanted = facet_balance_scale(waits->longest_ns, member->units, facet_balance_others_ns(waits));
-    uint32_t units = member->units, most = member->units_most;
+    uint32_t units = member->units, max = member->units_most;
 
-    if (most <= units)
+    if (max <= units)
         return false;
-    member->units = wanted >= most ? most : (uint32_t)wanted + 1;
+    member->units = wanted >= max ? max : (uint32_t)wanted + 1;
     uint64_t gain = waits->longest_ns - facet_balance_wait_ns(member);
     uint32_t scaled = member->units;
 
@@ -385,7 +385,7 @@ static void reduce_imbalance(struct facet_balance_plan *plan)
 
 uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns, struct facet_balance_member *members,
                                  uint32_t count, struct facet_balance_work *works, uint32_t work_count,
-                                 struct facet_balance_action *ret_actions, uint32_t most)
+                                 struct facet_balance_action *ret_actions, uint32_t max)
 {
     struct facet_balance_plan plan = {
         .balance = balance,
@@ -394,7 +394,7 @@ uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns,
         .actions = ret_actions,
         .count = count,
         .work_count = work_count,
-        .actions_max = most,
+        .actions_max = max,
     };
 
     if (now_ns < balance->next_ns)

@@ -50,16 +50,16 @@ typedef uint32_t (*milli_func)(const struct facet_balance_plan *plan, const stru
 static int find_richest(const struct facet_balance_plan *plan, int receiver, milli_func milli_of)
 {
     int best = FACET_BALANCE_NONE;
-    uint32_t most = 0;
+    uint32_t max = 0;
 
     for (int i = 0; i < (int)plan->count; i++) {
         const struct facet_balance_member *member = &plan->members[i];
 
         if (i == receiver || member->lost || member->device != plan->members[receiver].device ||
-            milli_of(plan, member) <= most)
+            milli_of(plan, member) <= max)
             continue;
         best = i;
-        most = milli_of(plan, member);
+        max = milli_of(plan, member);
     }
     return best;
 }

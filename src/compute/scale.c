@@ -201,13 +201,13 @@ static uint32_t *given_units(struct facet_scale_member *member)
 /* A least is a promise: where the leasts sum up to more than the device has, the members share it in time. */
 static void deal_units(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
 {
-    uint64_t least = 0;
+    uint64_t min = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        least += members[i].units_least;
+        min += members[i].units_least;
     uint64_t total = config->device_units == 0 ? UINT32_MAX : config->device_units;
 
-    deal_out(&(struct deal){members, count, total > least ? total : least, floor_units, want_units, given_units});
+    deal_out(&(struct deal){members, count, total > min ? total : min, floor_units, want_units, given_units});
 }
 
 void facet_scale_step(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)

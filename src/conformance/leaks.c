@@ -69,12 +69,12 @@ static bool open_and_close(struct facet_check *check)
 }
 
 /* How many rounds were made; fewer than the least when one did not open. */
-static uint32_t open_and_close_rounds(struct facet_check *check, uint32_t least, uint32_t most)
+static uint32_t open_and_close_rounds(struct facet_check *check, uint32_t min, uint32_t max)
 {
     uint64_t end = facet_clock_now_ns() + LONG_ENOUGH_NS;
     uint32_t made = 0;
 
-    while (made < most && (made < least || facet_clock_now_ns() < end) && open_and_close(check))
+    while (made < max && (made < min || facet_clock_now_ns() < end) && open_and_close(check))
         made++;
     return made;
 }

@@ -36,7 +36,7 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
 
 /* 0 when the member may be missing and is. */
 static enum facet_status read_number(const json_t *object, const char *where, const char *member, bool optional,
-                                     uint32_t most, uint32_t *ret_number, struct facet_error *error)
+                                     uint32_t max, uint32_t *ret_number, struct facet_error *error)
 {
     const json_t *value = json_object_get(object, member);
 
@@ -45,7 +45,7 @@ static enum facet_status read_number(const json_t *object, const char *where, co
         return FACET_OK;
     }
     json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 0 || number > most)
+    if (!json_is_integer(value) || number < 0 || number > max)
         return refuse_description(error, where, member, "a whole number within bounds");
     *ret_number = (uint32_t)number;
     return FACET_OK;

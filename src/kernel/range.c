@@ -10,11 +10,11 @@ enum { VECTOR_ITEMS = 16, GROUP_ITEMS_ENOUGH = 64 };
 
 static const char axes[] = "xyz";
 
-uint32_t facet_group_choose(uint32_t global, uint32_t most, uint32_t extended_max)
+uint32_t facet_group_choose(uint32_t global, uint32_t max, uint32_t extended_max)
 {
     uint32_t largest = 1, whole_vectors = 0;
 
-    for (uint32_t size = 1; size <= most && size <= global; size++) {
+    for (uint32_t size = 1; size <= max && size <= global; size++) {
         if (global % size != 0)
             continue;
         largest = size;
@@ -24,7 +24,7 @@ uint32_t facet_group_choose(uint32_t global, uint32_t most, uint32_t extended_ma
         return whole_vectors;
     if (largest >= GROUP_ITEMS_ENOUGH || largest == global)
         return largest;
-    for (uint32_t size = most + 1; size <= extended_max && size <= global; size++)
+    for (uint32_t size = max + 1; size <= extended_max && size <= global; size++)
         if (global % size == 0)
             return size;
     return largest;
@@ -70,9 +70,9 @@ static void fill_group(const struct facet_range *range, struct facet_grid *grid)
     for (uint32_t i = 0; i < 3; i++) {
         if (grid->group[i]) /* as it is in all dimensions that are not used */
             continue;
-        uint32_t most = used < FACET_GROUP_CHOICE ? (uint32_t)(FACET_GROUP_CHOICE / used) : 1;
-        uint32_t extended_max = used == 1 ? FACET_HOST_GROUP_MOST : most;
-        grid->group[i] = facet_group_choose((uint32_t)range->global[i], most, extended_max);
+        uint32_t max = used < FACET_GROUP_CHOICE ? (uint32_t)(FACET_GROUP_CHOICE / used) : 1;
+        uint32_t extended_max = used == 1 ? FACET_HOST_GROUP_MOST : max;
+        grid->group[i] = facet_group_choose((uint32_t)range->global[i], max, extended_max);
         used *= grid->group[i];
     }
 }

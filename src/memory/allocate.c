@@ -15,13 +15,13 @@
 
 enum facet_status facet_space_check_bytes(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
-    uint64_t most = facet_memory_max_bytes(space->memory);
+    uint64_t max = facet_memory_max_bytes(space->memory);
 
-    if (bytes && bytes <= most)
+    if (bytes && bytes <= max)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
                                 "bytes: %" PRIu64 " is not within 1 and all memory of the device%s, %" PRIu64, bytes,
-                                space->memory->swap ? " and its swap" : "", most);
+                                space->memory->swap ? " and its swap" : "", max);
 }
 
 static enum facet_status check_request(const struct facet_space *space, uint64_t bytes, uint64_t align,

@@ -30,9 +30,9 @@ static uint32_t class_of(uint64_t units)
 static struct facet_class make_class(uint64_t block_bytes, uint64_t page_bytes, uint64_t pool_bytes)
 {
     uint64_t wanted_bytes = pool_bytes ? pool_bytes : block_bytes * SLAB_BLOCKS_MIN;
-    uint64_t most = block_bytes * FACET_SLAB_BLOCKS;
+    uint64_t max = block_bytes * FACET_SLAB_BLOCKS;
 
-    wanted_bytes = wanted_bytes < block_bytes ? block_bytes : wanted_bytes > most ? most : wanted_bytes;
+    wanted_bytes = wanted_bytes < block_bytes ? block_bytes : wanted_bytes > max ? max : wanted_bytes;
     return (struct facet_class){(uint32_t)block_bytes, (uint32_t)((wanted_bytes + page_bytes - 1) / page_bytes)};
 }
 

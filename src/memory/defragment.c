@@ -58,12 +58,12 @@ static enum facet_status defragment_step(struct pass *pass, bool *ret_more, stru
 {
     struct facet_memory *memory = pass->memory;
     struct facet_frame_move plan;
-    uint32_t most = pages_left(pass);
+    uint32_t max = pages_left(pass);
 
     *ret_more = false;
-    if (!most || now_ns(memory) >= pass->end_ns)
+    if (!max || now_ns(memory) >= pass->end_ns)
         return FACET_OK;
-    if (!facet_frames_plan_move(&memory->frames, pass->only_serial, most, &plan)) {
+    if (!facet_frames_plan_move(&memory->frames, pass->only_serial, max, &plan)) {
         pass->report.complete = 1;
         return FACET_OK;
     }

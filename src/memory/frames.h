@@ -108,10 +108,10 @@ struct facet_frame_move {
 };
 
 /*
- * Searches for a move of at most `most` frames; only of `only_space` unless that is 0. False: there is none. Nothing is
+ * Searches for a move of at most `max` frames; only of `only_space` unless that is 0. False: there is none. Nothing is
  * taken yet, and by the time that the caller holds the space's lock it may no longer be so.
  */
-bool facet_frames_plan_move(struct facet_frames *frames, uint32_t only_space, uint32_t most,
+bool facet_frames_plan_move(struct facet_frames *frames, uint32_t only_space, uint32_t max,
                             struct facet_frame_move *ret_move);
 
 /* Takes frames for that move, in the fullest chunk that is a better place: at most move->count of them, which is made
@@ -124,9 +124,9 @@ struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t
 
 /* --- for reclaiming memory from other spaces --- */
 
-/* The next used frames at or after *hand, around the end: at most `most` in a row, of one space and of neighbouring
+/* The next used frames at or after *hand, around the end: at most `max` in a row, of one space and of neighbouring
  * pages. Leaves the hand behind them. False: none is in use. */
-bool facet_frames_next_used(struct facet_frames *frames, uint32_t most, uint32_t *hand,
+bool facet_frames_next_used(struct facet_frames *frames, uint32_t max, uint32_t *hand,
                             struct facet_frame_move *ret_row);
 
 /* --- numbers --- */

@@ -26,12 +26,12 @@ static bool may_move(const struct facet_frame *frame, uint32_t only_space)
 }
 
 /* How many frames from `at` on belong to one space and back neighbouring pages. */
-static uint32_t row_length(const struct facet_chunk *chunk, uint32_t at, uint32_t end, uint32_t most)
+static uint32_t row_length(const struct facet_chunk *chunk, uint32_t at, uint32_t end, uint32_t max)
 {
     const struct facet_frame *first = &chunk->frames[at];
     uint32_t count = 1;
 
-    while (count < most && at + count < end && chunk->frames[at + count].space == first->space &&
+    while (count < max && at + count < end && chunk->frames[at + count].space == first->space &&
            chunk->frames[at + count].page == first->page + count)
         count++;
     return count;
@@ -49,7 +49,7 @@ static void set_move(const struct facet_frames *frames, const struct facet_chunk
 }
 
 static bool plan_out_of_chunk(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only_space,
-                              uint32_t most, struct facet_frame_move *ret_move)
+                              uint32_t max, struct facet_frame_move *ret_move)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
 
@@ -57,7 +57,7 @@ static bool plan_out_of_chunk(const struct facet_frames *frames, const struct fa
          at = facet_chunk_next(chunk, at + 1, end, true)) {
         if (!may_move(&chunk->frames[at], only_space))
             continue;
-        set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_move);
+        set_move(frames, chunk, at, row_length(chunk, at, end, max), ret_move);
         return true;
     }
     return false;
@@ -65,7 +65,7 @@ static bool plan_out_of_chunk(const struct facet_frames *frames, const struct fa
 
 /* The last row of frames, when there is a hole before it. */
 static bool plan_in_chunk(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only_space,
-                          uint32_t most, struct facet_frame_move *ret_move)
+                          uint32_t max, struct facet_frame_move *ret_move)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
     uint32_t hole = facet_chunk_next(chunk, 0, end, false);
@@ -76,7 +76,7 @@ static bool plan_in_chunk(const struct facet_frames *frames, const struct facet_
 
         if (!may_move(frame, only_space))
             continue;
-        while (count < most && at - count > hole && frame[-(int)count].space == frame->space &&
+        while (count < max && at - count > hole && frame[-(int)count].space == frame->space &&
                frame[-(int)count].page + count == frame->page)
             count++;
         set_move(frames, chunk, at + 1 - count, count, ret_move);
@@ -85,7 +85,7 @@ static bool plan_in_chunk(const struct facet_frames *frames, const struct facet_
     return false;
 }
 
-static bool plan_move(struct facet_frames *frames, bool out_of_chunk, uint32_t only_space, uint32_t most,
+static bool plan_move(struct facet_frames *frames, bool out_of_chunk, uint32_t only_space, uint32_t max,
                       struct facet_frame_move *ret_move)
 {
     const struct facet_chunk *chunk;
@@ -93,18 +93,18 @@ static bool plan_move(struct facet_frames *frames, bool out_of_chunk, uint32_t o
     for (uint32_t bin = 0; bin < FACET_FRAME_BINS; bin++)
         LIST_FOREACH (chunk, &frames->bins[bin], in_bin)
             if (chunk->used && (out_of_chunk ? fuller_chunk(frames, chunk) &&
-                                                   plan_out_of_chunk(frames, chunk, only_space, most, ret_move)
-                                             : plan_in_chunk(frames, chunk, only_space, most, ret_move)))
+                                                   plan_out_of_chunk(frames, chunk, only_space, max, ret_move)
+                                             : plan_in_chunk(frames, chunk, only_space, max, ret_move)))
                 return true;
     return false;
 }
 
-bool facet_frames_plan_move(struct facet_frames *frames, uint32_t only_space, uint32_t most,
+bool facet_frames_plan_move(struct facet_frames *frames, uint32_t only_space, uint32_t max,
                             struct facet_frame_move *ret_move)
 {
     pthread_mutex_lock(&frames->lock);
     bool found =
-        plan_move(frames, true, only_space, most, ret_move) || plan_move(frames, false, only_space, most, ret_move);
+        plan_move(frames, true, only_space, max, ret_move) || plan_move(frames, false, only_space, max, ret_move);
     pthread_mutex_unlock(&frames->lock);
     return found;
 }
@@ -171,19 +171,18 @@ bool facet_frames_begin_move(struct facet_frames *frames, struct facet_frame_mov
 }
 
 static bool find_used_row(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t from,
-                          uint32_t most, struct facet_frame_move *ret_row)
+                          uint32_t max, struct facet_frame_move *ret_row)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
     uint32_t at = facet_chunk_next(chunk, from, end, true);
 
     if (at >= end)
         return false;
-    set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_row);
+    set_move(frames, chunk, at, row_length(chunk, at, end, max), ret_row);
     return true;
 }
 
-bool facet_frames_next_used(struct facet_frames *frames, uint32_t most, uint32_t *hand,
-                            struct facet_frame_move *ret_row)
+bool facet_frames_next_used(struct facet_frames *frames, uint32_t max, uint32_t *hand, struct facet_frame_move *ret_row)
 {
     bool found = false;
 
@@ -193,7 +192,7 @@ bool facet_frames_next_used(struct facet_frames *frames, uint32_t most, uint32_t
         uint32_t number = (first + i) % frames->chunks_max;
         const struct facet_chunk *chunk = frames->chunks[number];
 
-        found = chunk && find_used_row(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, most, ret_row);
+        found = chunk && find_used_row(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, max, ret_row);
     }
     pthread_mutex_unlock(&frames->lock);
     if (found)

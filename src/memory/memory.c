@@ -246,15 +246,15 @@ static enum facet_status take_pages(struct facet_space *space, uint64_t wanted, 
 static enum facet_status reserve_space(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
-    uint64_t least = pages_for(memory, limit_bytes), more = pages_to_grow(memory);
+    uint64_t min = pages_for(memory, limit_bytes), more = pages_to_grow(memory);
     enum facet_status status = FACET_NO_MEMORY;
 
     space->page_shift = (uint32_t)__builtin_ctzll(memory->page_bytes);
     space->limit_pages = limit_bytes / memory->page_bytes;
-    if (more > least)
+    if (more > min)
         status = take_pages(space, more, NULL);
     if (status != FACET_OK && status != FACET_DEVICE_LOST)
-        status = take_pages(space, least, error);
+        status = take_pages(space, min, error);
     return status == FACET_OK ? facet_pools_create(space, error) : status;
 }
 
@@ -293,14 +293,14 @@ static void free_space(struct facet_space *space)
 
 static enum facet_status check_limit(const struct facet_memory *memory, uint64_t limit_bytes, struct facet_error *error)
 {
-    uint64_t most = facet_memory_max_bytes(memory);
+    uint64_t max = facet_memory_max_bytes(memory);
 
-    if (limit_bytes >= memory->page_bytes && limit_bytes <= most)
+    if (limit_bytes >= memory->page_bytes && limit_bytes <= max)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
                                 "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and the %" PRIu64
                                 " of device and swap",
-                                limit_bytes, memory->page_bytes, most);
+                                limit_bytes, memory->page_bytes, max);
 }
 
 /* Writers are preferred: an unmapping thread does not wait for copies that begin later. */

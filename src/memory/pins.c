@@ -64,11 +64,11 @@ static uint64_t keeps_pages_until_ns(const struct facet_space *space, uint64_t n
 }
 
 /* With the space's lock held. Returns how many went. */
-static uint32_t send_out_row(struct facet_space *space, const struct facet_frame_move *row, uint32_t most)
+static uint32_t send_out_row(struct facet_space *space, const struct facet_frame_move *row, uint32_t max)
 {
     uint32_t sent_out = 0;
 
-    for (uint32_t i = 0; i < row->count && sent_out < most; i++) {
+    for (uint32_t i = 0; i < row->count && sent_out < max; i++) {
         struct facet_entry *entry = &space->table.entries[row->page + i];
 
         if (facet_entry_frame(entry) != row->from + i || entry->pins ||
@@ -86,12 +86,12 @@ static uint32_t send_out_row(struct facet_space *space, const struct facet_frame
 static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const struct facet_space *self,
                           uint64_t *ret_again_ns)
 {
-    uint64_t frames_checked = 0, most = 2 * memory->frames.frames_max + 1, now = now_ns(memory);
+    uint64_t frames_checked = 0, max = 2 * memory->frames.frames_max + 1, now = now_ns(memory);
     uint32_t sent_out = 0, pass = (uint32_t)(memory->pass_bytes / memory->page_bytes) + 1;
     struct facet_frame_move row;
 
     *ret_again_ns = NEVER_NS;
-    while (sent_out < wanted && frames_checked < most &&
+    while (sent_out < wanted && frames_checked < max &&
            facet_frames_next_used(&memory->frames, pass, &memory->clock_hand, &row)) {
         struct facet_space *space = facet_memory_lock_space(memory, row.space);
 

@@ -159,13 +159,13 @@ static enum facet_status refuse_answer(const struct answer *answer, const struct
 static enum facet_status check_count(const struct answer *answer, uint64_t count)
 {
     const struct facet_argument whatever = {.number = UINT32_MAX, .size = answer->argument->size};
-    uint32_t most = facet_call_asked_capacity(answer->parameter, &whatever);
+    uint32_t max = facet_call_asked_capacity(answer->parameter, &whatever);
     uint32_t capacity = facet_call_asked_capacity(answer->parameter, answer->argument);
     const char *what = answer->parameter->kind == FACET_KIND_RET_ITEMS ? "items" : "bytes";
 
-    if (count > most)
+    if (count > max)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s lists %" PRIu64 " %s, expected at most %" PRIu32,
-                               answer->operation, count, what, most);
+                               answer->operation, count, what, max);
     if (answer->status == FACET_OK && count > capacity)
         return facet_error_set(answer->error, FACET_CORRUPT,
                                "%s lists %" PRIu64 " %s in room for %" PRIu32 " and calls that a success",

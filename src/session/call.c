@@ -192,13 +192,13 @@ uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const st
 
 uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument)
 {
-    uint32_t most = FACET_CALL_TEXT_MAX;
+    uint32_t max = FACET_CALL_TEXT_MAX;
 
     if (parameter->kind == FACET_KIND_RET_ITEMS) {
-        most = (FACET_WIRE_MAX - ANSWER_HEAD) / facet_call_asked_size(parameter, argument);
-        most = most < FACET_CALL_ITEMS_MAX ? most : FACET_CALL_ITEMS_MAX;
+        max = (FACET_WIRE_MAX - ANSWER_HEAD) / facet_call_asked_size(parameter, argument);
+        max = max < FACET_CALL_ITEMS_MAX ? max : FACET_CALL_ITEMS_MAX;
     }
-    return argument->number < most ? (uint32_t)argument->number : most;
+    return argument->number < max ? (uint32_t)argument->number : max;
 }
 
 /*
@@ -278,11 +278,11 @@ void facet_call_encode(const struct facet_call *call, struct facet_wire_writer *
 }
 
 /* A number that must be within the type of its argument. */
-static uint64_t take_within(struct facet_wire_reader *reader, uint64_t most)
+static uint64_t take_within(struct facet_wire_reader *reader, uint64_t max)
 {
     uint64_t number = facet_wire_take_number(reader);
 
-    if (number > most)
+    if (number > max)
         reader->failed = true;
     return number;
 }

@@ -37,11 +37,11 @@ static void fill_in(struct facet_driver_config *config)
         config->history = HISTORY;
 }
 
-static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t least, uint64_t most,
+static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t min, uint64_t max,
                                       struct facet_error *error)
 {
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected %" PRIu64 " to %" PRIu64,
-                                argument, value, least, most);
+                                argument, value, min, max);
 }
 
 static enum facet_status check_config(const struct facet_driver_config *config, uint32_t devices,

@@ -19,10 +19,10 @@
 
 /* ---- arguments ---- */
 
-static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t most, struct facet_error *error)
+static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t max, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected at most %" PRIu64,
-                                argument, value, most);
+                                argument, value, max);
 }
 
 static enum facet_status check_compute(const struct facet_driver *driver, const struct facet_vgpu_config *config,

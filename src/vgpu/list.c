@@ -122,11 +122,11 @@ static uint32_t free_id(const struct facet_driver *driver)
 enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error)
 {
     struct facet_driver *driver = vgpu->driver;
-    uint32_t most = driver->config.vgpus;
+    uint32_t max = driver->config.vgpus;
 
     pthread_rwlock_wrlock(&driver->list_lock);
     uint32_t id = vgpu->id ? vgpu->id : free_id(driver), index = index_of(driver, id);
-    bool taken = is_at(driver, index, id), full = driver->vgpus == most;
+    bool taken = is_at(driver, index, id), full = driver->vgpus == max;
 
     if (!taken && !full) {
         vgpu->id = id;
@@ -141,7 +141,7 @@ enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_er
                                     "id %" PRIu32 ": expected a number that no vGPU of this driver has", id);
     if (full)
         return facet_error_argument(error, FACET_QUOTA, "vgpus",
-                                    "the driver has %" PRIu32 " vGPUs, which is all that it was opened for", most);
+                                    "the driver has %" PRIu32 " vGPUs, which is all that it was opened for", max);
     return FACET_OK;
 }
 

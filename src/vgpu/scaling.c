@@ -24,12 +24,12 @@ void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *b
 }
 
 /* The members of a device, counted, as many as there is room for. */
-static uint32_t collect_vgpus(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t most)
+static uint32_t collect_vgpus(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t max)
 {
     struct facet_vgpu *vgpu;
     uint32_t count = 0;
 
-    for (uint32_t id = 0; count < most && (vgpu = facet_vgpu_next(device->driver, id));) {
+    for (uint32_t id = 0; count < max && (vgpu = facet_vgpu_next(device->driver, id));) {
         id = vgpu->id + 1;
         if (vgpu->device == device)
             vgpus[count++] = vgpu;

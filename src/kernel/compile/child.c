@@ -107,7 +107,7 @@ static bool take_text(int fd, struct facet_child *child)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-static enum facet_status listen_to(const struct pipes *pipes, pid_t process, unsigned seconds, size_t most,
+static enum facet_status listen_to(const struct pipes *pipes, pid_t process, unsigned seconds, size_t max,
                                    struct facet_child *child, struct facet_error *error)
 {
     struct pollfd ends[2] = {{.fd = pipes->output[0], .events = POLLIN}, {.fd = pipes->text[0], .events = POLLIN}};
@@ -129,8 +129,8 @@ static enum facet_status listen_to(const struct pipes *pipes, pid_t process, uns
             ends[1].fd = -1;
         if (no_memory)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for its output");
-        if (child->bytes > most)
-            return facet_error_set(error, FACET_OUT_OF_RANGE, "it wrote more than %zu bytes", most);
+        if (child->bytes > max)
+            return facet_error_set(error, FACET_OUT_OF_RANGE, "it wrote more than %zu bytes", max);
     }
     return FACET_OK;
 }
@@ -147,7 +147,7 @@ static void reap_child(pid_t process, bool end_it, struct facet_child *child)
     child->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t most,
+enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t max,
                                   struct facet_child *ret_child, struct facet_error *error)
 {
     struct facet_child child = {0};
@@ -162,7 +162,7 @@ enum facet_status facet_child_run(const char *const *arguments, unsigned seconds
     close(pipes.text[1]);
     pipes.output[1] = pipes.text[1] = -1;
     if (!failed) {
-        status = listen_to(&pipes, process, seconds, most, &child, error);
+        status = listen_to(&pipes, process, seconds, max, &child, error);
         reap_child(process, status != FACET_OK, &child);
     }
     close_pipe(pipes.output);

@@ -147,11 +147,11 @@ static LLVMValueRef emit_exchange(LLVMBuilderRef builder, LLVMValueRef original,
 static LLVMAtomicRMWBinOp operation_of(LLVMValueRef original)
 {
     LLVMAtomicRMWBinOp operation = LLVMGetAtomicRMWBinOp(original);
-    LLVMValueRef most = LLVMGetOperand(original, 1);
+    LLVMValueRef max = LLVMGetOperand(original, 1);
 
-    if (operation == LLVMAtomicRMWBinOpUIncWrap && most == LLVMConstAllOnes(LLVMTypeOf(most)))
+    if (operation == LLVMAtomicRMWBinOpUIncWrap && max == LLVMConstAllOnes(LLVMTypeOf(max)))
         return LLVMAtomicRMWBinOpAdd;
-    if (operation == LLVMAtomicRMWBinOpUDecWrap && most == LLVMConstAllOnes(LLVMTypeOf(most)))
+    if (operation == LLVMAtomicRMWBinOpUDecWrap && max == LLVMConstAllOnes(LLVMTypeOf(max)))
         return LLVMAtomicRMWBinOpSub;
     return operation;
 }

@@ -344,17 +344,17 @@ static LLVMValueRef call_id(struct facet_checker *checker, const char *name, uin
 /* The largest value that an access has. */
 static uint64_t largest_of(const struct facet_checker *checker)
 {
-    uint64_t most = 16;
+    uint64_t max = 16;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(checker->function); block;
          block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             LLVMTypeRef type = LLVMTypeOf(LLVMIsAStoreInst(at) ? LLVMGetOperand(at, 0) : at);
 
-            if (LLVMTypeIsSized(type) && LLVMStoreSizeOfType(checker->layout, type) > most)
-                most = LLVMStoreSizeOfType(checker->layout, type);
+            if (LLVMTypeIsSized(type) && LLVMStoreSizeOfType(checker->layout, type) > max)
+                max = LLVMStoreSizeOfType(checker->layout, type);
         }
-    return most;
+    return max;
 }
 
 /* The values that the checks need, at the item's beginning. */

@@ -160,21 +160,21 @@ static uint64_t flip_sign_bit(LLVMValueRef value)
 static bool is_dense(LLVMValueRef end)
 {
     uint32_t count = LLVMGetNumSuccessors(end), spread = 0;
-    uint64_t first, least, most, differing = 0;
+    uint64_t first, min, max, differing = 0;
 
     if (count < 2 || LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(end, 0))) > 64)
         return false;
-    first = least = most = flip_sign_bit(LLVMGetSwitchCaseValue(end, 1));
+    first = min = max = flip_sign_bit(LLVMGetSwitchCaseValue(end, 1));
     for (uint32_t i = 2; i < count; i++) {
         uint64_t value = flip_sign_bit(LLVMGetSwitchCaseValue(end, i));
 
         differing |= value ^ first;
-        least = value < least ? value : least;
-        most = value > most ? value : most;
+        min = value < min ? value : min;
+        max = value > max ? value : max;
     }
     while (differing && !(differing >> spread & 1))
         spread++;
-    return ((most - least) >> spread) / 4 < count;
+    return ((max - min) >> spread) / 4 < count;
 }
 
 bool facet_joins_dense(LLVMValueRef function)

@@ -140,10 +140,10 @@ static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
 static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
 {
     LLVMTypeRef type = LLVMTypeOf(first);
-    uint64_t most = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
+    uint64_t max = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
 
     return LLVMBuildICmp(lanes->builder, is_signed ? LLVMIntSLE : LLVMIntULE, first,
-                         LLVMConstInt(type, most - lanes->width, 0), "");
+                         LLVMConstInt(type, max - lanes->width, 0), "");
 }
 
 LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, uint64_t size, LLVMValueRef *ret_first)
@@ -322,17 +322,17 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
 LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
 {
     LLVMTypeRef type = LLVMTypeOf(loaded);
-    uint32_t most = lanes->registers < lanes->width ? lanes->registers : lanes->width;
-    const char *name = most == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
+    uint32_t max = lanes->registers < lanes->width ? lanes->registers : lanes->width;
+    const char *name = max == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
     LLVMValueRef made;
 
     loaded = LLVMBuildBitCast(lanes->builder, loaded, LLVMTypeOf(steps), "");
-    if (lanes->width == most)
+    if (lanes->width == max)
         made = facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){loaded, steps}, 2);
     else
         made =
-            LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut_vector(lanes, steps, 0, most)),
-                                   spread_half(lanes, name, loaded, cut_vector(lanes, steps, most, most)),
+            LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut_vector(lanes, steps, 0, max)),
+                                   spread_half(lanes, name, loaded, cut_vector(lanes, steps, max, max)),
                                    facet_lanes_places(lanes, 0, lanes->width), "");
     return LLVMBuildBitCast(lanes->builder, made, type, "");
 }

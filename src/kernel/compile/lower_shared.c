@@ -296,15 +296,15 @@ static void measure_function(struct sharing *sharing, uint32_t item)
 static struct callee *find_best(struct sharing *sharing, uint32_t item)
 {
     struct callee *best = NULL;
-    double most = SAVED_INSTRUCTIONS_MIN;
+    double max = SAVED_INSTRUCTIONS_MIN;
 
     for (uint32_t i = 0; i < item; i++) {
         struct callee *one = &sharing->callees[i];
         double saved = (one->uses_per_kernel - 1) * (one->inlined_instructions - CALL_INSTRUCTIONS);
 
-        if (!one->is_simple_body || one->shared || saved < most)
+        if (!one->is_simple_body || one->shared || saved < max)
             continue;
-        most = saved;
+        max = saved;
         best = one;
     }
     return best;

@@ -127,7 +127,7 @@ static uint32_t most_instructions(const struct facet_lanes *lanes, uint32_t inde
     return is_loop(lanes, index) || is_then(lanes, index) ? INSTRUCTIONS_MAX : 0;
 }
 
-static bool pays_off(const struct facet_lanes *lanes, const struct part *part, uint32_t most)
+static bool pays_off(const struct facet_lanes *lanes, const struct part *part, uint32_t max)
 {
     uint32_t accesses = 0, all = 0;
 
@@ -141,7 +141,7 @@ static bool pays_off(const struct facet_lanes *lanes, const struct part *part, u
         all++;
     }
     return accesses >= (lanes->registers < FACET_LANES_MAX ? 1 : ACCESSES_MIN) && all <= INSTRUCTIONS_MAX &&
-           all <= most * accesses;
+           all <= max * accesses;
 }
 
 /* The values of one instruction of the part in one of its two forms. */
@@ -219,13 +219,13 @@ static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 
 void facet_lanes_fill(struct facet_lanes *lanes)
 {
-    uint32_t most = most_instructions(lanes, lanes->block);
+    uint32_t max = most_instructions(lanes, lanes->block);
     LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[lanes->block].block);
 
     while (at && !lanes->refusal) {
         struct part part = part_from(at);
 
-        if (most > 0 && pays_off(lanes, &part, most))
+        if (max > 0 && pays_off(lanes, &part, max))
             fill_twice(lanes, &part);
         else
             fill_part(lanes, &part, NULL);

@@ -110,9 +110,9 @@ static LLVMValueRef splat_constant(LLVMTypeRef type, uint64_t value)
 
 static LLVMValueRef bound_value(LLVMBuilderRef builder, LLVMValueRef given, LLVMIntPredicate beyond, uint64_t limit)
 {
-    LLVMValueRef most = splat_constant(LLVMTypeOf(given), limit);
+    LLVMValueRef max = splat_constant(LLVMTypeOf(given), limit);
 
-    return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, most, ""), most, given, "");
+    return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, max, ""), max, given, "");
 }
 
 /* To the nearest number that there is; only bounds that the given type can pass. */

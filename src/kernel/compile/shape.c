@@ -54,11 +54,11 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
 static bool check_kernel(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel)
 {
     const uint32_t *group = kernel->required_group_size;
-    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MAX : FACET_IMAGE_ARGUMENTS_MAX;
+    int max = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MAX : FACET_IMAGE_ARGUMENTS_MAX;
 
-    if (kernel->argument_count > (uint32_t)most)
+    if (kernel->argument_count > (uint32_t)max)
         return refuse(compilation, kernel->name, "it has %u arguments; expected at most %d", kernel->argument_count,
-                      most);
+                      max);
     for (uint32_t i = 0; (group[0] || group[1] || group[2]) && i < 3; i++)
         if (group[i] < 1 || group[i] > FACET_HOST_GROUP_MOST)
             return refuse(compilation, kernel->name, "reqd_work_group_size %u: expected 1 to %d", group[i],

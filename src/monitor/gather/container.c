@@ -151,11 +151,11 @@ static void put_memory(struct gather_output *output, int cgroup)
 
 static void put_device_memory(struct gather_output *output, int cgroup)
 {
-    struct container_regions used = read_regions(cgroup, "dmem.current"), most = read_regions(cgroup, "dmem.max");
+    struct container_regions used = read_regions(cgroup, "dmem.current"), max = read_regions(cgroup, "dmem.max");
 
-    if (used.count != most.count)
-        most.sum = GATHER_ABSENT;
-    gather_put_of(output, GATHER_DEVICE_MEMORY_USED, used.sum, most.sum);
+    if (used.count != max.count)
+        max.sum = GATHER_ABSENT;
+    gather_put_of(output, GATHER_DEVICE_MEMORY_USED, used.sum, max.sum);
 }
 
 /* Every control group of version 2 has this file; the directory of one that was removed, while it is held, has none. */

@@ -230,8 +230,8 @@ static enum facet_unmeasured derive_value(const struct gather_series *source, co
 static void set_capacity(struct facet_subject *subject, const struct gather_derived *made,
                          struct facet_measurement *measurement)
 {
-    if (made->most > 0) {
-        measurement->capacity = made->most;
+    if (made->max > 0) {
+        measurement->capacity = made->max;
         measurement->has_capacity = 1;
     }
     if (made->capacity == GATHER_METER_COUNT)

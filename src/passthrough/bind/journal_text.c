@@ -164,11 +164,11 @@ bool identity_parse_model(const char *text, struct facet_passthrough_identity *i
     return strcmp(text, again) == 0;
 }
 
-static bool take_number(const json_t *object, const char *key, json_int_t most, json_int_t *ret_value)
+static bool take_number(const json_t *object, const char *key, json_int_t max, json_int_t *ret_value)
 {
     const json_t *value = json_object_get(object, key);
 
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > most)
+    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > max)
         return false;
     *ret_value = json_integer_value(value);
     return true;

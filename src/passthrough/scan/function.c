@@ -153,10 +153,10 @@ static uint8_t read_link(int directory, struct facet_pci_function *function)
 
     if (why_not != FACET_PCI_READ)
         return (uint8_t)(tree_exists(directory, "max_link_speed") ? why_not : FACET_PCI_UNREAD_ABSENT);
-    enum facet_pci_unread most = read_one_link(directory, "max_link_speed", "max_link_width", &function->link_maximum);
+    enum facet_pci_unread max = read_one_link(directory, "max_link_speed", "max_link_width", &function->link_maximum);
     enum facet_pci_unread now = read_one_link(directory, "current_link_speed", "current_link_width", &function->link);
 
-    return (uint8_t)(most != FACET_PCI_READ ? most : now);
+    return (uint8_t)(max != FACET_PCI_READ ? max : now);
 }
 
 /* ---- reset ---- */

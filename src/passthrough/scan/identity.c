@@ -77,11 +77,11 @@ static void keep_worst(struct facet_pci_function *function, enum facet_pci_attri
         function->unread[attribute] = (uint8_t)unread;
 }
 
-static uint32_t read_identity(int directory, const char *name, uint64_t most, struct facet_pci_function *function)
+static uint32_t read_identity(int directory, const char *name, uint64_t max, struct facet_pci_function *function)
 {
     uint64_t value = 0;
 
-    keep_worst(function, FACET_PCI_IDENTITY, tree_read_number(directory, name, 16, most, &value));
+    keep_worst(function, FACET_PCI_IDENTITY, tree_read_number(directory, name, 16, max, &value));
     return (uint32_t)value;
 }
 

@@ -185,7 +185,7 @@ static const char *digits_of(int base)
     return base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
 }
 
-enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint64_t most, uint64_t *ret_value)
+enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint64_t max, uint64_t *ret_value)
 {
     char text[32];
     enum facet_pci_unread unread = tree_read_text(at, path, text, sizeof text);
@@ -197,7 +197,7 @@ enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint6
         return FACET_PCI_UNREAD_MALFORMED;
     errno = 0;
     uint64_t value = strtoull(digits, NULL, base);
-    if (errno != 0 || value > most)
+    if (errno != 0 || value > max)
         return FACET_PCI_UNREAD_MALFORMED;
     *ret_value = value;
     return FACET_PCI_READ;

@@ -31,8 +31,8 @@ enum facet_pci_unread tree_read_text(int at, const char *path, char *text, size_
 /* The same, cut off instead where it is too long. */
 enum facet_pci_unread tree_read_text_cut(int at, const char *path, char *text, size_t size);
 
-/* A file of one number in base 10 or 16 ("0x" or not), of at most `most`. */
-enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint64_t most, uint64_t *ret_value);
+/* A file of one number in base 10 or 16 ("0x" or not), of at most `max`. */
+enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint64_t max, uint64_t *ret_value);
 
 /* Bytes as they are, up to `size`. */
 enum facet_pci_unread tree_read_bytes(int at, const char *path, void *bytes, size_t size, size_t *ret_length);

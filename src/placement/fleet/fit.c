@@ -28,12 +28,12 @@ bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape)
 /* The fullest GPU that has room; among equals the first. */
 uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without)
 {
-    uint32_t best = FACET_FLEET_GPUS, least = FLEET_WHOLE + 1;
+    uint32_t best = FACET_FLEET_GPUS, min = FLEET_WHOLE + 1;
 
     for (uint32_t i = 0; i < node->gpus; i++) {
-        if (node->left[i] >= milli && node->left[i] < least && !(without >> i & 1)) {
+        if (node->left[i] >= milli && node->left[i] < min && !(without >> i & 1)) {
             best = i;
-            least = node->left[i];
+            min = node->left[i];
         }
     }
     return best;

@@ -34,10 +34,10 @@ static const char *job_field(const struct csv *csv, const uint32_t *at, enum col
     return at[column] < csv->count ? csv->field[at[column]] : "";
 }
 
-static enum facet_status job_number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t most,
+static enum facet_status job_number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t max,
                                     uint64_t *ret_number, struct facet_error *error)
 {
-    return csv_number(csv, columns[column], job_field(csv, at, column), most, ret_number, error);
+    return csv_number(csv, columns[column], job_field(csv, at, column), max, ret_number, error);
 }
 
 static enum facet_status read_gpus(const struct csv *csv, const uint32_t *at, struct facet_fleet_request *request,

@@ -162,9 +162,9 @@ static void make_steps(struct fleet_mix *mix)
             odds += 2 * power / k;
             power *= t * t;
         }
-        double least = odds * FLEET_WHOLE * (double)mix->total;
+        double min = odds * FLEET_WHOLE * (double)mix->total;
 
-        mix->steps[i] = (int64_t)least + (least > (double)(int64_t)least);
+        mix->steps[i] = (int64_t)min + (min > (double)(int64_t)min);
     }
     mix->steps[0] = INT64_MIN;
     mix->steps[100] = INT64_MAX;

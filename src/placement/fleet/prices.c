@@ -8,11 +8,11 @@
 /* Beyond this a core feeds more GPUs than any node has; it keeps products within 64 bits. */
 #define PER_CPU_MAX (INT64_C(1) << 31)
 
-static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t most)
+static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t max)
 {
-    unsigned __int128 scaled = below ? (above << FLEET_SCALE_BITS) / below : (unsigned __int128)most;
+    unsigned __int128 scaled = below ? (above << FLEET_SCALE_BITS) / below : (unsigned __int128)max;
 
-    return scaled > (unsigned __int128)most ? most : (int64_t)scaled;
+    return scaled > (unsigned __int128)max ? max : (int64_t)scaled;
 }
 
 /* The milli of GPU that a milli-core feeds, in jobs that want GPUs. */

@@ -67,11 +67,11 @@ int64_t maps_min_amount(const struct maps_item *item)
 static void drop_small(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
-    int64_t least = maps_min_amount(item);
+    int64_t min = maps_min_amount(item);
     uint32_t kept = 0, near = 0;
 
     for (uint32_t i = 0; i < item->candidates; i++) {
-        if (maps_free(&maps->cells[scratch->cells[i]]) < least)
+        if (maps_free(&maps->cells[scratch->cells[i]]) < min)
             continue;
         near += i < item->hinted_candidates;
         scratch->cells[kept] = scratch->cells[i];

@@ -43,10 +43,10 @@ static uint32_t count_with_capacity(const struct facet_maps *maps, const struct 
 typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
 
 /* Whether some number of devices, `fewest` or more, can have even parts of the units that `count_of` counts. */
-static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t most,
+static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t max,
                       counter count_of)
 {
-    for (uint32_t devices = fewest; devices <= most; devices++) {
+    for (uint32_t devices = fewest; devices <= max; devices++) {
         struct maps_density density = maps_density(item->asked, devices, item->map->quantum);
         uint32_t larger = density.larger ? count_of(maps, item->slot, density.share + item->map->quantum) : 0;
 

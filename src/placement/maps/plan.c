@@ -22,13 +22,13 @@ void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount)
 /* Names the places that have some free, and yet give nothing. */
 static void name_others(const struct maps_item *item, char *text, size_t size)
 {
-    char least[FACET_AMOUNT_SIZE];
+    char min[FACET_AMOUNT_SIZE];
     size_t used = 0;
 
     text[0] = '\0';
     if (item->too_small)
         used = (size_t)snprintf(text, size, "; %" PRIu32 " with less than %s free, the minimum, %s passed over",
-                                item->too_small, facet_amount_format(maps_min_amount(item), least, sizeof least),
+                                item->too_small, facet_amount_format(maps_min_amount(item), min, sizeof min),
                                 item->too_small == 1 ? "is" : "are");
     if (item->unhealthy && used < size)
         snprintf(text + used, size - used, "; %" PRIu32 " %s not healthy", item->unhealthy,
@@ -37,7 +37,7 @@ static void name_others(const struct maps_item *item, char *text, size_t size)
 
 enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible)
 {
-    char asked[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE], lacks[FACET_AMOUNT_SIZE], others[160];
+    char asked[FACET_AMOUNT_SIZE], max[FACET_AMOUNT_SIZE], lacks[FACET_AMOUNT_SIZE], others[160];
 
     item->refusal->reason = FACET_REFUSED_SHORT;
     item->refusal->could = possible;
@@ -45,7 +45,7 @@ enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible)
     return facet_error_argument(item->error, FACET_NO_SPACE, "request",
                                 "slot '%.60s': %s asked for, %s can be had on %" PRIu32 " places: %s short%s",
                                 item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
-                                facet_amount_format(possible, most, sizeof most), item->candidates,
+                                facet_amount_format(possible, max, sizeof max), item->candidates,
                                 facet_amount_format(item->asked - possible, lacks, sizeof lacks), others);
 }
 

@@ -34,7 +34,7 @@ struct replay_at replay_item(const struct replay_at *at, size_t index);
 void replay_refuse(const struct replay_at *at, const char *expected);
 const char *replay_string(const struct replay_at *at); /* "" when it is none, which is refused */
 bool replay_object(const struct replay_at *at);        /* refuses any other value */
-size_t replay_count(const struct replay_at *at, size_t most);
+size_t replay_count(const struct replay_at *at, size_t max);
 bool replay_present(const struct replay_at *at); /* there, and not null */
 /* A text or a number that may be negative. False: it is no amount that can be had; refused when it is none at all. */
 bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet_error *error);

@@ -81,11 +81,11 @@ bool replay_object(const struct replay_at *at)
     return false;
 }
 
-size_t replay_count(const struct replay_at *at, size_t most)
+size_t replay_count(const struct replay_at *at, size_t max)
 {
     size_t count = json_array_size(at->value);
 
-    if (json_is_array(at->value) && count <= most)
+    if (json_is_array(at->value) && count <= max)
         return count;
     replay_refuse(at, json_is_array(at->value) ? "a shorter array" : "an array");
     return 0;

@@ -70,7 +70,7 @@ static bool read_flag(const struct replay_at *at, bool fallback)
 static void do_allocate(struct replay_run *run, const struct replay_at *step, const char *member,
                         struct replay_effect *effect, struct replay_outcome *outcome)
 {
-    struct replay_at asked = replay_member(step, member), least = replay_member(step, "min_memory");
+    struct replay_at asked = replay_member(step, member), min = replay_member(step, "min_memory");
     struct replay_at split = replay_member(step, "allow_fragmentation"), reuse = replay_member(step, "reuse_hint");
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
     struct facet_maps_request request = {
@@ -83,8 +83,8 @@ static void do_allocate(struct replay_run *run, const struct replay_at *step, co
         .near_count = read_flag(&reuse, false) ? run->hint_count : 0,
     };
 
-    if (replay_present(&least) && (!replay_amount(&least, &request.least, NULL) || request.least < 0))
-        replay_refuse(&least, "an amount of 0 or more, of at most 6 decimals");
+    if (replay_present(&min) && (!replay_amount(&min, &request.least, NULL) || request.least < 0))
+        replay_refuse(&min, "an amount of 0 or more, of at most 6 decimals");
     if (!read_request(run, &asked, outcome) || run->fault.length)
         return;
     request.count = run->item_count;

@@ -59,10 +59,10 @@ static int open_faults(bool *ret_system_calls)
 static enum facet_status agree_on_features(struct facet_managed *managed, struct facet_error *error)
 {
     struct uffdio_api newest = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_POISON};
-    struct uffdio_api least = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
+    struct uffdio_api min = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
 
     managed->can_poison = ioctl(managed->fault_fd, UFFDIO_API, &newest) == 0;
-    if (managed->can_poison || ioctl(managed->fault_fd, UFFDIO_API, &least) == 0)
+    if (managed->can_poison || ioctl(managed->fault_fd, UFFDIO_API, &min) == 0)
         return FACET_OK;
     return facet_error_set(error, FACET_UNSUPPORTED,
                            "managed memory needs a kernel that tells of writes to protected memory (userfaultfd, "

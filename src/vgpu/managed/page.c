@@ -285,7 +285,7 @@ static enum facet_status wait_until_idle(struct facet_managed *managed, struct f
 enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t address, uint32_t pages, bool write,
                                       struct facet_error *error)
 {
-    uint64_t most = managed->buffer_bytes / managed->page_bytes;
+    uint64_t max = managed->buffer_bytes / managed->page_bytes;
     enum facet_status status = wait_until_idle(managed, error);
     struct facet_managed_range *range = status == FACET_OK ? facet_managed_find(managed, address, 1) : NULL;
 
@@ -294,7 +294,7 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
     uint32_t first = (uint32_t)((address - range->address) / managed->page_bytes);
     if (range->state[first] != FACET_MANAGED_AT_DEVICE)
         return FACET_OK;
-    uint64_t end = first + (pages < most ? pages : most);
+    uint64_t end = first + (pages < max ? pages : max);
 
     return bring_pages(managed, range, first,
                        count_alike(range, first, end < range->pages ? (uint32_t)end : range->pages), write, error);
@@ -346,15 +346,15 @@ static enum facet_status drop_pages(struct facet_managed *managed, struct facet_
 enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                        uint32_t pages, struct facet_error *error)
 {
-    uint32_t most = (uint32_t)(managed->buffer_bytes / managed->page_bytes), end = first + pages, count;
+    uint32_t max = (uint32_t)(managed->buffer_bytes / managed->page_bytes), end = first + pages, count;
     enum facet_status status = FACET_OK;
 
     for (uint32_t page = first; page < end && range->pages_at_host > 0 && status == FACET_OK; page += count) {
         bool dirty = range->state[page] == FACET_MANAGED_DIRTY;
 
         count = count_alike(range, page, end);
-        if (dirty && count > most)
-            count = most;
+        if (dirty && count > max)
+            count = max;
         if (dirty)
             status = write_back(managed, range, page, count, error);
         if (dirty && status == FACET_OK)
