@@ -68,12 +68,12 @@ static void expect_rise(struct facet_check *check, const char *text, uint64_t be
     facet_check_judge(check, value > before, "expected: above %" PRIu64 " within 3 s\ngot: %" PRIu64, before, value);
 }
 
-static uint64_t used_of(const struct facet_device_metrics *metrics)
+static uint64_t read_used_bytes(const struct facet_device_metrics *metrics)
 {
     return metrics->memory_used_bytes;
 }
 
-static uint64_t busy_of(const struct facet_device_metrics *metrics)
+static uint64_t read_busy_ns(const struct facet_device_metrics *metrics)
 {
     return metrics->busy_ns;
 }
@@ -103,7 +103,7 @@ void facet_check_activity_memory(struct facet_check *check)
     }
     if (take_memory(check, &context))
         expect_rise(check, "metrics.device: memory_used_bytes grows with an allocation", before.memory_used_bytes,
-                    used_of);
+                    read_used_bytes);
     if (context)
         facet_check_drop_context(check, context);
 }
@@ -124,7 +124,7 @@ static void run_one(struct facet_check *check, uint64_t context)
                    check->execution_ops.synchronize(check->instance, context, kernel.stream, FACET_CHECK_KERNEL_NS,
                                                     &check->error)))
         return;
-    expect_rise(check, "metrics.device: busy_ns grows with a kernel", before.busy_ns, busy_of);
+    expect_rise(check, "metrics.device: busy_ns grows with a kernel", before.busy_ns, read_busy_ns);
 }
 
 void facet_check_activity_busy(struct facet_check *check)

@@ -14,7 +14,7 @@ static enum facet_status call_items(struct facet_check *check, const void *subje
                                       &check->error);
 }
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "container");
 }
@@ -164,7 +164,7 @@ static void check_partition_items(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0},
+    {refuse_absent_device, 0},
     {check_device_items, FACET_CAN_CONTAINER},
     {check_partition_items, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
     {check_two_partitions, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},

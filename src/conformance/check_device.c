@@ -224,7 +224,7 @@ static void check_stable_sizes(struct facet_check *check)
         facet_check_drop_context(check, context);
 }
 
-static void idle_sizes(struct facet_check *check)
+static void check_sizes_when_idle(struct facet_check *check)
 {
     if (!facet_check_any_claims(check, FACET_CAN_MEMORY) && check->device_count > 0)
         compare_sizes(check);
@@ -254,7 +254,7 @@ static void check_health(struct facet_check *check)
 }
 
 /* The first line that is not "key=value"; NULL when all are. */
-static const char *bad_line(const char *text)
+static const char *first_bad_line(const char *text)
 {
     while (*text) {
         size_t key = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -287,7 +287,7 @@ static void check_properties_text(struct facet_check *check, uint32_t size)
                 "expected: %" PRIu32 " bytes with a terminator\ngot: %" PRIu32 " and a text of %zu", size, got,
                 strnlen(text, size));
     text[size - 1] = '\0';
-    const char *bad = bad_line(text);
+    const char *bad = first_bad_line(text);
     EXPECT_TRUE(check, "device.properties: are lines key=value", !bad,
                 "expected: [a-z0-9_]+=printable text\ngot: '%.60s'", bad ? bad : "");
     if (size < 8)
@@ -425,7 +425,7 @@ static void check_event_list(struct facet_check *check)
 static const struct facet_check_case cases[] = {{check_list, 0},
                                                 {check_description, 0},
                                                 {check_identity, 0},
-                                                {idle_sizes, 0},
+                                                {check_sizes_when_idle, 0},
                                                 {check_stable_sizes, FACET_CAN_MEMORY},
                                                 {refuse_absent_device, 0},
                                                 {check_health, 0},

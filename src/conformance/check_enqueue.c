@@ -159,7 +159,7 @@ static enum facet_status queue_beside_launches(struct area *area, const struct f
     return status;
 }
 
-static void beside_launches(struct area *area)
+static void check_beside_launches(struct area *area)
 {
     struct facet_check *check = area->check;
     struct facet_check_kernel kernel = {0};
@@ -205,7 +205,7 @@ void facet_check_enqueue(struct facet_check *check)
         refuse_outside(&area);
         refuse_others_memory(&area);
         check_counts(&area);
-        beside_launches(&area);
+        check_beside_launches(&area);
         facet_check_drop_context(check, area.other);
     }
     facet_check_drop_context(check, area.context);

@@ -96,7 +96,7 @@ static void check_tables(struct facet_check *check)
 }
 
 /* The part of a file at `offset` as an array of `count` structs; NULL when a part is missing. */
-static const void *file_part(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
+static const void *part_of_file(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
 {
     return offset <= file_size && bytes <= file_size - offset ? file + offset : NULL;
 }
@@ -114,8 +114,8 @@ static uint32_t count_exports(const unsigned char *file, size_t size, const Elf6
                               const char **ret_other)
 {
     const Elf64_Shdr *table = &sections[index], *names = &sections[table->sh_link];
-    const Elf64_Sym *symbols = file_part(file, size, table->sh_offset, table->sh_size);
-    const char *texts = file_part(file, size, names->sh_offset, names->sh_size);
+    const Elf64_Sym *symbols = part_of_file(file, size, table->sh_offset, table->sh_size);
+    const char *texts = part_of_file(file, size, names->sh_offset, names->sh_size);
     uint32_t count = 0;
 
     for (size_t i = 0; symbols && texts && i < table->sh_size / sizeof *symbols; i++) {
@@ -130,11 +130,12 @@ static uint32_t count_exports(const unsigned char *file, size_t size, const Elf6
 
 static uint32_t count_other_exports(const unsigned char *file, size_t size, const char **ret_other)
 {
-    const Elf64_Ehdr *header = file_part(file, size, 0, sizeof *header);
+    const Elf64_Ehdr *header = part_of_file(file, size, 0, sizeof *header);
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
         return 0;
-    const Elf64_Shdr *sections = file_part(file, size, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
+    const Elf64_Shdr *sections =
+        part_of_file(file, size, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
     for (uint32_t i = 0; sections && i < header->e_shnum; i++)
         if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < header->e_shnum)
             return count_exports(file, size, sections, i, ret_other);

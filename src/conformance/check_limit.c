@@ -86,7 +86,7 @@ static bool is_empty(struct facet_check *check, const char *what)
     return status == FACET_OK && count == 0;
 }
 
-static void memory_refusals(struct facet_check *check)
+static void refuse_wrong_memory(struct facet_check *check)
 {
     uint64_t whole = facet_check_info(check)->memory_bytes;
 
@@ -108,7 +108,7 @@ static void check_memory_limit(struct facet_check *check)
 
     if (!is_empty(check, "limit.set_memory"))
         return;
-    memory_refusals(check);
+    refuse_wrong_memory(check);
     if (!EXPECT_OK(check, "limit.set_memory: a quarter of the device", set_memory(check, FACET_CHECK_WORKER, asked)))
         return;
     EXPECT_STATUS(check, "limit.set_memory: a second time is a bad state", FACET_BAD_STATE,

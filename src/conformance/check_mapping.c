@@ -83,7 +83,7 @@ static enum facet_status map_bytes(struct map *map, uint64_t address, uint64_t o
     return map->ops->map(map->instance, map->context, address, map->pages, offset, bytes, map->error);
 }
 
-static void wrong_maps(struct map *map)
+static void refuse_wrong_maps(struct map *map)
 {
     struct facet_check *check = map->check;
     unsigned char bytes[WORD];
@@ -183,7 +183,7 @@ static void check_mapping(struct facet_check *check)
     if (EXPECT_TRUE(check, "memory.info: a device that maps memory has pages", map.page >= WORD,
                     "expected: page_bytes, a power of two\ngot: %" PRIu64, map.page) &&
         prepare_map(&map)) {
-        wrong_maps(&map);
+        refuse_wrong_maps(&map);
         move_mapping(&map);
         check_unmapping(&map);
     }

@@ -25,9 +25,9 @@ static void check_result(struct facet_check_trial *trial, const char *about)
     facet_check_judge(check, !fault, "%s", fault);
 }
 
-static void try_all(struct facet_check_trial *trial, const struct facet_math_support *support, uint32_t operation,
-                    const struct facet_check_variant *variants, uint32_t count,
-                    void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
+static void try_all_shapes(struct facet_check_trial *trial, const struct facet_math_support *support,
+                           uint32_t operation, const struct facet_check_variant *variants, uint32_t count,
+                           void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
 {
     for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
         for (uint32_t i = 0; (support->types[operation] & (1u << type)) && i < count; i++) {
@@ -96,9 +96,9 @@ static const struct facet_check_variant attentions[] = {
 
 void facet_check_math_results(struct facet_check_trial *trial, const struct facet_math_support *support)
 {
-    try_all(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
-    try_all(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
-    try_all(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
-    try_all(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations), facet_check_make_normalization);
-    try_all(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
+    try_all_shapes(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
+    try_all_shapes(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
+    try_all_shapes(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
+    try_all_shapes(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations), facet_check_make_normalization);
+    try_all_shapes(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
 }

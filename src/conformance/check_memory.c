@@ -14,7 +14,7 @@ static void refuse_absent_device(struct facet_check *check)
 }
 
 /* Every operation with a context that does not exist. */
-static void unknown_context(struct facet_check *check)
+static void refuse_unknown_context(struct facet_check *check)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -54,7 +54,7 @@ static void check_contexts(struct facet_check *check)
     struct facet_memory_info info = {.size = sizeof info};
     uint64_t one = 0, two = 0, none;
 
-    unknown_context(check);
+    refuse_unknown_context(check);
     EXPECT_REFUSED(check, "memory.create_context: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT, &none,
                    sizeof none, ops->create_context(check->instance, check->device, NULL, NULL, &none, &check->error));
     EXPECT_REFUSED(check, "memory.create_context: a malformed worker is an invalid argument", FACET_INVALID_ARGUMENT,
@@ -118,7 +118,7 @@ static void check_allocations(struct facet_check *check, uint64_t context, uint6
 }
 
 /* A neighbour that stays sees memory that is freed when another context ends. */
-static void all_freed(struct facet_check *check, uint64_t watcher)
+static void expect_all_freed(struct facet_check *check, uint64_t watcher)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     uint64_t before = facet_check_used(check, watcher), context = 0, address;
@@ -158,7 +158,7 @@ static void check_plain_memory(struct facet_check *check)
     check_allocations(check, context, other);
     EXPECT_NUMBER(check, "memory.free: gives everything back", empty, facet_check_used(check, context));
     facet_check_drop_context(check, context);
-    all_freed(check, other);
+    expect_all_freed(check, other);
     facet_check_drop_context(check, other);
 }
 

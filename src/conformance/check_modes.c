@@ -103,7 +103,7 @@ static void expect_unsupported(struct facet_check *check, const char *operation,
     } while (0)
 
 /* On a device of each kind: an operation that is offered without its bit says so. */
-static void unclaimed_tables(struct facet_check *check)
+static void check_unclaimed_tables(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_partition_ops partition = check->partition_ops;
@@ -140,7 +140,7 @@ static void unclaimed_tables(struct facet_check *check)
 }
 
 /* The operations that came with version 1.4. */
-static void unclaimed_control(struct facet_check *check, uint64_t context)
+static void check_unclaimed_control(struct facet_check *check, uint64_t context)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_execution_ops execution = check->execution_ops;
@@ -156,7 +156,7 @@ static void unclaimed_control(struct facet_check *check, uint64_t context)
     EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.run, math.run(instance, context, 1, &operation, NULL));
 }
 
-static void unclaimed_work(struct facet_check *check)
+static void check_unclaimed_work(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_container_ops container = check->container_ops;
@@ -195,19 +195,19 @@ static void unclaimed_work(struct facet_check *check)
                        execution.set_share(instance, context, 0, 1000, 1, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_RECORD, execution.records,
                        execution.records(instance, context, 1, 0, NULL, 136, 0, &got, NULL));
-    unclaimed_control(check, context);
+    check_unclaimed_control(check, context);
     facet_check_drop_context(check, context);
 }
 
 static void check_unclaimed(struct facet_check *check)
 {
     for (uint32_t i = 0; i < check->device_count && i < 1; i++) {
-        unclaimed_tables(check);
-        unclaimed_work(check);
+        check_unclaimed_tables(check);
+        check_unclaimed_work(check);
     }
 }
 
-static bool may_mix(const struct facet_device_info *info, enum facet_mode one, enum facet_mode two)
+static bool modes_may_mix(const struct facet_device_info *info, enum facet_mode one, enum facet_mode two)
 {
     return info->mode_group[one] != 0 && info->mode_group[one] == info->mode_group[two];
 }
@@ -228,7 +228,7 @@ static enum facet_status set_limit(struct facet_check *check)
 }
 
 /* Modes of different groups are never on a device together, whichever came first. */
-static void keep_apart(struct facet_check *check, const char *template_id)
+static void refuse_mixed_modes(struct facet_check *check, const char *template_id)
 {
     struct facet_partition_info made;
 
@@ -260,10 +260,10 @@ static void check_mixing(struct facet_check *check)
 
     if (!facet_check_claims(check, FACET_CAN_LIMIT_MEMORY) && !facet_check_claims(check, FACET_CAN_LIMIT_COMPUTE))
         return;
-    if (may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
+    if (modes_may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
         facet_check_skip(check, "modes: hard and partitioned are kept apart", "the device says that they may mix");
     else if (count > 0 && existing == 0)
-        keep_apart(check, facet_check_smallest(all, count)->id);
+        refuse_mixed_modes(check, facet_check_smallest(all, count)->id);
 }
 
 static const struct facet_check_case cases[] = {

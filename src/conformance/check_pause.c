@@ -113,7 +113,7 @@ static void expect_all(struct facet_check *check, const struct facet_check_kerne
 }
 
 /* A pause of one context does not affect others. */
-static void others_go_on(struct facet_check *check)
+static void expect_others_unpaused(struct facet_check *check)
 {
     struct facet_check_kernel other = {0};
     uint64_t context = 0, address = 0;
@@ -158,7 +158,7 @@ static void check_queue_is_held(struct facet_check *check, const struct facet_ch
     EXPECT_TRUE(check, "execution.pause: nothing is written while it lasts", memcmp(words, none, sizeof none) == 0,
                 "expected: %u words of 0\ngot: another first one, or a later one: %" PRIu64, FACET_CHECK_QUEUE,
                 words[0]);
-    others_go_on(check);
+    expect_others_unpaused(check);
     if (resume_context(check, kernel))
         expect_all(check, kernel, window->kernel_address);
 }

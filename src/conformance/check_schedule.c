@@ -162,7 +162,7 @@ static void expect_served(struct facet_check *check, struct rival *rivals, uint3
                 QUARTER_OF_LAUNCHES, LAUNCHES_PER_RIVAL, got);
 }
 
-static void without_preemption(struct facet_check *check, struct rival *rivals)
+static void check_without_preemption(struct facet_check *check, struct rival *rivals)
 {
     struct facet_check_tally tally = {.text = "execution.set_policy: without preemption no launch makes room"};
 
@@ -198,7 +198,7 @@ static void check_policies(struct facet_check *check, struct rival *rivals)
                   ops->set_share(check->instance, rivals[1].context, 500, 1000, FACET_PRIORITY_HIGH, &check->error)))
         expect_served(check, rivals, FACET_SCHEDULE_PRIORITY, true, first_while_second_ran,
                       "execution.set_policy: by priority, the higher one goes first");
-    without_preemption(check, rivals);
+    check_without_preemption(check, rivals);
     EXPECT_OK(check, "execution.set_policy: fair again", set_policy(check, FACET_SCHEDULE_FAIR, 1, 0));
 }
 

@@ -35,7 +35,7 @@ static enum facet_status resume_worker(struct facet_check *check, int fd)
 }
 
 /* An empty file that stands where a snapshot is to begin; -1 and a failed assertion without one. */
-static int new_file(struct facet_check *check)
+static int create_file(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
 
@@ -51,7 +51,7 @@ static void check_refusals(struct facet_check *check)
     static const int32_t dead[] = {UNUSED_PID};
     static const char garbage[] =
         "this is not a snapshot; it is a line of text that goes on for a while, and ends here";
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
 
     if (fd < 0)
         return;
@@ -171,7 +171,7 @@ static void check_off_device(struct worker *worker)
 static void refuse_truncated(struct worker *worker, int fd)
 {
     struct facet_check *check = worker->check;
-    FACET_CLEANUP_FD int half = new_file(check);
+    FACET_CLEANUP_FD int half = create_file(check);
     static unsigned char bytes[WORKER_BYTES];
     struct stat status = {0};
 
@@ -191,7 +191,7 @@ static void refuse_truncated(struct worker *worker, int fd)
 static void check_save_to_file(struct worker *worker)
 {
     struct facet_check *check = worker->check;
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
 
     if (fd < 0 || !EXPECT_OK(check, "snapshot.snapshot: to a file", save_worker(check, FACET_CHECK_WORKER, fd)))
         return;
@@ -231,7 +231,7 @@ static void check_save_and_resume(struct facet_check *check)
 /* Resumes a snapshot from a file in another instance. Afterwards the same file serves the first instance too. */
 static void resume_in_other_instance(struct facet_check *check)
 {
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
     static struct worker worker;
     struct facet_check other;
 
@@ -256,7 +256,7 @@ static void resume_in_other_instance(struct facet_check *check)
 /* Two workers, and both leave. */
 static void save_all_workers(struct facet_check *check)
 {
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
     struct facet_memory_info info = {.size = sizeof info};
     static struct worker worker;
 

@@ -198,7 +198,7 @@ void facet_check_make_convolution(struct facet_check_trial *trial, const struct 
     expect_places(trial, &input, &filter, &bias, &output, columns);
 }
 
-static double activate(uint32_t kind, double alpha, double x)
+static double apply_activation(uint32_t kind, double alpha, double x)
 {
     const double inner = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
 
@@ -249,7 +249,7 @@ void facet_check_make_activation(struct facet_check_trial *trial, const struct f
     trial->math.of.activation = of;
     for (uint64_t i = 0; i < count; i++) {
         double value = of.kind == FACET_ACTIVATION_SOFTMAX ? softmax_at(trial, &input, i)
-                                                           : activate(of.kind, (double)of.alpha, GET(input, i));
+                                                           : apply_activation(of.kind, (double)of.alpha, GET(input, i));
         facet_check_operand_expect(trial, &output, i, value,
                                    of.kind == FACET_ACTIVATION_RELU ? 0 : APPROXIMATION_ERROR * (fabs(value) + 1));
     }

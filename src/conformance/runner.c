@@ -94,7 +94,7 @@ static bool wait_readable(int fd, uint64_t limit_ns)
     }
 }
 
-static enum ending listen_to(struct run *run)
+static enum ending receive_results(struct run *run)
 {
     struct facet_check_message message;
 
@@ -186,7 +186,7 @@ static enum facet_status run_group(struct run *run, struct facet_error *error)
     if (status != FACET_OK)
         return status;
 
-    enum ending ending = listen_to(run);
+    enum ending ending = receive_results(run);
     if (ending == ENDING_HUNG)
         kill(run->pid, SIGKILL);
     int wait_status = reap_group(run->pid);

@@ -18,7 +18,7 @@ static void expect_bytes(struct facet_check_thread *thread, uint64_t context, ui
         facet_thread_complain(thread, "memory.read: not what this thread wrote");
 }
 
-static void use_plain(struct facet_check_thread *thread, uint64_t context)
+static void use_allocation(struct facet_check_thread *thread, uint64_t context)
 {
     const unsigned char own_value = (unsigned char)(thread->number + 1);
     unsigned char wrote[PIECE];
@@ -89,7 +89,7 @@ void facet_thread_use_memory(struct facet_check_thread *thread)
 
     if (!facet_thread_context(thread, &context))
         return;
-    use_plain(thread, context);
+    use_allocation(thread, context);
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, info, context, &info);
     if (facet_check_claims(&thread->check, FACET_CAN_MAP_MEMORY) && info.page_bytes >= WORD)
         use_mapping(thread, context, info.page_bytes);

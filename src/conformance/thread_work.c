@@ -89,7 +89,7 @@ void facet_thread_use_streams(struct facet_check_thread *thread)
 }
 
 /* Off the device to `fd` and back, with the same bytes at the same address. */
-static void there_and_back(struct facet_check_thread *thread, uint64_t context, uint64_t address, int fd)
+static void snapshot_and_resume(struct facet_check_thread *thread, uint64_t context, uint64_t address, int fd)
 {
     unsigned char expected[PIECE], got[PIECE] = {0};
 
@@ -126,8 +126,8 @@ void facet_thread_use_snapshots(struct facet_check_thread *thread)
     memset(bytes, (int)(thread->number + 1), sizeof bytes);
     if (FACET_THREAD_EXPECT(thread, FACET_OK, memory, alloc, context, sizeof bytes, &address) &&
         FACET_THREAD_EXPECT(thread, FACET_OK, memory, write, context, address, bytes, sizeof bytes)) {
-        there_and_back(thread, context, address, fd);
-        there_and_back(thread, context, address, -1);
+        snapshot_and_resume(thread, context, address, fd);
+        snapshot_and_resume(thread, context, address, -1);
     }
     facet_thread_drop_context(thread, context);
 }

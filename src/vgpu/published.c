@@ -282,7 +282,7 @@ static enum facet_status check_vgpu(const struct facet_published *driver, uint32
     return check_order("vgpus", index, orders, COUNT(orders), error);
 }
 
-static enum facet_status check_sense(const struct facet_published *driver, struct facet_error *error)
+static enum facet_status check_consistency(const struct facet_published *driver, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -291,7 +291,7 @@ static enum facet_status check_sense(const struct facet_published *driver, struc
     return status;
 }
 
-static enum facet_status read_head(const json_t *object, struct facet_published *driver, struct facet_error *error)
+static enum facet_status read_process(const json_t *object, struct facet_published *driver, struct facet_error *error)
 {
     const json_t *pid = json_object_get(object, "pid");
 
@@ -310,7 +310,7 @@ enum facet_status facet_published_parse(const char *text, size_t length, struct 
     struct facet_published driver = {0};
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     void *devices = NULL, *vgpus = NULL;
-    enum facet_status status = read_head(object, &driver, error);
+    enum facet_status status = read_process(object, &driver, error);
 
     if (status == FACET_OK)
         status =
@@ -321,7 +321,7 @@ enum facet_status facet_published_parse(const char *text, size_t length, struct 
     driver.vgpu = vgpus;
     json_decref(object);
     if (status == FACET_OK)
-        status = check_sense(&driver, error);
+        status = check_consistency(&driver, error);
     if (status != FACET_OK)
         facet_published_clear(&driver);
     else
