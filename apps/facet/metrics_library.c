@@ -161,10 +161,10 @@ static uint32_t warn_of_refused(const struct command *self, const struct facet_p
     uint32_t refused = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!drivers[i].refused[0])
+        if (!drivers[i].refusal[0])
             continue;
         command_warn(self, "driver %" PRIu32 " of process %" PRIi64 " is left out: what it publishes is damaged: %s",
-                     drivers[i].number, drivers[i].pid, drivers[i].refused);
+                     drivers[i].number, drivers[i].pid, drivers[i].refusal);
         refused++;
     }
     return refused;

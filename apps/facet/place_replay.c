@@ -128,7 +128,7 @@ static int run_replay(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, 1, "FILE"))
         return EXIT_USAGE;
     errno = 0;
-    FACET_CLEANUP_FREE char *bytes = place_read_file(argv[optind], FACET_REPLAY_BYTES_MOST, &size);
+    FACET_CLEANUP_FREE char *bytes = place_read_file(argv[optind], FACET_REPLAY_BYTES_MAX, &size);
     if (!bytes)
         return command_usage(self, "%s: cannot read it: %s", argv[optind], strerror(errno ? errno : EIO));
     if (!json)

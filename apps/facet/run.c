@@ -268,8 +268,8 @@ static uint32_t believed_totals(const struct entered *entered, const struct face
     (void)facet_segment_read_device(view_text(entered->vgpu, "segment"), &device, NULL);
     /* A vGPU that existed before may have had a larger quota. */
     uint64_t most = entered->before.slots_used && device.memory_bytes > limit ? device.memory_bytes : limit;
-    (void)facet_belief_look(&belief, &entered->before, most, entered->before_ns);
-    return facet_belief_look(&belief, after, most, now_ns);
+    (void)facet_belief_check(&belief, &entered->before, most, entered->before_ns);
+    return facet_belief_check(&belief, after, most, now_ns);
 }
 
 /* NULL, which is left out, for a total that cannot be believed. */

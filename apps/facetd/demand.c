@@ -7,7 +7,7 @@ struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns)
     struct demand demand = {0};
     struct facet_owner_slot slot;
 
-    for (uint32_t i = 0; facet_owner_slot(owner, i, &slot); i++) {
+    for (uint32_t i = 0; facet_owner_read_slot(owner, i, &slot); i++) {
         demand.settle.measured_ns += slot.busy_ns;
         if (slot.begun_ns && (!demand.settle.begun_ns || slot.begun_ns < demand.settle.begun_ns))
             demand.settle.begun_ns = slot.begun_ns;
@@ -16,7 +16,7 @@ struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns)
                                                            .inflight = slot.inflight,
                                                            .inflight_ns = slot.inflight_ns,
                                                            .idle_since_ns = slot.idle_since_ns,
-                                                           .seen_ns = slot.seen_ns},
+                                                           .alive_ns = slot.alive_ns},
                               now_ns);
     }
     demand.settle.claimed_ns = facet_owner_device_time(owner).claimed_ns;

@@ -63,7 +63,7 @@ static bool read_device_time(const struct vgpu_info *info, uint64_t *ret_value)
 
 static bool read_refused(const struct vgpu_info *info, uint64_t *ret_value)
 {
-    char reason[FACET_REFUSED_REASON];
+    char reason[FACET_REFUSED_REASON_SIZE];
     uint32_t count = 0;
     bool known = info->measured && facet_refused_read(info->segment, &count, reason);
 

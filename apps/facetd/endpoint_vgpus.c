@@ -121,7 +121,7 @@ static void set_book(json_t *object, const struct daemon *daemon, const struct v
 /* Processes that could not enter it: each saw no device, and wrote the reason to its standard error. */
 static void set_refused(json_t *object, const struct vgpu_info *info)
 {
-    char reason[FACET_REFUSED_REASON], warning[FACET_REFUSED_REASON + 128];
+    char reason[FACET_REFUSED_REASON_SIZE], warning[FACET_REFUSED_REASON_SIZE + 128];
     uint32_t count = 0;
     bool known = facet_refused_read(info->segment, &count, reason), told = json_object_get(object, "warning");
 

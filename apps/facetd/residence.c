@@ -16,7 +16,7 @@ enum facet_status residence_configure(struct facet_residence_config *ret_config,
     if (status != FACET_OK)
         return status;
     *ret_config = facet_residence_defaults;
-    ret_config->factor = (uint32_t)factor;
+    ret_config->turn_factor = (uint32_t)factor;
     ret_config->patience_ns = patience_s * FACET_NS_PER_S;
     return FACET_OK;
 }
@@ -54,12 +54,12 @@ void residence_look(struct facet_residence *residence, int index, const struct f
     residence->clients[index].demand = (struct facet_residence_demand){
         .set_bytes = totals->swappable_bytes,
         .resident_bytes = totals->resident_bytes,
-        .short_bytes = totals->short_bytes,
-        .absent = totals->absent,
+        .refused_bytes = totals->refused_bytes,
+        .waiting_resident = totals->waiting_resident,
         .busy = totals->inflight || totals->waiting,
         .frozen = frozen,
-        .stays = totals->stays,
-        .used_ns = totals->touched_ns > totals->idle_since_ns ? totals->touched_ns : totals->idle_since_ns,
+        .cannot_swap = totals->cannot_swap,
+        .used_ns = totals->last_used_ns > totals->idle_since_ns ? totals->last_used_ns : totals->idle_since_ns,
     };
 }
 

@@ -90,11 +90,12 @@ static void look_at_device(struct device *device, uint64_t now_ns)
 
         if (!client->used)
             continue;
-        facet_owner_beat(client->owner, now_ns);
+        facet_owner_set_heartbeat(client->owner, now_ns);
         facet_owner_totals(client->owner, &client->totals);
-        if (client->totals.absent) /* a thread that waits for its memory does not wait at the gate yet */
-            facet_owner_use(client->owner, FACET_RESOURCE_COMPUTE, now_ns);
-        client->idle_frozen = facet_owner_tick(client->owner, &client->totals, now_ns) & FACET_RESOURCE_COMPUTE;
+        if (client->totals.waiting_resident) /* a thread that waits for its memory does not wait at the gate yet */
+            facet_owner_note_use(client->owner, FACET_RESOURCE_COMPUTE, now_ns);
+        client->idle_frozen =
+            facet_owner_update_idle_freeze(client->owner, &client->totals, now_ns) & FACET_RESOURCE_COMPUTE;
         residence_look(&device->residence, client->residence, &client->totals, client->frozen);
         client->demand = demand_of(client->owner, now_ns);
         if (client->fair < 0)
@@ -114,7 +115,7 @@ static void settle_device(struct device *device, uint64_t now_ns)
             shares_look(&device->shares, i, &client->demand.settle,
                         client->fair < 0 ? 0 : device->fair.clients[client->fair].timeline_ns);
     }
-    shares_given(&device->shares, facet_claim_given_ns(device->bell, now_ns));
+    shares_set_claimed(&device->shares, facet_claim_until_ns(device->bell, now_ns));
     shares_step(&device->shares, now_ns);
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
@@ -136,7 +137,7 @@ static enum facet_gate gate_of(const struct device *device, const struct client 
 static void tell_turn(struct device *device, const struct client *client)
 {
     facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
-    facet_owner_set_clear(client->owner, facet_fair_clear_ns(&device->fair, client->fair));
+    facet_owner_set_others_ended(client->owner, facet_fair_others_ended_ns(&device->fair, client->fair));
 }
 
 static bool apply_gates(struct device *device)
@@ -166,7 +167,7 @@ static void watch_totals(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
-            facet_owner_watch(device->clients[i].owner, &device->clients[i].totals, now_ns);
+            facet_owner_check_totals(device->clients[i].owner, &device->clients[i].totals, now_ns);
 }
 
 static void reap_vgpus(struct device *device)
@@ -454,7 +455,7 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
         device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
         facet_fair_set_frozen(&device->fair, client->fair, frozen);
     }
-    shares_given(&device->shares, facet_claim_given_ns(device->bell, facet_clock_now_ns()));
+    shares_set_claimed(&device->shares, facet_claim_until_ns(device->bell, facet_clock_now_ns()));
     shares_add(&device->shares, (uint32_t)(client - device->clients), owner, client->fair >= 0, part_milli(limits),
                facet_clock_now_ns());
     facet_owner_set_frozen(owner, frozen ? FACET_RESOURCE_COMPUTE : 0);

@@ -15,9 +15,9 @@ void shares_init(struct shares *shares, uint64_t now_ns)
     facet_settle_init(&shares->settle, now_ns);
 }
 
-void shares_given(struct shares *shares, uint64_t given_ns)
+void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns)
 {
-    facet_settle_given(&shares->settle, given_ns);
+    facet_settle_set_claimed(&shares->settle, claimed_until_ns);
 }
 
 void shares_add(struct shares *shares, uint32_t place, const struct facet_owner *owner, bool timed, uint32_t part_milli,
@@ -78,7 +78,7 @@ void shares_sample(struct shares *shares, uint64_t now_ns)
     uint64_t published_at_ns = shares->settle.published_at_ns;
 
     shares->at_ns[at] = published_at_ns > now_ns ? published_at_ns : now_ns;
-    for (uint32_t i = 0; i < shares->settle.top; i++)
+    for (uint32_t i = 0; i < shares->settle.clients_end; i++)
         shares->published_ns[i][at] = shares_device_time_ns(shares, i);
 }
 

@@ -28,7 +28,7 @@ void shares_init(struct shares *shares, uint64_t now_ns);
  * Up to when the device's time was claimed (limiter/claim.h), by a reading that follows those of the vGPUs' demands.
  * Before shares_add() and shares_step().
  */
-void shares_given(struct shares *shares, uint64_t given_ns);
+void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns);
 
 /*
  * A vGPU comes, with the device time in its segment, and goes. It is `timed` where the policy charges it; else it may

@@ -14,7 +14,7 @@ static void apply_settings(struct facet_fair_config *config, uint64_t slice_us, 
 
         config->slice_ns = slice_us * FACET_NS_PER_US;
         config->round_ns = config->round_ns * config->slice_ns / own_ns;
-        config->least_ns = config->least_ns * config->slice_ns / own_ns;
+        config->least_turn_ns = config->least_turn_ns * config->slice_ns / own_ns;
     }
     if (parallel)
         config->parallel = (uint32_t)parallel;

@@ -86,7 +86,7 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
 
     enum facet_status status = find_place(registry, vgpu, &place, error);
     if (status == FACET_OK)
-        status = facet_owner_hang_bell(place.dir, place.bell, error);
+        status = facet_owner_link_bell(place.dir, place.bell, error);
     if (status == FACET_OK)
         status = facet_owner_adopt(place.dir, &place.spec, &owner, error);
     return status == FACET_OK ? schedule_vgpu(registry, vgpu, owner, error) : status;

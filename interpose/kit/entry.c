@@ -25,14 +25,14 @@ static void write_quietly(const char *text, size_t size)
 static void tell_error(const struct facet_error *error)
 {
     const char *quiet = getenv(FACET_ENV_QUIET);
-    char line[FACET_REFUSED_RECORD + 128];
+    char line[FACET_REFUSED_RECORD_SIZE + 128];
     int32_t self = getpid();
 
     if (atomic_exchange(&told, self) == self || (quiet && strcmp(quiet, "1") == 0))
         return;
     int length =
         snprintf(line, sizeof line, "facet: process %d sees no device: %.*s (" FACET_ENV_QUIET "=1 silences this)\n",
-                 self, (int)FACET_REFUSED_RECORD, error->message);
+                 self, (int)FACET_REFUSED_RECORD_SIZE, error->message);
     write_quietly(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 

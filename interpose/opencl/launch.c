@@ -51,7 +51,7 @@ cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queu
     }
     facet_cl_track_add(launch->tenant, &command);
     /* Other vGPUs wait for the device: commands that stay in a driver's batch only delay them. */
-    if (queue && facet_tenant_prompt(launch->tenant))
+    if (queue && facet_tenant_reports_promptly(launch->tenant))
         facet_cl_target.clFlush(queue);
     return CL_SUCCESS;
 }

@@ -161,7 +161,7 @@ static void tell_begin(struct facet_tenant *tenant, const struct look *look, uin
     if (!look->whole)
         return;
     whole_ns = now_ns;
-    facet_tenant_unsettled(tenant, look->since_ns);
+    facet_tenant_set_unsettled_since(tenant, look->since_ns);
 }
 
 /*
@@ -232,7 +232,7 @@ static struct look look_over(struct facet_tenant *tenant, const struct wanted *w
     struct look look = {
         .tail = atomic_load_explicit(&track.tail, memory_order_acquire), .whole = true, .since_ns = now_ns};
     uint32_t at = head;
-    bool prompt = facet_tenant_prompt(tenant);
+    bool prompt = facet_tenant_reports_promptly(tenant);
     struct batch batch = {0};
     uint32_t own = 0,
              others = wanted->queue ? 0 : wanted->limit; /* visited and not complete: of the queue, of others */
@@ -326,7 +326,7 @@ static void sleep_deeply(const struct look *look, uint32_t seen_wakes)
 static void rest_until_due(const struct facet_tenant *tenant, const struct look *look, uint32_t seen_wakes,
                            uint64_t idle_ns)
 {
-    bool prompt = facet_tenant_prompt(tenant);
+    bool prompt = facet_tenant_reports_promptly(tenant);
 
     if (look->waitable)
         wait_for(look, seen_wakes);
@@ -478,14 +478,14 @@ static bool wait_for_room(void)
  */
 static void charge_unseen(struct facet_tenant *tenant, const struct facet_cl_command *command)
 {
-    static _Atomic uint64_t unseen_ns;
-    uint64_t now_ns = facet_clock_now_ns(), before_ns = atomic_load(&unseen_ns), cost_ns = command->estimate_ns;
+    static _Atomic uint64_t silent_ns;
+    uint64_t now_ns = facet_clock_now_ns(), before_ns = atomic_load(&silent_ns), cost_ns = command->estimate_ns;
     uint64_t most_ns = now_ns - tenant->attached_ns + UNSEEN_AHEAD_NS;
     uint64_t room_ns = most_ns > before_ns ? most_ns - before_ns : 0;
 
     if (cost_ns > room_ns)
         cost_ns = room_ns;
-    atomic_fetch_add(&unseen_ns, cost_ns);
+    atomic_fetch_add(&silent_ns, cost_ns);
     facet_cl_target.clReleaseEvent(command->event);
     facet_tenant_complete(tenant, 1, command->estimate_ns, cost_ns, now_ns);
 }

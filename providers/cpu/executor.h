@@ -29,7 +29,7 @@ struct cpu_executor;
 struct cpu_tenant;
 struct cpu_stream;
 
-#define CPU_UNITS_MOST FACET_VARIABLE_UNITS_MOST
+#define CPU_UNITS_MOST FACET_VARIABLE_UNITS_MAX
 
 struct cpu_executor_options {
     uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */

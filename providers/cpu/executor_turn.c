@@ -196,7 +196,7 @@ static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
 
     if (!has_waiting_unit(executor) && executor->started == executor->options.units)
         return false;
-    if (!facet_pick_waits(&executor->pick, now_ns))
+    if (!facet_pick_any_waits(&executor->pick, now_ns))
         return false;
     for (uint32_t i = 0; i < WAKES; i++)
         awake |= wake_spinner(executor);
@@ -215,7 +215,7 @@ static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
     if (has_waiting_unit(executor))
         return;
     tenant->arrived = false;
-    if (facet_pick_open(&executor->pick, tenant->entity, now_ns))
+    if (facet_pick_is_open(&executor->pick, tenant->entity, now_ns))
         interrupt_units(tenant);
 }
 

@@ -12,7 +12,7 @@
 #define NS_PER_S         UINT64_C(1000000000)
 #define NS_PER_MS        UINT64_C(1000000)
 #define WATCHDOG_MS      UINT64_C(10000) /* FACET_CPU_WATCHDOG: how long a work-group may take before it is reported */
-#define WATCHDOG_MS_MOST FACET_VARIABLE_MS_MOST
+#define WATCHDOG_MS_MOST FACET_VARIABLE_MS_MAX
 #define END_AFTER_MS     UINT64_C(20) /* time for a work-group to end by itself, once its launch is cancelled */
 
 uint64_t cpu_now_ns(clockid_t clock)

@@ -12,8 +12,8 @@
 #include "base/processor.h"
 #include "cpu.h"
 
-#define MEMORY_STEP FACET_VARIABLE_MEMORY_LEAST /* memory_bytes is a multiple of it */
-#define MEMORY_MOST FACET_VARIABLE_MEMORY_MOST
+#define MEMORY_STEP FACET_VARIABLE_MEMORY_MIN /* memory_bytes is a multiple of it */
+#define MEMORY_MOST FACET_VARIABLE_MEMORY_MAX
 
 enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error)
 {

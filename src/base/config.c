@@ -24,11 +24,11 @@ static enum facet_status parse_number(const struct facet_setting *setting, const
     if (text[0] < '0' || text[0] > '9' || *end)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
                                     "%s '%.64s': expected a whole number from %" PRIu64 " to %" PRIu64,
-                                    setting->variable, text, setting->least, setting->most);
-    if (errno == ERANGE || value < setting->least || value > setting->most)
+                                    setting->variable, text, setting->min, setting->max);
+    if (errno == ERANGE || value < setting->min || value > setting->max)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable,
                                     "%s '%.64s': expected %" PRIu64 " to %" PRIu64, setting->variable, text,
-                                    setting->least, setting->most);
+                                    setting->min, setting->max);
     *ret_value = value;
     return FACET_OK;
 }
@@ -49,16 +49,16 @@ static const char *bytes_as_typed(uint64_t bytes, char *text, size_t size)
 static enum facet_status parse_size(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                     struct facet_error *error)
 {
-    char least[32], most[32];
+    char min[32], max[32];
     uint64_t value = 0;
     enum facet_status status = facet_parse_size(text, setting->variable, 0, &value, error);
 
     if (status != FACET_OK && status != FACET_OUT_OF_RANGE)
         return status;
-    if (status != FACET_OK || value < setting->least || value > setting->most)
+    if (status != FACET_OK || value < setting->min || value > setting->max)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable, "%s '%.64s': expected %s to %s",
-                                    setting->variable, text, bytes_as_typed(setting->least, least, sizeof least),
-                                    bytes_as_typed(setting->most, most, sizeof most));
+                                    setting->variable, text, bytes_as_typed(setting->min, min, sizeof min),
+                                    bytes_as_typed(setting->max, max, sizeof max));
     *ret_value = value;
     return FACET_OK;
 }
@@ -134,15 +134,15 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                   .fallback = "1G",
                                   .help = "the most that compiled kernels may take there; the least recently used go",
                                   .parse = parse_size,
-                                  .least = 65536,
-                                  .most = UINT64_C(1) << 50},
+                                  .min = 65536,
+                                  .max = UINT64_C(1) << 50},
     [FACET_SETTING_CHECK] = {.name = "check",
                              .variable = "FACET_CHECK",
                              .fallback = "0",
                              .help = "1: kernels for the host are compiled so that a run finds accesses out of bounds "
                                      "and races",
                              .parse = parse_number,
-                             .most = 1},
+                             .max = 1},
     [FACET_SETTING_LOG] = {.name = "log",
                            .variable = "FACET_LOG",
                            .fallback = "info",
@@ -153,33 +153,33 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                 .fallback = "0",
                                 .help = "microseconds of device time per turn while others wait; 0 is the policy's own",
                                 .parse = parse_number,
-                                .most = 1000000},
+                                .max = 1000000},
     [FACET_SETTING_PARALLEL] = {.name = "parallel",
                                 .variable = "FACET_PARALLEL",
                                 .fallback = "0",
                                 .help = "how many vGPUs may be on a device at a time; 0 is the policy's own",
                                 .parse = parse_number,
-                                .most = 128},
+                                .max = 128},
     [FACET_SETTING_SWAP_FACTOR] = {.name = "swap_factor",
                                    .variable = "FACET_SWAP_FACTOR",
                                    .fallback = "20",
                                    .help = "an oversubscribed vGPU keeps memory that was brought in for so many times "
                                            "as long as that took; 0: it keeps none",
                                    .parse = parse_number,
-                                   .most = 10000},
+                                   .max = 10000},
     [FACET_SETTING_SWAP_PATIENCE_S] = {.name = "swap_patience_s",
                                        .variable = "FACET_SWAP_PATIENCE_S",
                                        .fallback = "30",
                                        .help = "seconds that an oversubscribed vGPU may take to begin giving memory "
                                                "back before the others stop waiting; 0: they wait for ever",
                                        .parse = parse_number,
-                                       .most = 86400},
+                                       .max = 86400},
     [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",
                                    .variable = "FACET_IDLE_EXIT_S",
                                    .fallback = "30",
                                    .help = "seconds without a vGPU after which a private daemon leaves",
                                    .parse = parse_number,
-                                   .most = 86400},
+                                   .max = 86400},
     [FACET_SETTING_KEEP_ENV] = {.name = "keep_env",
                                 .variable = "FACET_KEEP_ENV",
                                 .help = "names of further variables, separated by commas, with which a private daemon "

@@ -42,7 +42,7 @@ struct facet_setting {
     const char *fallback; /* the value when the variable is unset or empty; NULL when it is worked out (see help) */
     const char *help;     /* one line */
     facet_setting_parser parse;
-    uint64_t least, most; /* the range of a number */
+    uint64_t min, max; /* the range of a number */
 };
 
 /* The table, in order; NULL past its end. */

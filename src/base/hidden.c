@@ -45,7 +45,7 @@ int facet_hidden_wait(pid_t pid, int options)
 }
 
 /* Shared by both processes: it lies below the stack of the intermediate one. */
-struct birth {
+struct spawn_state {
     const struct facet_hidden_program *program;
     int errnum, pidfd;
 };
@@ -57,30 +57,30 @@ struct birth {
 static int spawn_program(void *data)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
-    struct birth *birth = data;
-    const struct facet_hidden_program *program = birth->program;
+    struct spawn_state *spawn_state = data;
+    const struct facet_hidden_program *program = spawn_state->program;
     pid_t pid;
 
     sigaction(SIGCHLD, &usual, NULL);
-    birth->errnum = posix_spawn(&pid, program->path, program->actions, program->attributes, program->arguments,
-                                program->environment);
-    if (birth->errnum == 0)
-        birth->pidfd = pidfd_open(pid, 0);
+    spawn_state->errnum = posix_spawn(&pid, program->path, program->actions, program->attributes, program->arguments,
+                                      program->environment);
+    if (spawn_state->errnum == 0)
+        spawn_state->pidfd = pidfd_open(pid, 0);
     return 0;
 }
 
 /* This thread stands still until the intermediate process, which shares our memory, has ended. */
-static void run_middle(struct birth *birth, char *stack_end)
+static void run_intermediate(struct spawn_state *spawn_state, char *stack_end)
 {
     sigset_t all, before;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t middle = clone(spawn_program, stack_end, MEMORY_FLAGS | CLONE_VFORK | CLONE_FILES, birth);
-    if (middle < 0)
-        birth->errnum = errno;
+    pid_t intermediate = clone(spawn_program, stack_end, MEMORY_FLAGS | CLONE_VFORK | CLONE_FILES, spawn_state);
+    if (intermediate < 0)
+        spawn_state->errnum = errno;
     else
-        facet_hidden_wait(middle, 0);
+        facet_hidden_wait(intermediate, 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -90,12 +90,12 @@ int facet_hidden_spawn(const struct facet_hidden_program *program, int *ret_pidf
 
     if (stack == MAP_FAILED)
         return errno;
-    struct birth *birth = (struct birth *)(void *)stack;
-    *birth = (struct birth){.program = program, .errnum = ECHILD, .pidfd = -1};
-    run_middle(birth, stack + STACK_BYTES);
-    int errnum = birth->errnum;
+    struct spawn_state *spawn_state = (struct spawn_state *)(void *)stack;
+    *spawn_state = (struct spawn_state){.program = program, .errnum = ECHILD, .pidfd = -1};
+    run_intermediate(spawn_state, stack + STACK_BYTES);
+    int errnum = spawn_state->errnum;
     if (errnum == 0)
-        *ret_pidfd = birth->pidfd;
+        *ret_pidfd = spawn_state->pidfd;
     munmap(stack, STACK_BYTES);
     return errnum;
 }

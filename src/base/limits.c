@@ -95,9 +95,9 @@ static uint64_t unit_of(const char *suffix)
     return 0;
 }
 
-static bool is_above(const struct decimal *number, uint64_t most)
+static bool is_above(const struct decimal *number, uint64_t max)
 {
-    return number->huge || number->whole > most || (number->whole == most && number->nanos > 0);
+    return number->huge || number->whole > max || (number->whole == max && number->nanos > 0);
 }
 
 static enum facet_status parse_percent(const struct decimal *number, const char *text, const char *argument,

@@ -14,12 +14,12 @@
 
 bool facet_log_enabled(enum facet_log_level level)
 {
-    uint64_t most;
+    uint64_t max;
 
     /* A malformed $FACET_LOG was refused when the program started; here it must not silence anything. */
-    if (facet_config_u64(FACET_SETTING_LOG, &most, NULL) != FACET_OK)
+    if (facet_config_u64(FACET_SETTING_LOG, &max, NULL) != FACET_OK)
         return true;
-    return (uint64_t)level <= most;
+    return (uint64_t)level <= max;
 }
 
 static void blank_controls(char *text)

@@ -14,8 +14,8 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-#define SMALL     4096u
-#define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+#define SMALL_PAGE_BYTES 4096u
+#define NO_ACCESS        (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 static uint64_t round_up(uint64_t value)
 {
@@ -58,7 +58,7 @@ void facet_page_view_close(struct facet_page_view *view)
 static bool begin_huge(char *at, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i += FACET_HUGE_BYTES)
-        if (madvise(at + i, SMALL, MADV_POPULATE_READ) != 0)
+        if (madvise(at + i, SMALL_PAGE_BYTES, MADV_POPULATE_READ) != 0)
             return false;
     return true;
 }
@@ -101,13 +101,13 @@ int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offs
 
 void facet_page_view_forget(struct facet_page_view *view, uint64_t offset, uint64_t bytes)
 {
-    uint64_t was = 0;
+    uint64_t was_huge = 0;
 
     if (!view->base)
         return;
     for (uint64_t i = round_up(offset) / FACET_HUGE_BYTES; i < (offset + bytes) / FACET_HUGE_BYTES; i++) {
-        was += view->huge[i] ? FACET_HUGE_BYTES : 0;
+        was_huge += view->huge[i] ? FACET_HUGE_BYTES : 0;
         view->huge[i] = 0;
     }
-    atomic_fetch_sub_explicit(&view->huge_bytes, was, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&view->huge_bytes, was_huge, memory_order_relaxed);
 }

@@ -14,15 +14,15 @@
 #include "base/private_group.h"
 
 enum {
-    LINKS_MOST = 40, /* as many as the kernel follows */
+    LINKS_MAX = 40, /* as many as the kernel follows */
 };
 
 struct walk {
     const char *path;               /* as the caller named it */
     char reached[FACET_PATH_SIZE];  /* checked, with links resolved; empty: the root */
-    char left[2 * FACET_PATH_SIZE]; /* not checked yet */
+    char rest[2 * FACET_PATH_SIZE]; /* not checked yet */
     unsigned links;
-    bool makes;
+    bool creates_folders;
     mode_t mode;
     bool is_shared;     /* `reached` is a folder like /tmp, which every user may write */
     uid_t root;         /* the owner of the root folder: 0, unless the user namespace does not map it */
@@ -86,17 +86,17 @@ static enum facet_status check_mode(const struct walk *walk, const char *at, con
 /* Cuts the next name off the rest of the path; false at the end. */
 static bool next_name(struct walk *walk, char name[FACET_PATH_SIZE])
 {
-    const char *at = walk->left + strspn(walk->left, "/");
+    const char *at = walk->rest + strspn(walk->rest, "/");
     size_t length = strcspn(at, "/");
 
     snprintf(name, FACET_PATH_SIZE, "%.*s", (int)length, at);
     at += length;
     at += strspn(at, "/");
-    memmove(walk->left, at, strlen(at) + 1);
+    memmove(walk->rest, at, strlen(at) + 1);
     return length > 0;
 }
 
-static enum facet_status too_long(const struct walk *walk, struct facet_error *error)
+static enum facet_status refuse_long_path(const struct walk *walk, struct facet_error *error)
 {
     return facet_error_set(error, FACET_OUT_OF_RANGE, "path '%.200s...' is longer than %d bytes", walk->path,
                            FACET_PATH_SIZE - 1);
@@ -105,7 +105,7 @@ static enum facet_status too_long(const struct walk *walk, struct facet_error *e
 /* The rest of the path now begins with the link's target. */
 static enum facet_status follow_link(struct walk *walk, const char *link, struct facet_error *error)
 {
-    char target[FACET_PATH_SIZE], left[sizeof walk->left];
+    char target[FACET_PATH_SIZE], left[sizeof walk->rest];
     struct stat status;
     ssize_t length = readlink(link, target, sizeof target - 1);
 
@@ -113,12 +113,12 @@ static enum facet_status follow_link(struct walk *walk, const char *link, struct
     if (length < 0 || stat(link, &status) < 0)
         return facet_error_errno(error, errno, "cannot follow link %s", link);
     target[length] = '\0';
-    if (++walk->links > LINKS_MOST)
+    if (++walk->links > LINKS_MAX)
         return facet_error_errno(error, ELOOP, "%s", walk->path);
-    int size = snprintf(left, sizeof left, "%s/%s", target, walk->left);
+    int size = snprintf(left, sizeof left, "%s/%s", target, walk->rest);
     if ((size_t)length == sizeof target - 1 || size < 0 || (size_t)size >= sizeof left)
-        return too_long(walk, error);
-    memcpy(walk->left, left, (size_t)size + 1);
+        return refuse_long_path(walk, error);
+    memcpy(walk->rest, left, (size_t)size + 1);
     if (target[0] == '/') {
         walk->reached[0] = '\0';
         walk->is_shared = false;
@@ -127,10 +127,10 @@ static enum facet_status follow_link(struct walk *walk, const char *link, struct
 }
 
 /* Checks the folder or file that was reached, which is no link. */
-static enum facet_status arrive_at(struct walk *walk, const char *at, const struct stat *status,
-                                   struct facet_error *error)
+static enum facet_status check_reached(struct walk *walk, const char *at, const struct stat *status,
+                                       struct facet_error *error)
 {
-    bool last = walk->left[0] == '\0';
+    bool last = walk->rest[0] == '\0';
     enum facet_status verdict = check_owner(walk, at, status, error);
 
     if (verdict == FACET_OK && !last && !S_ISDIR(status->st_mode))
@@ -147,7 +147,7 @@ static enum facet_status check_path(const struct walk *walk, const char *at, str
 {
     if (lstat(at, ret_status) == 0)
         return FACET_OK;
-    if (errno != ENOENT || !walk->makes)
+    if (errno != ENOENT || !walk->creates_folders)
         return facet_error_errno(error, errno, "cannot look at %s", at);
     /* A folder that another process made first is checked like any other. */
     if (mkdir(at, walk->mode) < 0 && errno != EEXIST)
@@ -176,7 +176,7 @@ static enum facet_status enter_component(struct walk *walk, const char *name, st
     struct stat status;
 
     if (!join_path(walk, name, at))
-        return too_long(walk, error);
+        return refuse_long_path(walk, error);
     if (!at[0])
         shown = "/";
     enum facet_status verdict = check_path(walk, shown, &status, error);
@@ -186,7 +186,7 @@ static enum facet_status enter_component(struct walk *walk, const char *name, st
         verdict = check_owner(walk, shown, &status, error);
         return verdict == FACET_OK ? follow_link(walk, shown, error) : verdict;
     }
-    verdict = arrive_at(walk, shown, &status, error);
+    verdict = check_reached(walk, shown, &status, error);
     memcpy(walk->reached, at, sizeof at);
     return verdict;
 }
@@ -200,10 +200,10 @@ static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
     if (walk->path[0] == '\0')
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "path", "cannot look for a folder without a name");
     if (strlen(walk->path) >= FACET_PATH_SIZE)
-        return too_long(walk, error);
+        return refuse_long_path(walk, error);
     if (walk->path[0] != '/' && !getcwd(here, sizeof here))
         return facet_error_errno(error, errno, "%s: cannot tell the current folder", walk->path);
-    snprintf(walk->left, sizeof walk->left, "%s/%s", here, walk->path);
+    snprintf(walk->rest, sizeof walk->rest, "%s/%s", here, walk->path);
     if (lstat("/", &status) < 0)
         return facet_error_errno(error, errno, "cannot look at /");
     walk->root = status.st_uid;
@@ -235,7 +235,7 @@ static enum facet_status expect_folder(const struct walk *walk, struct facet_err
 
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error)
 {
-    struct walk walk = {.path = path, .makes = true, .mode = mode};
+    struct walk walk = {.path = path, .creates_folders = true, .mode = mode};
     enum facet_status status = walk_all(&walk, error);
 
     return status == FACET_OK ? expect_folder(&walk, error) : status;

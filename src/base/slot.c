@@ -7,8 +7,8 @@
 
 #include <facet/slot.h>
 
-#define DECIMALS      6
-#define EXPONENT_MOST 40
+#define DECIMALS     6
+#define EXPONENT_MAX 40
 
 static bool is_digit(char c)
 {
@@ -59,7 +59,7 @@ static bool read_exponent(const char *text, struct decimal *number)
     if (!is_digit(*text))
         return false;
     for (; is_digit(*text); text++)
-        exponent = exponent > EXPONENT_MOST ? exponent : exponent * 10 + (*text - '0');
+        exponent = exponent > EXPONENT_MAX ? exponent : exponent * 10 + (*text - '0');
     number->exponent += negative ? -exponent : exponent;
     return *text == '\0';
 }
@@ -119,9 +119,9 @@ char *facet_amount_format_places(int64_t amount, uint32_t places, char *buffer, 
 {
     uint64_t magnitude = amount < 0 ? 0 - (uint64_t)amount : (uint64_t)amount;
     uint64_t whole = magnitude / (uint64_t)FACET_AMOUNT_ONE, part = magnitude % (uint64_t)FACET_AMOUNT_ONE;
-    int least = places < DECIMALS ? (int)places : DECIMALS, decimals = DECIMALS;
+    int min = places < DECIMALS ? (int)places : DECIMALS, decimals = DECIMALS;
 
-    for (; decimals > least && part % 10 == 0; part /= 10)
+    for (; decimals > min && part % 10 == 0; part /= 10)
         decimals--;
     if (decimals > 0)
         snprintf(buffer, size, "%s%" PRIu64 ".%0*" PRIu64, amount < 0 ? "-" : "", whole, decimals, part);

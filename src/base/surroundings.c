@@ -41,11 +41,11 @@ bool facet_surroundings_open_streams(void)
 
 /* ---- the environment ---- */
 
-static const char *const personal[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
-                                       "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
+static const char *const personal_variables[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
+                                                 "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
 /* Folders that drivers and providers write to; only the starting shell's value may be wrong. */
-static const char *const written[] = {"HOME", "XDG_CACHE_HOME"};
-static const char *const of_terminals[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
+static const char *const written_folders[] = {"HOME", "XDG_CACHE_HOME"};
+static const char *const terminal_variables[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 
 static bool is_one_of(const char *entry, const char *const *names, size_t count)
 {
@@ -79,7 +79,8 @@ static bool can_be_written(const char *folder)
 
 static bool is_wrong_folder(const char *entry)
 {
-    return is_one_of(entry, written, sizeof written / sizeof written[0]) && !can_be_written(strchr(entry, '=') + 1);
+    return is_one_of(entry, written_folders, sizeof written_folders / sizeof written_folders[0]) &&
+           !can_be_written(strchr(entry, '=') + 1);
 }
 
 static bool is_kept(const char *entry, bool terminal)
@@ -87,8 +88,8 @@ static bool is_kept(const char *entry, bool terminal)
     if (is_wrong_folder(entry))
         return false;
     return is_setting(entry) || facet_variable_is_of_devices(entry) ||
-           is_one_of(entry, personal, sizeof personal / sizeof personal[0]) ||
-           (terminal && is_one_of(entry, of_terminals, sizeof of_terminals / sizeof of_terminals[0]));
+           is_one_of(entry, personal_variables, sizeof personal_variables / sizeof personal_variables[0]) ||
+           (terminal && is_one_of(entry, terminal_variables, sizeof terminal_variables / sizeof terminal_variables[0]));
 }
 
 bool facet_surroundings_clean_environment(bool terminal)
@@ -114,8 +115,8 @@ bool facet_surroundings_clean_environment(bool terminal)
 /* The needs of a daemon with its providers; PoCL alone takes 600 MiB of address space. */
 static const struct need {
     __rlimit_resource_t resource;
-    rlim_t least; /* of the hard limit; 0: as it is */
-    rlim_t most;  /* that a soft limit is raised to; 0: the hard one */
+    rlim_t min; /* of the hard limit; 0: as it is */
+    rlim_t max; /* that a soft limit is raised to; 0: the hard one */
     bool bytes;
     const char *name, *letter;
 } needs[] = {
@@ -131,10 +132,10 @@ static const struct need {
 
 static rlim_t wanted_soft(const struct need *need, const struct rlimit *now)
 {
-    rlim_t most = need->most && need->most < now->rlim_max ? need->most : now->rlim_max;
+    rlim_t max = need->max && need->max < now->rlim_max ? need->max : now->rlim_max;
 
     /* Threads have the soft limit as their stack: there is one right size, and more is worse. */
-    return need->resource == RLIMIT_STACK || now->rlim_cur < most ? most : now->rlim_cur;
+    return need->resource == RLIMIT_STACK || now->rlim_cur < max ? max : now->rlim_cur;
 }
 
 void facet_surroundings_raise_limits(void)
@@ -149,20 +150,20 @@ void facet_surroundings_raise_limits(void)
     }
 }
 
-static enum facet_status too_low(const struct need *need, rlim_t have, struct facet_error *error)
+static enum facet_status refuse_low_limit(const struct need *need, rlim_t have, struct facet_error *error)
 {
-    char now[32], least[32];
+    char now[32], min[32];
 
     if (!need->bytes)
         return facet_error_set(error, FACET_NO_SPACE,
                                "%s are limited to %llu here (ulimit -H%s), and a daemon serves other shells as well: "
                                "expected at least %llu",
-                               need->name, (unsigned long long)have, need->letter, (unsigned long long)need->least);
+                               need->name, (unsigned long long)have, need->letter, (unsigned long long)need->min);
     return facet_error_set(error, FACET_NO_SPACE,
                            "%s is limited to %s here (ulimit -H%s), and a daemon serves other shells as well: expected "
                            "at least %s",
                            need->name, facet_format_size(have, now, sizeof now), need->letter,
-                           facet_format_size(need->least, least, sizeof least));
+                           facet_format_size(need->min, min, sizeof min));
 }
 
 enum facet_status facet_surroundings_check_limits(struct facet_error *error)
@@ -171,10 +172,10 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
     struct rlimit limit;
 
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-        if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].least)
+        if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].min)
             continue;
         if (setrlimit(needs[i].resource, &none) < 0)
-            return too_low(&needs[i], limit.rlim_max, error);
+            return refuse_low_limit(&needs[i], limit.rlim_max, error);
     }
     return FACET_OK;
 }
@@ -203,13 +204,13 @@ void facet_surroundings_reset_signals(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-#define OOM             "/proc/self/oom_score_adj"
-#define TIMER_SLACK_NS  50000UL /* the value of the kernel's first process, which others inherit unchanged */
-#define OF_THIS_PROCESS 1       /* ioprio_set()'s IOPRIO_WHO_PROCESS; the priority 0 is the one that follows niceness */
+#define OOM_PATH          "/proc/self/oom_score_adj"
+#define TIMER_SLACK_NS    50000UL /* the value of the kernel's first process, which others inherit unchanged */
+#define IOPRIO_OF_PROCESS 1 /* ioprio_set()'s IOPRIO_WHO_PROCESS; the priority 0 is the one that follows niceness */
 
 static int read_oom(void)
 {
-    FACET_CLEANUP_FILE FILE *file = fopen(OOM, "re");
+    FACET_CLEANUP_FILE FILE *file = fopen(OOM_PATH, "re");
     char text[16] = "";
 
     return file && fgets(text, sizeof text, file) ? atoi(text) : 0;
@@ -217,7 +218,7 @@ static int read_oom(void)
 
 static void reset_oom(void)
 {
-    FACET_CLEANUP_FD int fd = read_oom() ? open(OOM, O_WRONLY | O_CLOEXEC) : -1;
+    FACET_CLEANUP_FD int fd = read_oom() ? open(OOM_PATH, O_WRONLY | O_CLOEXEC) : -1;
 
     if (fd >= 0)
         (void)!write(fd, "0", 1);
@@ -236,7 +237,7 @@ static void reset_scheduling(void)
     (void)sched_setaffinity(0, sizeof all, &all);
     (void)sched_setscheduler(0, SCHED_OTHER, &usual);
     (void)setpriority(PRIO_PROCESS, 0, 0);
-    (void)syscall(SYS_ioprio_set, OF_THIS_PROCESS, 0, 0);
+    (void)syscall(SYS_ioprio_set, IOPRIO_OF_PROCESS, 0, 0);
     (void)syscall(SYS_set_mempolicy, 0 /* MPOL_DEFAULT */, NULL, 0UL);
     (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0UL, 0UL, 0UL);
     (void)prctl(PR_SET_THP_DISABLE, 0UL, 0UL, 0UL, 0UL);

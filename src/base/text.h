@@ -14,8 +14,8 @@ static inline size_t facet_text_character(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text, first = *at;
     /* The second byte's bounds exclude overlong forms, surrogates, and code points beyond Unicode. */
-    unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    unsigned char min = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char max = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
     size_t length = first == 0     ? 0
                     : first < 0x80 ? 1
                     : first < 0xc2 ? 0
@@ -25,7 +25,7 @@ static inline size_t facet_text_character(const char *text)
                                    : 0;
 
     for (size_t i = 1; i < length; i++)
-        if (at[i] < (i == 1 ? least : 0x80) || at[i] > (i == 1 ? most : 0xbf))
+        if (at[i] < (i == 1 ? min : 0x80) || at[i] > (i == 1 ? max : 0xbf))
             return 0;
     return length;
 }

@@ -12,20 +12,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LINE 64
-#define PAGE 4096
-#define HUGE (2u << 20)
+#define CACHE_LINE_BYTES 64
+#define PAGE_BYTES       4096
+#define HUGE_PAGE_BYTES  (2u << 20)
 
 int facet_transplant_open(void)
 {
 #if defined(UFFD_FEATURE_WP_HUGETLBFS_SHMEM) && defined(UFFD_USER_MODE_ONLY)
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
-    int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    int fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 
-    if (faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0)
-        return faults;
-    if (faults >= 0)
-        close(faults);
+    if (fault_fd >= 0 && ioctl(fault_fd, UFFDIO_API, &api) == 0)
+        return fault_fd;
+    if (fault_fd >= 0)
+        close(fault_fd);
 #endif
     return -1;
 }
@@ -38,7 +38,7 @@ int facet_transplant_open(void)
  */
 __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at, uint64_t bytes)
 {
-    for (uint64_t i = 0; i < bytes; i += PAGE)
+    for (uint64_t i = 0; i < bytes; i += PAGE_BYTES)
         (void)at[i];
 }
 
@@ -51,50 +51,50 @@ __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at
  */
 static void keep_huge_pages_out(uint64_t at, uint64_t bytes)
 {
-    if (bytes >= HUGE)
+    if (bytes >= HUGE_PAGE_BYTES)
         (void)madvise((void *)at, bytes, MADV_NOHUGEPAGE);
 }
 
 /* --- protection --- */
 
-static int protect_from_writes(int faults, uint64_t at, uint64_t bytes)
+static int protect_from_writes(int fault_fd, uint64_t at, uint64_t bytes)
 {
-    struct uffdio_writeprotect wall = {.range = {at, bytes}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
-    uint64_t half = bytes / 2 / PAGE * PAGE;
+    struct uffdio_writeprotect protection = {.range = {at, bytes}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
+    uint64_t half = bytes / 2 / PAGE_BYTES * PAGE_BYTES;
     int result;
 
     do
-        result = ioctl(faults, UFFDIO_WRITEPROTECT, &wall);
+        result = ioctl(fault_fd, UFFDIO_WRITEPROTECT, &protection);
     while (result < 0 && errno == EAGAIN);
     if (result == 0 || errno != ENOENT || half == 0)
         return result < 0 ? errno : 0;
     /* Older kernels protect within one mapping only. */
-    result = protect_from_writes(faults, at, half);
-    return result ? result : protect_from_writes(faults, at + half, bytes - half);
+    result = protect_from_writes(fault_fd, at, half);
+    return result ? result : protect_from_writes(fault_fd, at + half, bytes - half);
 }
 
 /* Lets writers go on: after a failure to the old pages. */
-static void wake_writers(int faults, uint64_t at, uint64_t bytes, bool moved)
+static void wake_writers(int fault_fd, uint64_t at, uint64_t bytes, bool moved)
 {
     struct uffdio_range all = {at, bytes};
 
     if (!moved)
-        (void)!ioctl(faults, UFFDIO_UNREGISTER, &all);
-    (void)!ioctl(faults, UFFDIO_WAKE, &all);
+        (void)!ioctl(fault_fd, UFFDIO_UNREGISTER, &all);
+    (void)!ioctl(fault_fd, UFFDIO_WAKE, &all);
 }
 
-static int protect_range(int faults, uint64_t at, uint64_t bytes, const char **ret_what)
+static int protect_range(int fault_fd, uint64_t at, uint64_t bytes, const char **ret_failed_step)
 {
     struct uffdio_register watch = {.range = {at, bytes}, .mode = UFFDIO_REGISTER_MODE_WP};
 
     keep_huge_pages_out(at, bytes);
-    *ret_what = "cannot watch over writes to the pages that are to move";
-    if (ioctl(faults, UFFDIO_REGISTER, &watch) < 0)
+    *ret_failed_step = "cannot watch over writes to the pages that are to move";
+    if (ioctl(fault_fd, UFFDIO_REGISTER, &watch) < 0)
         return errno;
-    *ret_what = "cannot protect the pages that are to move";
-    int failed = protect_from_writes(faults, at, bytes);
+    *ret_failed_step = "cannot protect the pages that are to move";
+    int failed = protect_from_writes(fault_fd, at, bytes);
     if (failed)
-        wake_writers(faults, at, bytes, false);
+        wake_writers(fault_fd, at, bytes, false);
     return failed;
 }
 
@@ -120,7 +120,7 @@ static void copy_line(char *to, const char *from)
                      : "r"(to), "r"(from)
                      : "memory", "xmm0", "xmm1", "xmm2", "xmm3");
 #else
-    for (int i = 0; i < LINE; i += 8)
+    for (int i = 0; i < CACHE_LINE_BYTES; i += 8)
         __atomic_store_n((uint64_t *)(to + i), __atomic_load_n((const uint64_t *)(from + i), __ATOMIC_RELAXED),
                          __ATOMIC_RELAXED);
 #endif
@@ -129,7 +129,7 @@ static void copy_line(char *to, const char *from)
 /* Whole pages. */
 static void copy_bytes(void *to, const void *from, uint64_t bytes)
 {
-    for (uint64_t at = 0; at < bytes; at += LINE)
+    for (uint64_t at = 0; at < bytes; at += CACHE_LINE_BYTES)
         copy_line((char *)to + at, (const char *)from + at);
 #ifdef __x86_64__
     __builtin_ia32_sfence(); /* such stores wait for no others */
@@ -154,36 +154,37 @@ static int put_in_place(void *window, uint64_t at, uint64_t bytes, const struct 
 }
 
 /* `window`: the mapping of the new pages that is to be put in place; NULL: they are mapped elsewhere. */
-static int exchange_range(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, void *window,
-                          const char **ret_what)
+static int exchange_range(int fault_fd, void *at, uint64_t bytes, const struct facet_transplant *place, void *window,
+                          const char **ret_failed_step)
 {
     uint64_t address = (uintptr_t)at;
-    int failed = protect_range(faults, address, bytes, ret_what);
+    int failed = protect_range(fault_fd, address, bytes, ret_failed_step);
 
     if (failed)
         return failed;
     /* Pages that were mapped as one huge page are no longer entered at `at` once they are protected. */
     copy_bytes(window ? window : place->to, place->from ? place->from : at, bytes);
-    *ret_what = "cannot map pages at their new place";
+    *ret_failed_step = "cannot map pages at their new place";
     failed = put_in_place(window, address, bytes, place);
-    wake_writers(faults, address, bytes, failed == 0);
+    wake_writers(fault_fd, address, bytes, failed == 0);
     return failed;
 }
 
-int facet_transplant(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, const char **ret_what)
+int facet_transplant(int fault_fd, void *at, uint64_t bytes, const struct facet_transplant *place,
+                     const char **ret_failed_step)
 {
     if (place->to)
-        return exchange_range(faults, at, bytes, place, NULL, ret_what);
+        return exchange_range(fault_fd, at, bytes, place, NULL, ret_failed_step);
     /* The bare system call, as its end is one: the thread sanitizer would remember the window after its addresses have
      * come to something else, a kernel's image for example. */
     long mapped = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, place->file, (off_t)place->offset);
     void *window = (void *)mapped;
 
-    *ret_what = "cannot map the place that pages are to move to";
+    *ret_failed_step = "cannot map the place that pages are to move to";
     if (mapped == -1)
         return errno;
     touch(window, bytes);
-    int failed = exchange_range(faults, at, bytes, place, window, ret_what);
+    int failed = exchange_range(fault_fd, at, bytes, place, window, ret_failed_step);
     if (failed)
         munmap(window, bytes);
     return failed;

@@ -33,9 +33,10 @@ struct facet_transplant {
 /*
  * Makes [at, at + bytes) a mapping of the file from the offset on, with the contents that were at `at`. The range is
  * whole pages that were mapped shared; the file's former contents there are overwritten. Other threads may read and
- * write at `at` meanwhile; two calls for the same addresses must not overlap. On failure it returns errno, *ret_what
- * names the step that failed, and all is as before.
+ * write at `at` meanwhile; two calls for the same addresses must not overlap. On failure it returns errno,
+ * *ret_failed_step names the step that failed, and all is as before.
  */
-int facet_transplant(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, const char **ret_what);
+int facet_transplant(int fault_fd, void *at, uint64_t bytes, const struct facet_transplant *place,
+                     const char **ret_failed_step);
 
 #endif

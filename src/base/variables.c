@@ -27,13 +27,13 @@ static const struct facet_variable variables[] = {
      TEXT},
     {"FACET_CPU_COMMIT", true, false, "1: provider cpu takes pages from the kernel when they are created", SWITCH},
     {"FACET_CPU_GROUP_LIMIT", true, false, "milliseconds of a processor after which a work-group on cpu is ended",
-     NUMBER(1, FACET_VARIABLE_MS_MOST)},
+     NUMBER(1, FACET_VARIABLE_MS_MAX)},
     {"FACET_CPU_MEMORY", true, false, "bytes of memory of device cpu:0; default half of the machine's",
-     NUMBER(FACET_VARIABLE_MEMORY_LEAST, FACET_VARIABLE_MEMORY_MOST)},
+     NUMBER(FACET_VARIABLE_MEMORY_MIN, FACET_VARIABLE_MEMORY_MAX)},
     {"FACET_CPU_UNITS", true, false, "compute units of device cpu:0; default the processors of the affinity mask",
-     NUMBER(1, FACET_VARIABLE_UNITS_MOST)},
+     NUMBER(1, FACET_VARIABLE_UNITS_MAX)},
     {"FACET_CPU_WATCHDOG", true, false, "milliseconds after which a work-group that still runs on cpu is reported",
-     NUMBER(1, FACET_VARIABLE_MS_MOST)},
+     NUMBER(1, FACET_VARIABLE_MS_MAX)},
     {"FACET_CUDA_CUBLASLT", true, true, "path of NVIDIA's libcublasLt.so", TEXT},
     {"FACET_CUDA_CUDNN", true, true, "path of NVIDIA's libcudnn.so", TEXT},
     {"FACET_CUDA_DRIVER", true, true, "path of the libcuda.so.1 that provider cuda opens", TEXT},
@@ -63,7 +63,7 @@ static const struct facet_variable variables[] = {
     {"FACET_SIM_STATE", true, false, "folder in which simulated devices remember; see facet-sim(7)", FOLDER},
     {"FACET_SIM_VISIBLE_DEVICES", true, false, "which simulated devices are shown; see facet-sim(7)", SIMULATION},
     {"FACET_TENSORFUSION_IDLE_MS", false, false, "milliseconds after which AutoFreeze freezes, behind TensorFusion",
-     NUMBER(1, FACET_VARIABLE_MS_MOST)},
+     NUMBER(1, FACET_VARIABLE_MS_MAX)},
     {"FACET_TENSORFUSION_PLACE", false, false,
      "child or process: where providers run behind TensorFusion; default child", PLACE},
     {"FACET_VGPU_DIR", false, false, "the segments of the virtual GPUs that a program is in; 'facet run' sets it",
@@ -84,11 +84,11 @@ static enum facet_status check_number(const struct facet_variable *variable, con
     uint64_t value = strtoull(text, &end, 10);
     bool is_number = *text >= '0' && *text <= '9' && !*end;
 
-    if (is_number && !errno && value >= variable->least && value <= variable->most)
+    if (is_number && !errno && value >= variable->min && value <= variable->max)
         return FACET_OK;
     return facet_error_argument(error, is_number ? FACET_OUT_OF_RANGE : FACET_INVALID_ARGUMENT, variable->name,
                                 "%s '%.64s': expected a number from %" PRIu64 " to %" PRIu64, variable->name, text,
-                                variable->least, variable->most);
+                                variable->min, variable->max);
 }
 
 /* The dynamic linker searches for a name without '/'. */
@@ -159,14 +159,15 @@ static bool is_listed(const char *list, const char *name, size_t length)
 }
 
 /* Facet gives these to the containers of a reservation; the last two are for its own tests. */
-static const char others[] = "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
-                             "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
+static const char container_variables[] =
+    "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
+    "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
 
 bool facet_variable_is_unknown(const char *entry)
 {
     static const char prefix[] = "FACET_";
     size_t length = strcspn(entry, "=");
-    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_listed(others, entry, length);
+    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_listed(container_variables, entry, length);
 
     for (uint32_t i = 0; !known && i < sizeof variables / sizeof variables[0]; i++)
         known = is_named(entry, length, variables[i].name);

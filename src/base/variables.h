@@ -15,10 +15,10 @@
 #include <facet/error.h>
 
 /* Ranges of provider cpu's variables, for the provider and for the table. */
-#define FACET_VARIABLE_UNITS_MOST   256u
-#define FACET_VARIABLE_MEMORY_LEAST (UINT64_C(2) << 20)
-#define FACET_VARIABLE_MEMORY_MOST  (UINT64_C(1) << 46)
-#define FACET_VARIABLE_MS_MOST      UINT64_C(86400000)
+#define FACET_VARIABLE_UNITS_MAX  256u
+#define FACET_VARIABLE_MEMORY_MIN (UINT64_C(2) << 20)
+#define FACET_VARIABLE_MEMORY_MAX (UINT64_C(1) << 46)
+#define FACET_VARIABLE_MS_MAX     UINT64_C(86400000)
 
 enum facet_variable_form {
     FACET_VARIABLE_TEXT,   /* only its user can tell; a path is checked for its existence */
@@ -36,7 +36,7 @@ struct facet_variable {
     bool is_path;     /* of a file or folder that must exist: without it the search silently finds nothing */
     const char *help; /* one line */
     enum facet_variable_form form;
-    uint64_t least, most; /* of a number */
+    uint64_t min, max; /* of a number */
 };
 
 /* The table, in order; NULL past its end. */

@@ -17,7 +17,7 @@ const struct facet_balance_config facet_balance_defaults = {
     .strategy = FACET_BALANCE_LEAST_LOADED,
     .threshold_milli = 200,
     .settle_milli = 100,
-    .moves_most = 2,
+    .moves_max = 2,
     .interval_ns = 100 * MS,
     .idle_ns = 100 * MS,
     .move_ns = MS / 10,
@@ -117,7 +117,7 @@ bool facet_balance_takes_part(const struct facet_balance_member *member)
 
 bool facet_balance_accepts(const struct facet_balance_member *member)
 {
-    return facet_balance_takes_part(member) && (member->queue_most == 0 || member->queue_length < member->queue_most);
+    return facet_balance_takes_part(member) && (member->queue_max == 0 || member->queue_length < member->queue_max);
 }
 
 /* ---- strategies ---- */
@@ -283,7 +283,7 @@ uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *member
 
 struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count)
 {
-    struct facet_balance_waits waits = {.worst = FACET_BALANCE_NONE};
+    struct facet_balance_waits waits = {.longest_waiting = FACET_BALANCE_NONE};
     facet_balance_wide sum = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -293,9 +293,9 @@ struct facet_balance_waits facet_balance_waits(const struct facet_balance_member
 
         sum += wait;
         waits.members++;
-        if (waits.worst != FACET_BALANCE_NONE && wait <= waits.longest_ns)
+        if (waits.longest_waiting != FACET_BALANCE_NONE && wait <= waits.longest_ns)
             continue;
-        waits.worst = (int)i;
+        waits.longest_waiting = (int)i;
         waits.longest_ns = wait;
     }
     waits.mean_ns = waits.members ? (uint64_t)(sum / waits.members) : 0;

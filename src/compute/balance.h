@@ -35,7 +35,7 @@
  *
  * It does not oscillate. An action's gain is how much it lowers the longest wait among the members that it concerns, so
  * that each action makes the sorted list of waits smaller. Balancing begins above one level and ends below another. A
- * work moves at most `moves_most` times and never back to its previous member; only from a lost member it moves in any
+ * work moves at most `moves_max` times and never back to its previous member; only from a lost member it moves in any
  * case.
  *
  * All times are nanoseconds of one monotonic clock. Not thread-safe: under one lock, or on copies.
@@ -62,7 +62,7 @@ struct facet_balance_config {
     enum facet_balance_strategy strategy;
     uint32_t threshold_milli; /* balancing begins above this imbalance */
     uint32_t settle_milli;    /* ... and ends at or below this one */
-    uint32_t moves_most;      /* how often a work may be moved, or preempted */
+    uint32_t moves_max;       /* how often a work may be moved, or preempted */
     bool preemption;          /* PREEMPT may be asked for */
     uint64_t interval_ns;     /* between two rounds of rebalancing */
     uint64_t idle_ns;         /* a member that is idle for this time lends its share, and falls to its least units */
@@ -85,7 +85,7 @@ struct facet_balance_member {
     uint64_t queued_ns; /* device time, on one unit, of the queued work and of the rest of the running work */
     uint64_t idle_ns;   /* for how long it has had nothing queued or running; 0: it has something */
     uint32_t queue_length;
-    uint32_t queue_most;     /* accepts nothing more at this length; 0: no bound */
+    uint32_t queue_max;      /* accepts nothing more at this length; 0: no bound */
     uint32_t active_kernels; /* running */
     uint32_t utilization_milli, memory_milli;
     uint32_t weight; /* of `weighted`; 0: gets nothing from it */
@@ -102,11 +102,11 @@ struct facet_balance_work {
     const uint64_t *bytes_on; /* per member, how many bytes of its arguments lie there; NULL: it has none */
 
     /* For facet_balance_rebalance() only. */
-    uint32_t priority; /* enum facet_priority */
-    uint32_t moves;    /* how often it was moved or preempted */
-    int member;        /* the member that it is queued at */
-    int previous;      /* the member that it was moved from last; FACET_BALANCE_NONE at first */
-    bool running;      /* cannot be moved, but preempted */
+    uint32_t priority;   /* enum facet_priority */
+    uint32_t moves;      /* how often it was moved or preempted */
+    int member;          /* the member that it is queued at */
+    int previous_member; /* the member that it was moved from last; FACET_BALANCE_NONE at first */
+    bool running;        /* cannot be moved, but preempted */
 };
 
 enum facet_balance_kind {
@@ -163,18 +163,19 @@ int facet_balance_choose(struct facet_balance *balance, struct facet_balance_mem
 uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *members, uint32_t count);
 
 /*
- * Plans the actions that are due now: up to `most`, in the order in which they are to be done, each the most valuable
+ * Plans the actions that are due now: up to `max`, in the order in which they are to be done, each the most valuable
  * one after those before it. Returns how many; 0 before balance->next_ns, which it advances by an interval.
  *
  * `works` are those of the members' works that may be moved or preempted; any other stays in its place. The function
  * writes to members and works: afterwards they describe the expected state when all actions are done (queues, shares,
- * units; of works member, previous, moves, running). A caller that leaves an action out describes the members anew.
+ * units; of works member, previous_member, moves, running). A caller that leaves an action out describes the members
+ * anew.
  *
  * With at most eight members and ten movable works, it searches all distributions for the best; otherwise it makes
  * single moves and swaps for as long as one gains. Each action costs time in proportion to members + works.
  */
 uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns, struct facet_balance_member *members,
                                  uint32_t count, struct facet_balance_work *works, uint32_t work_count,
-                                 struct facet_balance_action *ret_actions, uint32_t most);
+                                 struct facet_balance_action *ret_actions, uint32_t max);
 
 #endif

@@ -23,8 +23,8 @@ bool facet_balance_accepts(const struct facet_balance_member *member);
 
 struct facet_balance_waits {
     uint64_t longest_ns, mean_ns;
-    uint32_t members; /* that take part */
-    int worst;        /* the member that waits longest; FACET_BALANCE_NONE when none takes part */
+    uint32_t members;    /* that take part */
+    int longest_waiting; /* the member that waits longest; FACET_BALANCE_NONE when none takes part */
 };
 
 struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count);
@@ -39,19 +39,20 @@ struct facet_balance_plan {
     struct facet_balance_member *members;
     struct facet_balance_work *works;
     struct facet_balance_action *actions;
-    uint32_t count, work_count, most, used;
+    uint32_t count, work_count, actions_max, action_count;
 };
 
 /* Cost of moving the work to `to`; FACET_BALANCE_NEVER when the work may not move, or not to that member. */
 uint64_t facet_balance_move_cost_ns(const struct facet_balance_plan *plan, const struct facet_balance_work *work,
                                     int to);
 /* Moves the work's load from member to member, and records no action. */
-void facet_balance_shift(struct facet_balance_plan *plan, struct facet_balance_work *work, int to);
+void facet_balance_move_load(struct facet_balance_plan *plan, struct facet_balance_work *work, int to);
 /* Moves the work and records the action. The plan must have room for one. */
 void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance_work *work, int to, uint64_t gain_ns,
                            uint64_t cost_ns);
 
-/* Gives guarantees back, and lends what idle members of worst's device do not use (rebalance_share.c). */
+/* Gives guarantees back; and lends unused shares of idle members to the longest waiting one of their device
+ * (rebalance_share.c). */
 void facet_balance_give_back(struct facet_balance_plan *plan);
 bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits);
 

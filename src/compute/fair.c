@@ -23,7 +23,7 @@ const struct facet_fair_config facet_fair_queue = {
     .by_work = true,
     .slice_ns = 2 * MS,
     .round_ns = 3600 * 1000,
-    .least_ns = 400 * 1000,
+    .least_turn_ns = 400 * 1000,
     .grace_ns = 60 * 1000,
     .overrun_ns = 100 * MS,
     .alone_ns = 20 * MS,
@@ -34,10 +34,10 @@ const struct facet_fair_config facet_fair_queue = {
 };
 
 /* A best-effort client's weight when guarantees leave nothing. */
-#define SCRAPS_MILLI 20u
+#define BEST_EFFORT_MIN_MILLI 20u
 
 /* How often within a turn the work in flight is checked. */
-#define TURN_LOOKS 4u
+#define TURN_CHECKS 4u
 
 static bool client_wants(const struct facet_fair_client *client)
 {
@@ -80,7 +80,7 @@ static int64_t rank_of_client(const struct facet_fair *fair, const struct facet_
     uint64_t coming_ns =
         facet_fair_by_work(fair) && facet_fair_on_device(client) ? ends_ns(fair, client) - fair->last_ns : 0;
 
-    return (int64_t)(client->vtime + coming_ns * FACET_MILLI_WHOLE / client->weight_milli - fair->floor) -
+    return (int64_t)(client->vtime + coming_ns * FACET_MILLI_WHOLE / client->weight_milli - fair->vtime_floor) -
            level * (int64_t)fair->config.bonus_ns;
 }
 
@@ -111,7 +111,7 @@ static uint32_t best_effort_milli(const struct facet_fair *fair, bool all)
 {
     uint32_t guaranteed = 0, sharers = 0;
 
-    for (size_t i = 0; i < fair->top; i++) {
+    for (size_t i = 0; i < fair->clients_end; i++) {
         const struct facet_fair_client *client = &fair->clients[i];
 
         if (!client->used)
@@ -121,7 +121,7 @@ static uint32_t best_effort_milli(const struct facet_fair *fair, bool all)
     }
     uint32_t left = guaranteed < FACET_MILLI_WHOLE ? FACET_MILLI_WHOLE - guaranteed : 0;
     uint32_t part = left / (sharers ? sharers : 1);
-    return part > SCRAPS_MILLI ? part : SCRAPS_MILLI;
+    return part > BEST_EFFORT_MIN_MILLI ? part : BEST_EFFORT_MIN_MILLI;
 }
 
 /* A guarantee is a weight; the best-effort clients that want the device share the weight that guarantees leave. */
@@ -153,10 +153,10 @@ int facet_fair_add(struct facet_fair *fair, const struct facet_limits *limits)
         if (client->used)
             continue;
         *client = (struct facet_fair_client){
-            .used = true, .vtime = fair->floor, .cap_credit_ns = (int64_t)fair->config.burst_ns};
+            .used = true, .vtime = fair->vtime_floor, .cap_credit_ns = (int64_t)fair->config.burst_ns};
         apply_limits(client, limits);
-        if (fair->top <= i)
-            fair->top = (uint32_t)i + 1;
+        if (fair->clients_end <= i)
+            fair->clients_end = (uint32_t)i + 1;
         set_weights(fair);
         return (int)i;
     }
@@ -180,7 +180,7 @@ void facet_fair_set_frozen(struct facet_fair *fair, int client, bool frozen)
     fair->clients[client].frozen = frozen;
 }
 
-uint64_t facet_fair_clear_ns(struct facet_fair *fair, int client)
+uint64_t facet_fair_others_ended_ns(struct facet_fair *fair, int client)
 {
     if (!facet_fair_by_work(fair))
         return 0;
@@ -210,7 +210,7 @@ static void raise_floor(struct facet_fair *fair)
         if (client->active)
             least = facet_min_u64(least, client->vtime);
     if (least != UINT64_MAX)
-        fair->floor = facet_max_u64(fair->floor, least);
+        fair->vtime_floor = facet_max_u64(fair->vtime_floor, least);
 }
 
 /* Notices clients that began or ceased to want the device. Time without demand earns no credit. */
@@ -225,7 +225,7 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
         client->launch_ns = client->demand.inflight_ns / client->demand.inflight;
     if (client_wants(client)) {
         client->last_wanted_ns = now_ns;
-        facet_fair_comes_back(fair, client);
+        facet_fair_begin_wanting(fair, client);
     }
     client->active = client_wants(client) || client->gate != FACET_FAIR_CLOSED;
 }
@@ -237,7 +237,7 @@ static void account_time(struct facet_fair *fair, uint64_t now_ns)
     facet_fair_charge(fair, now_ns);
     raise_floor(fair);
     EACH_CLIENT (fair, client) {
-        facet_fair_find_lost(fair, client);
+        facet_fair_note_lost(fair, client);
         facet_fair_cap_charge(fair, client, elapsed);
         note_demand(fair, client, now_ns);
     }
@@ -257,7 +257,7 @@ static uint64_t turn_ns(const struct facet_fair *fair, const struct facet_fair_c
         return fair->config.slice_ns;
     return facet_min_u64(
         fair->config.slice_ns,
-        facet_max_u64(fair->config.least_ns, fair->config.round_ns * client->weight_milli / fair->round_milli));
+        facet_max_u64(fair->config.least_turn_ns, fair->config.round_ns * client->weight_milli / fair->round_milli));
 }
 
 static int64_t turn_rank(const struct facet_fair *fair, const struct facet_fair_client *client)
@@ -339,7 +339,7 @@ static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fa
         return now_ns + most_ns;
     uint64_t behind_ns = (uint64_t)(rank_of_client(fair, other) - rank_of_client(fair, client)) * client->weight_milli /
                          FACET_MILLI_WHOLE;
-    return ends_ns(fair, client) + facet_min_u64(facet_max_u64(behind_ns, fair->config.least_ns), most_ns);
+    return ends_ns(fair, client) + facet_min_u64(facet_max_u64(behind_ns, fair->config.least_turn_ns), most_ns);
 }
 
 /*
@@ -468,7 +468,7 @@ static uint64_t turn_deadline(const struct facet_fair *fair, const struct facet_
     if (facet_fair_by_work(fair)) {
         uint64_t filled_ns = deadline - facet_min_u64(deadline, client->demand.inflight_ns);
         uint64_t look_ns = facet_min_u64(facet_max_u64(filled_ns, now_ns + fair->config.handover_ns),
-                                         now_ns + turn_ns(fair, client) / TURN_LOOKS);
+                                         now_ns + turn_ns(fair, client) / TURN_CHECKS);
 
         deadline = facet_min_u64(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : look_ns);
     }

@@ -31,17 +31,17 @@
 #define FACET_FAIR_NEVER   UINT64_MAX
 
 struct facet_fair_config {
-    bool by_work;        /* turns are counted in work; else in time, and the work in flight at their end comes on top */
-    uint64_t slice_ns;   /* the longest turn while others wait; with leases in parallel, each turn */
-    uint64_t round_ns;   /* in which every client that wants the device is to have a turn */
-    uint64_t least_ns;   /* the shortest turn, however many take part in the round */
-    uint64_t grace_ns;   /* how long a leased client may have nothing in flight before it loses the lease */
-    uint64_t overrun_ns; /* past the slice by this much, the next client goes although work is still in flight */
-    uint64_t alone_ns;   /* after this time without another client: open the gate */
-    uint64_t burst_ns;   /* device time a capped client may use at once */
-    uint64_t handover_ns; /* how long before the expected end of the work in flight the next client is let in */
-    uint64_t bonus_ns;    /* head start of a priority level, in virtual time of a whole device */
-    uint32_t parallel;    /* leases at a time; 1 = exclusive */
+    bool by_work;      /* turns are counted in work; else in time, and the work in flight at their end comes on top */
+    uint64_t slice_ns; /* the longest turn while others wait; with leases in parallel, each turn */
+    uint64_t round_ns; /* in which every client that wants the device is to have a turn */
+    uint64_t least_turn_ns; /* the shortest turn, however many take part in the round */
+    uint64_t grace_ns;      /* how long a leased client may have nothing in flight before it loses the lease */
+    uint64_t overrun_ns;    /* past the slice by this much, the next client goes although work is still in flight */
+    uint64_t alone_ns;      /* after this time without another client: open the gate */
+    uint64_t burst_ns;      /* device time a capped client may use at once */
+    uint64_t handover_ns;   /* how long before the expected end of the work in flight the next client is let in */
+    uint64_t bonus_ns;      /* head start of a priority level, in virtual time of a whole device */
+    uint32_t parallel;      /* leases at a time; 1 = exclusive */
 };
 
 /*
@@ -60,14 +60,14 @@ struct facet_fair_demand {
     uint64_t idle_since_ns; /* when its last work ended; low bit set: an upper bound. With nothing in flight: since when
                                it is idle */
     uint64_t inflight_ns;   /* expected length of the work in flight; 0 = unknown */
-    uint32_t lost;          /* launches of stopped processes, whose end is not followed */
+    uint32_t lost_launches; /* launches of stopped processes, whose end is not followed */
 };
 
 /* One process of a client, as its segment describes it. */
 struct facet_fair_process {
     uint32_t waiting, inflight;
     uint64_t inflight_ns, idle_since_ns;
-    uint64_t seen_ns; /* when it last showed that it lives; 0 = it never does */
+    uint64_t alive_ns; /* when it last showed that it lives; 0 = it never does */
 };
 
 enum facet_fair_gate {
@@ -94,8 +94,8 @@ struct facet_fair_client {
     uint64_t charged_ns;                   /* device time charged in all */
     uint64_t timeline_ns; /* of that, charged by the device's timeline: over all clients never more than has passed */
 
-    uint32_t lost;                /* as of the last step */
-    bool returning;               /* some of the lost launches are followed again, and not reported yet */
+    uint32_t lost_launches;       /* as of the last step */
+    bool lost_returned;           /* some of the lost launches are followed again, and not reported yet */
     uint64_t reported_charged_ns; /* charged_ns as of the last report, or while nothing was in flight */
 
     int64_t cap_credit_ns; /* of a capped client */
@@ -105,13 +105,13 @@ struct facet_fair_client {
 struct facet_fair {
     struct facet_fair_config config;
     struct facet_fair_client clients[FACET_FAIR_CLIENTS];
-    uint32_t top; /* one past the highest client ever used: no loop goes further */
+    uint32_t clients_end; /* one past the highest client ever used: no loop goes further */
     uint64_t last_ns;
     uint64_t handed_over_ns; /* when a drain last ended (low bit set: an upper bound); work submitted before may begin
                                 only then */
     uint64_t free_ns;        /* when the work on the device is expected to end */
     uint64_t round_milli;    /* the weights of all clients that want the device */
-    uint64_t floor;          /* virtual time of the device: no client that comes back starts before it */
+    uint64_t vtime_floor;    /* virtual time of the device: no client that comes back starts before it */
 };
 
 void facet_fair_init(struct facet_fair *fair, const struct facet_fair_config *config, uint64_t now_ns);
@@ -140,7 +140,7 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns);
  * When other clients' last work on an in-order device ended: launches of this client's turn did not begin before. Low
  * bit set: an upper bound. 1: other clients still have work on it. 0: unknown.
  */
-uint64_t facet_fair_clear_ns(struct facet_fair *fair, int client);
+uint64_t facet_fair_others_ended_ns(struct facet_fair *fair, int client);
 
 /*
  * The share a client keeps to while no scheduler lives: its guarantee; for best effort, an equal part of what the

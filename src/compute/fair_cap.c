@@ -18,7 +18,7 @@
  * The most that a cap is charged at once, and may owe: a process writes its own counters, and a faulty one writes any
  * value.
  */
-#define BUSY_MOST_NS (UINT64_C(86400) * 1000 * MS)
+#define BUSY_MAX_NS (UINT64_C(86400) * 1000 * MS)
 
 /*
  * The credit reserved for work that should have ended: it may wait for a later act of its program, and would never end
@@ -45,7 +45,7 @@ static int64_t reserved_credit_ns(const struct facet_fair *fair, const struct fa
 {
     bool late = fair->last_ns >= overdue_ns(fair, client);
 
-    return (int64_t)(late ? reserved_late_ns(fair, client) : facet_min_u64(client->demand.inflight_ns, BUSY_MOST_NS));
+    return (int64_t)(late ? reserved_late_ns(fair, client) : facet_min_u64(client->demand.inflight_ns, BUSY_MAX_NS));
 }
 
 /*
@@ -55,7 +55,7 @@ static int64_t reserved_credit_ns(const struct facet_fair *fair, const struct fa
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
 {
     uint64_t grown = client->demand.busy_ns - client->cap_busy_ns;
-    uint64_t busy = client->demand.busy_ns < client->cap_busy_ns ? 0 : facet_min_u64(grown, BUSY_MOST_NS);
+    uint64_t busy = client->demand.busy_ns < client->cap_busy_ns ? 0 : facet_min_u64(grown, BUSY_MAX_NS);
     int64_t most_ns =
         (int64_t)facet_max_u64(fair->config.burst_ns, client->launch_ns) + reserved_credit_ns(fair, client);
 
@@ -63,8 +63,8 @@ void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_clie
     client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
     if (client->cap_credit_ns > most_ns)
         client->cap_credit_ns = most_ns;
-    if (client->cap_credit_ns < -(int64_t)BUSY_MOST_NS)
-        client->cap_credit_ns = -(int64_t)BUSY_MOST_NS;
+    if (client->cap_credit_ns < -(int64_t)BUSY_MAX_NS)
+        client->cap_credit_ns = -(int64_t)BUSY_MAX_NS;
 }
 
 /* The credit that is left at a moment not before now. */

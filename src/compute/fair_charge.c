@@ -81,7 +81,7 @@ static void correct_charge(struct facet_fair_client *client, int64_t device_ns)
 }
 
 /* A client's charge for the time after its end moves to the clients that had the device then. */
-static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, uint64_t end_ns)
+static void move_charge_after_end(struct facet_fair *fair, struct facet_fair_client *ended, uint64_t end_ns)
 {
     uint64_t to_ns, others;
 
@@ -101,7 +101,7 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
  * Corrects for ends that were reported after the last step; at most by a hand-over's length, as only the client's
  * process vouches for the time.
  */
-static void put_ends_right(struct facet_fair *fair)
+static void correct_late_ends(struct facet_fair *fair)
 {
     uint64_t earliest_ns = fair->last_ns - facet_min_u64(fair->last_ns, fair->config.handover_ns);
 
@@ -109,7 +109,7 @@ static void put_ends_right(struct facet_fair *fair)
         uint64_t end_ns = facet_max_u64(client->demand.idle_since_ns, client->lease_start_ns);
 
         if (client->draining && !client->demand.inflight && !client->overrun && end_ns < fair->last_ns)
-            put_right(fair, client, facet_max_u64(end_ns, earliest_ns));
+            move_charge_after_end(fair, client, facet_max_u64(end_ns, earliest_ns));
     }
 }
 
@@ -117,7 +117,7 @@ void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t to_ns, sharers;
 
-    put_ends_right(fair);
+    correct_late_ends(fair);
     for (uint64_t from_ns = fair->last_ns; from_ns < now_ns; from_ns = to_ns) {
         to_ns = next_change(fair, from_ns, now_ns, &sharers);
         EACH_CLIENT (fair, client) {

@@ -14,14 +14,14 @@
  * A waiting thread checks its gate every 20 ms, and shows a sign of life each time. On a loaded machine, or with a
  * quota of processor time, some of these come late.
  */
-#define WAITS_UNSEEN_NS (100 * MS)
+#define WAITING_SILENT_MAX_NS (100 * MS)
 
 /*
  * A process with work in flight may be in a driver's call until the work ends, so it is given its expected time several
  * times over. There is no haste: a client that overruns its turn delays no other.
  */
-#define RUNS_UNSEEN_NS    (1000 * MS)
-#define RUNS_UNSEEN_TIMES 4u
+#define RUNNING_SILENT_MAX_NS    (1000 * MS)
+#define RUNNING_SILENT_MAX_TIMES 4u
 
 /* How far behind the others a client that comes back may start: it makes up for a short gap between launches. */
 #define COMEBACK_NS (10 * MS)
@@ -30,46 +30,46 @@
  * Time that ran unseen is charged to the client that reports it; with a bound, as launches that could not be measured
  * are reported at their longest.
  */
-#define OWED_MOST_NS (10 * 1000 * MS)
+#define OWED_MAX_NS (10 * 1000 * MS)
 
 void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_fair_process *process, uint64_t now_ns)
 {
-    uint64_t unseen_ns = process->seen_ns && now_ns > process->seen_ns ? now_ns - process->seen_ns : 0;
+    uint64_t silent_ns = process->alive_ns && now_ns > process->alive_ns ? now_ns - process->alive_ns : 0;
 
-    if (unseen_ns <= WAITS_UNSEEN_NS)
+    if (silent_ns <= WAITING_SILENT_MAX_NS)
         demand->waiting += process->waiting;
-    if (unseen_ns <= facet_max_u64(RUNS_UNSEEN_NS, RUNS_UNSEEN_TIMES * process->inflight_ns)) {
+    if (silent_ns <= facet_max_u64(RUNNING_SILENT_MAX_NS, RUNNING_SILENT_MAX_TIMES * process->inflight_ns)) {
         demand->inflight += process->inflight;
         demand->inflight_ns += process->inflight_ns;
     } else {
-        demand->lost += process->inflight;
+        demand->lost_launches += process->inflight;
     }
     demand->idle_since_ns = facet_max_u64(demand->idle_since_ns, process->idle_since_ns);
 }
 
-void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_client *client)
+void facet_fair_begin_wanting(const struct facet_fair *fair, struct facet_fair_client *client)
 {
-    if (!client->active && fair->floor > COMEBACK_NS)
-        client->vtime = facet_max_u64(client->vtime, fair->floor - COMEBACK_NS);
+    if (!client->active && fair->vtime_floor > COMEBACK_NS)
+        client->vtime = facet_max_u64(client->vtime, fair->vtime_floor - COMEBACK_NS);
 }
 
-void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client)
+void facet_fair_note_lost(const struct facet_fair *fair, struct facet_fair_client *client)
 {
     uint64_t measured_ns = client->demand.busy_ns - client->cap_busy_ns;
     uint64_t since_report_ns = client->charged_ns - facet_min_u64(client->charged_ns, client->reported_charged_ns);
 
-    client->returning = client->returning || client->demand.lost < client->lost;
-    client->lost = client->demand.lost;
-    if (client->returning && measured_ns > since_report_ns) {
-        uint64_t owed_ns = facet_min_u64(measured_ns - since_report_ns, OWED_MOST_NS);
+    client->lost_returned = client->lost_returned || client->demand.lost_launches < client->lost_launches;
+    client->lost_launches = client->demand.lost_launches;
+    if (client->lost_returned && measured_ns > since_report_ns) {
+        uint64_t owed_ns = facet_min_u64(measured_ns - since_report_ns, OWED_MAX_NS);
 
-        facet_fair_comes_back(fair, client);
+        facet_fair_begin_wanting(fair, client);
         client->charged_ns += owed_ns;
         client->vtime += owed_ns * FACET_MILLI_WHOLE / client->weight_milli;
     }
-    if (client->returning && client->demand.inflight && client->gate == FACET_FAIR_CLOSED)
+    if (client->lost_returned && client->demand.inflight && client->gate == FACET_FAIR_CLOSED)
         client->draining = true;
-    client->returning = client->returning && client->demand.inflight;
-    if (measured_ns || !(client->demand.inflight || client->demand.lost))
+    client->lost_returned = client->lost_returned && client->demand.inflight;
+    if (measured_ns || !(client->demand.inflight || client->demand.lost_launches))
         client->reported_charged_ns = client->charged_ns;
 }

@@ -7,7 +7,7 @@
 #include "compute/fair.h"
 
 #define EACH_CLIENT(fair, client)                                                                                      \
-    for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->top; client++)         \
+    for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->clients_end; client++) \
         if (client->used)
 
 /* Turns are counted in work, and lengths are parts of a round. */
@@ -46,13 +46,13 @@ void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns);
  * A client begins to want the device: time without demand earns no credit. No effect on a client that wanted it
  * already.
  */
-void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_client *client);
+void facet_fair_begin_wanting(const struct facet_fair *fair, struct facet_fair_client *client);
 
 /*
  * Notices that lost launches are followed again: they are on the device, in a turn or not, and the time that they ran
  * unseen is charged. To be called before the cap is charged for it.
  */
-void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client);
+void facet_fair_note_lost(const struct facet_fair *fair, struct facet_fair_client *client);
 
 /* ---- caps (fair_cap.c); "now" is the step's, fair->last_ns ---- */
 

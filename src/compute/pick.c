@@ -18,10 +18,10 @@ const struct facet_pick_config facet_pick_defaults = {
 };
 
 /* A best-effort entity's weight when guarantees leave nothing. */
-#define SCRAPS_MILLI 20u
+#define BEST_EFFORT_MIN_MILLI 20u
 
 /* A bucket is never filled for more than this at once, so that no product overflows. */
-#define FILL_MOST_NS (1000 * S)
+#define FILL_MAX_NS (1000 * S)
 
 static const char *const names[] = {
     [FACET_PICK_FAIR] = "fair",
@@ -59,7 +59,7 @@ static void set_insert(struct facet_pick_set *set, uint32_t number)
     set->words |= UINT64_C(1) << number / WORD_BITS;
 }
 
-static void set_drop(struct facet_pick_set *set, uint32_t number)
+static void set_remove(struct facet_pick_set *set, uint32_t number)
 {
     uint64_t *word = &set->words_of[number / WORD_BITS];
 
@@ -75,7 +75,7 @@ struct walk {
 };
 
 /* The next number; FACET_PICK_NONE at the end. Visits only words that are not empty. */
-static int walk_on(const struct facet_pick_set *set, struct walk *walk)
+static int walk_next(const struct facet_pick_set *set, struct walk *walk)
 {
     if (walk->word == 0) {
         if (walk->words == 0)
@@ -94,7 +94,7 @@ static int walk_on(const struct facet_pick_set *set, struct walk *walk)
 
 #define EACH_WANTING(pick, walk, number)                                                                               \
     struct walk walk = {.words = (pick)->wanting.words};                                                               \
-    for (int number; (number = walk_on(&(pick)->wanting, &walk)) != FACET_PICK_NONE;)
+    for (int number; (number = walk_next(&(pick)->wanting, &walk)) != FACET_PICK_NONE;)
 
 /* ---- shares ---- */
 
@@ -112,11 +112,11 @@ static uint64_t weight_milli(const struct facet_pick *pick, const struct facet_p
     if (!is_best_effort(entity))
         return entity->share.request_milli;
     if (pick->guaranteed_milli >= FACET_MILLI_WHOLE)
-        return SCRAPS_MILLI;
+        return BEST_EFFORT_MIN_MILLI;
     uint32_t sharers = pick->best_effort + (entity->want == FACET_PICK_IDLE);
     uint64_t part = (FACET_MILLI_WHOLE - pick->guaranteed_milli) / sharers;
 
-    return part > SCRAPS_MILLI ? part : SCRAPS_MILLI;
+    return part > BEST_EFFORT_MIN_MILLI ? part : BEST_EFFORT_MIN_MILLI;
 }
 
 void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *config)
@@ -139,15 +139,16 @@ static int64_t credit_gain(const struct facet_pick *pick, const struct facet_pic
 
 int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share, uint64_t now_ns)
 {
-    int number = walk_on(&pick->unused, &(struct walk){.words = pick->unused.words});
+    int number = walk_next(&pick->unused, &(struct walk){.words = pick->unused.words});
 
     if (number == FACET_PICK_NONE)
         return FACET_PICK_NONE;
     struct facet_pick_entity *entity = &pick->entities[number];
 
-    *entity = (struct facet_pick_entity){.used = true, .share = *share, .vtime = pick->floor, .credited_ns = now_ns};
+    *entity = (struct facet_pick_entity){
+        .used = true, .share = *share, .vtime = pick->vtime_floor, .filled_until_ns = now_ns};
     entity->credit_ns = credit_gain(pick, entity, pick->config.burst_ns);
-    set_drop(&pick->unused, (uint32_t)number);
+    set_remove(&pick->unused, (uint32_t)number);
     pick->guaranteed_milli += share->request_milli;
     return number;
 }
@@ -163,13 +164,13 @@ void facet_pick_remove(struct facet_pick *pick, int entity)
 /* Time without demand, or held back by a cap, earns no credit. */
 static void forfeit_credit(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
-    if (pick->floor > pick->config.comeback_ns && entity->vtime < pick->floor - pick->config.comeback_ns)
-        entity->vtime = pick->floor - pick->config.comeback_ns;
+    if (pick->vtime_floor > pick->config.comeback_ns && entity->vtime < pick->vtime_floor - pick->config.comeback_ns)
+        entity->vtime = pick->vtime_floor - pick->config.comeback_ns;
 }
 
 static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
-    entity->dry = false;
+    entity->emptied = false;
     forfeit_credit(pick, entity);
 }
 
@@ -178,21 +179,21 @@ static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entit
 /* Advances only by the time whose gain is whole nanoseconds: the remainder counts at the next call. */
 static void fill_credit(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
 {
-    uint64_t elapsed = now_ns > entity->credited_ns ? now_ns - entity->credited_ns : 0;
-    int64_t most = credit_gain(pick, entity, pick->config.burst_ns);
+    uint64_t elapsed = now_ns > entity->filled_until_ns ? now_ns - entity->filled_until_ns : 0;
+    int64_t max = credit_gain(pick, entity, pick->config.burst_ns);
     uint64_t rate = (uint64_t)entity->share.limit_milli * pick->config.parallel;
 
-    if (elapsed > FILL_MOST_NS) {
-        entity->credited_ns = now_ns - FILL_MOST_NS;
-        elapsed = FILL_MOST_NS;
+    if (elapsed > FILL_MAX_NS) {
+        entity->filled_until_ns = now_ns - FILL_MAX_NS;
+        elapsed = FILL_MAX_NS;
     }
     int64_t gained = credit_gain(pick, entity, elapsed);
 
     entity->credit_ns += gained;
-    entity->credited_ns += (uint64_t)gained * FACET_MILLI_WHOLE / rate;
-    if (entity->credit_ns > most)
-        entity->credit_ns = most;
-    if (entity->dry && entity->credit_ns >= credit_gain(pick, entity, pick->config.reopen_ns))
+    entity->filled_until_ns += (uint64_t)gained * FACET_MILLI_WHOLE / rate;
+    if (entity->credit_ns > max)
+        entity->credit_ns = max;
+    if (entity->emptied && entity->credit_ns >= credit_gain(pick, entity, pick->config.reopen_ns))
         reopen_entity(pick, entity);
 }
 
@@ -201,10 +202,10 @@ static bool is_open(const struct facet_pick *pick, struct facet_pick_entity *ent
     if (!is_capped(entity))
         return true;
     fill_credit(pick, entity, now_ns);
-    return !entity->dry;
+    return !entity->emptied;
 }
 
-bool facet_pick_open(struct facet_pick *pick, int entity, uint64_t now_ns)
+bool facet_pick_is_open(struct facet_pick *pick, int entity, uint64_t now_ns)
 {
     return is_open(pick, &pick->entities[entity], now_ns);
 }
@@ -214,14 +215,14 @@ static uint64_t reopens_ns(const struct facet_pick *pick, const struct facet_pic
     uint64_t rate = (uint64_t)entity->share.limit_milli * pick->config.parallel;
     int64_t missing = credit_gain(pick, entity, pick->config.reopen_ns) - entity->credit_ns;
 
-    return entity->credited_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / rate : 0) + 1;
+    return entity->filled_until_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / rate : 0) + 1;
 }
 
 uint64_t facet_pick_opens_ns(struct facet_pick *pick, int number, uint64_t now_ns)
 {
     const struct facet_pick_entity *entity = &pick->entities[number];
 
-    return facet_pick_open(pick, number, now_ns) ? now_ns : reopens_ns(pick, entity);
+    return facet_pick_is_open(pick, number, now_ns) ? now_ns : reopens_ns(pick, entity);
 }
 
 uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_ns)
@@ -231,7 +232,7 @@ uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_
     if (!is_capped(entity))
         return FACET_PICK_NEVER;
     fill_credit(pick, entity, now_ns);
-    return entity->credit_ns > 0 && !entity->dry ? (uint64_t)entity->credit_ns : 0;
+    return entity->credit_ns > 0 && !entity->emptied ? (uint64_t)entity->credit_ns : 0;
 }
 
 /* Credit or debt from the old cap stays, as far as the new bucket holds it. */
@@ -246,10 +247,10 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
     pick->best_effort -= wants && is_best_effort(entity);
     entity->share = *share;
     pick->best_effort += wants && is_best_effort(entity);
-    entity->credited_ns = now_ns;
+    entity->filled_until_ns = now_ns;
     if (!was_capped)
         entity->credit_ns = credit_gain(pick, entity, pick->config.burst_ns);
-    if (!is_capped(entity) && entity->dry)
+    if (!is_capped(entity) && entity->emptied)
         reopen_entity(pick, entity);
 }
 
@@ -258,16 +259,16 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
 /* The device's virtual time follows the least of the entities that want it, and never goes back. */
 static void raise_floor(struct facet_pick *pick)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min = UINT64_MAX;
 
     EACH_WANTING (pick, walk, number) {
         const struct facet_pick_entity *entity = &pick->entities[number];
 
-        if (!entity->dry && entity->vtime < least)
-            least = entity->vtime;
+        if (!entity->emptied && entity->vtime < min)
+            min = entity->vtime;
     }
-    if (least != UINT64_MAX && least > pick->floor)
-        pick->floor = least;
+    if (min != UINT64_MAX && min > pick->vtime_floor)
+        pick->vtime_floor = min;
 }
 
 void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_want want)
@@ -279,12 +280,12 @@ void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_wa
     if (entity->want == FACET_PICK_IDLE) {
         raise_floor(pick);
         forfeit_credit(pick, entity);
-        entity->since = ++pick->moment;
+        entity->wanting_since = ++pick->sequence;
         set_insert(&pick->wanting, (uint32_t)number);
         pick->best_effort += is_best_effort(entity);
     }
     if (want == FACET_PICK_IDLE) {
-        set_drop(&pick->wanting, (uint32_t)number);
+        set_remove(&pick->wanting, (uint32_t)number);
         pick->best_effort -= is_best_effort(entity);
     }
     pick->ready += want == FACET_PICK_READY;
@@ -297,7 +298,7 @@ static int64_t rank_of_entity(const struct facet_pick *pick, const struct facet_
 {
     int64_t level = (int64_t)entity->share.priority - FACET_PRIORITY_NORMAL;
 
-    return (int64_t)(entity->vtime - pick->floor) - level * (int64_t)pick->config.bonus_ns;
+    return (int64_t)(entity->vtime - pick->vtime_floor) - level * (int64_t)pick->config.bonus_ns;
 }
 
 static bool is_before(const struct facet_pick *pick, const struct facet_pick_entity *left,
@@ -305,9 +306,9 @@ static bool is_before(const struct facet_pick *pick, const struct facet_pick_ent
 {
     switch (pick->config.policy) {
     case FACET_PICK_ROUND_ROBIN:
-        return left->turn < right->turn;
+        return left->last_turn < right->last_turn;
     case FACET_PICK_FIFO:
-        return left->since < right->since;
+        return left->wanting_since < right->wanting_since;
     case FACET_PICK_PRIORITY:
         if (left->share.priority != right->share.priority)
             return left->share.priority > right->share.priority;
@@ -329,7 +330,7 @@ void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy polic
         return;
     pick->config.policy = policy;
     for (uint32_t i = 0; i < FACET_PICK_ENTITIES; i++)
-        pick->entities[i].vtime = pick->floor;
+        pick->entities[i].vtime = pick->vtime_floor;
 }
 
 int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
@@ -353,11 +354,11 @@ int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_agai
     *ret_again_ns = again;
     if (!best)
         return FACET_PICK_NONE;
-    best->turn = ++pick->moment;
+    best->last_turn = ++pick->sequence;
     return (int)(best - pick->entities);
 }
 
-bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns)
+bool facet_pick_any_waits(struct facet_pick *pick, uint64_t now_ns)
 {
     if (pick->ready == 0)
         return false;
@@ -374,12 +375,12 @@ void facet_pick_charge(struct facet_pick *pick, int number, uint64_t device_ns, 
 {
     struct facet_pick_entity *entity = &pick->entities[number];
 
-    entity->had_ns += device_ns;
+    entity->charged_ns += device_ns;
     entity->vtime += device_ns * FACET_MILLI_WHOLE / weight_milli(pick, entity);
     if (is_capped(entity)) {
         fill_credit(pick, entity, now_ns);
         entity->credit_ns -= (int64_t)device_ns;
-        entity->dry = entity->dry || entity->credit_ns <= 0;
+        entity->emptied = entity->emptied || entity->credit_ns <= 0;
     }
     raise_floor(pick);
 }

@@ -67,15 +67,15 @@ enum facet_pick_want {
 };
 
 struct facet_pick_entity {
-    bool used, dry; /* dry: its cap's bucket was emptied, and is not yet filled enough */
+    bool used, emptied; /* emptied: its cap's bucket was emptied, and is not yet filled enough */
     enum facet_pick_want want;
     struct facet_pick_share share;
-    uint64_t vtime;  /* device time had, divided by weight, in ns of a whole device */
-    uint64_t had_ns; /* device time charged in all */
-    uint64_t turn;   /* number of its last turn */
-    uint64_t since;  /* number of the arrival since which it has wanted the device */
+    uint64_t vtime;         /* device time had, divided by weight, in ns of a whole device */
+    uint64_t charged_ns;    /* device time charged in all */
+    uint64_t last_turn;     /* number of its last turn */
+    uint64_t wanting_since; /* number of the arrival since which it has wanted the device */
     int64_t credit_ns;
-    uint64_t credited_ns; /* until when its bucket was filled */
+    uint64_t filled_until_ns; /* until when its bucket was filled */
 };
 
 /* Some of the entities, in two levels: bit w of `words` says that words_of[w] is not 0. */
@@ -91,8 +91,8 @@ struct facet_pick {
     uint32_t ready;                /* entities that want another turn */
     uint32_t best_effort;          /* entities without a guarantee that want something */
     uint64_t guaranteed_milli;     /* sum of the guarantees, of idle entities too */
-    uint64_t floor;                /* virtual time of the device: no entity that comes back starts before it */
-    uint64_t moment;               /* numbers turns and arrivals */
+    uint64_t vtime_floor;          /* virtual time of the device: no entity that comes back starts before it */
+    uint64_t sequence;             /* numbers turns and arrivals */
     struct facet_pick_entity entities[FACET_PICK_ENTITIES];
 };
 
@@ -124,10 +124,10 @@ int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_agai
 bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right);
 
 /* Whether any entity could have a turn now. */
-bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns);
+bool facet_pick_any_waits(struct facet_pick *pick, uint64_t now_ns);
 
 /* Whether its cap lets it have turns now. */
-bool facet_pick_open(struct facet_pick *pick, int entity, uint64_t now_ns);
+bool facet_pick_is_open(struct facet_pick *pick, int entity, uint64_t now_ns);
 /* When its cap does: now, or a later time if nothing more is charged. */
 uint64_t facet_pick_opens_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
 

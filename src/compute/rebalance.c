@@ -8,7 +8,7 @@
 #include "compute/balance_parts.h"
 
 /* The best next move so far. A swap moves `work` away and `other` to its former member. */
-struct step {
+struct move {
     struct facet_balance_work *work, *other;
     int to;
     uint64_t gain_ns, cost_ns, net_ns; /* net 0: none found yet */
@@ -21,7 +21,7 @@ static uint64_t max_ns(uint64_t left, uint64_t right)
 
 static uint32_t room_in_plan(const struct facet_balance_plan *plan)
 {
-    return plan->most - plan->used;
+    return plan->actions_max - plan->action_count;
 }
 
 /* A member's wait with `more_ns` added to its queue and `less_ns` taken from it. */
@@ -37,7 +37,7 @@ static uint64_t wait_with(const struct facet_balance_member *member, uint64_t mo
 
 static bool is_movable(const struct facet_balance_plan *plan, const struct facet_balance_work *work)
 {
-    return !work->running && work->moves < plan->balance->config.moves_most;
+    return !work->running && work->moves < plan->balance->config.moves_max;
 }
 
 /* Once it has work, it would call its share back, and the borrower's wait would grow. */
@@ -49,13 +49,13 @@ static bool has_lent(const struct facet_balance_member *member)
 uint64_t facet_balance_move_cost_ns(const struct facet_balance_plan *plan, const struct facet_balance_work *work,
                                     int to)
 {
-    if (!is_movable(plan, work) || to == work->member || to == work->previous || has_lent(&plan->members[to]))
+    if (!is_movable(plan, work) || to == work->member || to == work->previous_member || has_lent(&plan->members[to]))
         return FACET_BALANCE_NEVER;
     return facet_balance_sum(plan->balance->config.move_ns,
                              facet_balance_transfer_ns(plan->balance, work, plan->count, to));
 }
 
-void facet_balance_shift(struct facet_balance_plan *plan, struct facet_balance_work *work, int to)
+void facet_balance_move_load(struct facet_balance_plan *plan, struct facet_balance_work *work, int to)
 {
     struct facet_balance_member *source = &plan->members[work->member], *target = &plan->members[to];
 
@@ -69,7 +69,7 @@ void facet_balance_shift(struct facet_balance_plan *plan, struct facet_balance_w
 void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance_work *work, int to, uint64_t gain_ns,
                            uint64_t cost_ns)
 {
-    plan->actions[plan->used++] = (struct facet_balance_action){
+    plan->actions[plan->action_count++] = (struct facet_balance_action){
         .kind = FACET_BALANCE_MIGRATE,
         .member = work->member,
         .to = to,
@@ -77,26 +77,26 @@ void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance
         .gain_ns = gain_ns,
         .cost_ns = cost_ns,
     };
-    work->previous = work->member;
+    work->previous_member = work->member;
     work->moves++;
-    facet_balance_shift(plan, work, to);
+    facet_balance_move_load(plan, work, to);
 }
 
 /* ---- actions that need no imbalance ---- */
 
 /* The member with the shortest wait. Copy costs do not count: the bytes are lost with the old member. */
-static int find_refuge(const struct facet_balance_plan *plan)
+static int find_shortest_wait(const struct facet_balance_plan *plan)
 {
     int best = FACET_BALANCE_NONE;
-    uint64_t least = 0;
+    uint64_t min = 0;
 
     for (uint32_t i = 0; i < plan->count; i++) {
         uint64_t wait = facet_balance_wait_ns(&plan->members[i]);
 
-        if (!facet_balance_accepts(&plan->members[i]) || (best != FACET_BALANCE_NONE && wait >= least))
+        if (!facet_balance_accepts(&plan->members[i]) || (best != FACET_BALANCE_NONE && wait >= min))
             continue;
         best = (int)i;
-        least = wait;
+        min = wait;
     }
     return best;
 }
@@ -108,7 +108,7 @@ static void evacuate_members(struct facet_balance_plan *plan)
 
         if (work->running || !plan->members[work->member].lost)
             continue;
-        int to = find_refuge(plan);
+        int to = find_shortest_wait(plan);
 
         if (to == FACET_BALANCE_NONE)
             return;
@@ -117,8 +117,8 @@ static void evacuate_members(struct facet_balance_plan *plan)
 }
 
 /* The running work of lowest priority and the waiting work of highest, if the waiting one has the higher priority. */
-static bool find_inversion(const struct facet_balance_plan *plan, int member, struct facet_balance_work **ret_running,
-                           struct facet_balance_work **ret_waiting)
+static bool find_priority_inversion(const struct facet_balance_plan *plan, int member,
+                                    struct facet_balance_work **ret_running, struct facet_balance_work **ret_waiting)
 {
     struct facet_balance_work *running = NULL, *waiting = NULL;
 
@@ -129,7 +129,7 @@ static bool find_inversion(const struct facet_balance_plan *plan, int member, st
             continue;
         if (!work->running) {
             waiting = !waiting || work->priority > waiting->priority ? work : waiting;
-        } else if (work->moves < plan->balance->config.moves_most) {
+        } else if (work->moves < plan->balance->config.moves_max) {
             bool lower = !running || work->priority < running->priority ||
                          (work->priority == running->priority && work->expected_ns > running->expected_ns);
 
@@ -150,9 +150,9 @@ static void preempt_work(struct facet_balance_plan *plan)
         struct facet_balance_work *running, *waiting;
 
         if (!facet_balance_takes_part(&plan->members[i]) || plan->members[i].active_kernels < plan->members[i].units ||
-            !find_inversion(plan, (int)i, &running, &waiting) || running->expected_ns <= cost)
+            !find_priority_inversion(plan, (int)i, &running, &waiting) || running->expected_ns <= cost)
             continue;
-        plan->actions[plan->used++] = (struct facet_balance_action){
+        plan->actions[plan->action_count++] = (struct facet_balance_action){
             .kind = FACET_BALANCE_PREEMPT,
             .member = (int)i,
             .work = running->id,
@@ -168,28 +168,28 @@ static void preempt_work(struct facet_balance_plan *plan)
 
 /* ---- single steps ---- */
 
-static void propose_step(struct step *best, struct step step)
+static void propose_step(struct move *best, struct move move)
 {
-    step.net_ns = step.gain_ns > step.cost_ns ? step.gain_ns - step.cost_ns : 0;
-    if (step.net_ns > best->net_ns)
-        *best = step;
+    move.net_ns = move.gain_ns > move.cost_ns ? move.gain_ns - move.cost_ns : 0;
+    if (move.net_ns > best->net_ns)
+        *best = move;
 }
 
 /*
  * The number of members with short waits that count as targets, so that a step's cost does not grow with works times
  * members.
  */
-#define TARGETS 8u
+#define TARGETS_MAX 8u
 
 struct targets {
-    int members[TARGETS]; /* least wait first */
-    uint64_t waits_ns[TARGETS];
+    int members[TARGETS_MAX]; /* least wait first */
+    uint64_t waits_ns[TARGETS_MAX];
     uint32_t count;
 };
 
 static void insert_target(struct targets *targets, int member, uint64_t wait_ns)
 {
-    uint32_t at = targets->count < TARGETS ? targets->count++ : TARGETS - 1;
+    uint32_t at = targets->count < TARGETS_MAX ? targets->count++ : TARGETS_MAX - 1;
 
     for (; at > 0 && targets->waits_ns[at - 1] > wait_ns; at--) {
         targets->members[at] = targets->members[at - 1];
@@ -199,30 +199,30 @@ static void insert_target(struct targets *targets, int member, uint64_t wait_ns)
     targets->waits_ns[at] = wait_ns;
 }
 
-static struct targets find_targets(const struct facet_balance_plan *plan, int worst)
+static struct targets find_targets(const struct facet_balance_plan *plan, int longest_waiting)
 {
     struct targets targets = {.count = 0};
 
     for (int i = 0; i < (int)plan->count; i++) {
         uint64_t wait = facet_balance_wait_ns(&plan->members[i]);
 
-        if (i == worst || !facet_balance_takes_part(&plan->members[i]) || has_lent(&plan->members[i]))
+        if (i == longest_waiting || !facet_balance_takes_part(&plan->members[i]) || has_lent(&plan->members[i]))
             continue;
-        if (targets.count < TARGETS || wait < targets.waits_ns[TARGETS - 1])
+        if (targets.count < TARGETS_MAX || wait < targets.waits_ns[TARGETS_MAX - 1])
             insert_target(&targets, i, wait);
     }
     return targets;
 }
 
 static void propose_move(const struct facet_balance_plan *plan, struct facet_balance_work *work, int to,
-                         uint64_t longest_ns, struct step *best)
+                         uint64_t longest_ns, struct move *best)
 {
     uint64_t after = max_ns(wait_with(&plan->members[work->member], 0, work->expected_ns),
                             wait_with(&plan->members[to], work->expected_ns, 0));
 
     if (!facet_balance_accepts(&plan->members[to]) || after + best->net_ns >= longest_ns)
         return; /* before the cost is asked for, which may take long */
-    propose_step(best, (struct step){.work = work,
+    propose_step(best, (struct move){.work = work,
                                      .to = to,
                                      .gain_ns = longest_ns - after,
                                      .cost_ns = facet_balance_move_cost_ns(plan, work, to)});
@@ -230,7 +230,7 @@ static void propose_move(const struct facet_balance_plan *plan, struct facet_bal
 
 /* To one of the members that wait least, or to the one that holds most of its bytes. */
 static void propose_moves(const struct facet_balance_plan *plan, struct facet_balance_work *work,
-                          const struct targets *targets, uint64_t longest_ns, struct step *best)
+                          const struct targets *targets, uint64_t longest_ns, struct move *best)
 {
     uint32_t home = 0;
 
@@ -252,7 +252,7 @@ static bool is_target(const struct targets *targets, int member)
 
 /* Exchanges a large work for a small one, for cases in which no single work fits. */
 static void propose_swaps(const struct facet_balance_plan *plan, struct facet_balance_work *work,
-                          const struct targets *targets, uint64_t longest_ns, struct step *best)
+                          const struct targets *targets, uint64_t longest_ns, struct move *best)
 {
     for (uint32_t i = 0; i < plan->work_count; i++) {
         struct facet_balance_work *other = &plan->works[i];
@@ -265,7 +265,7 @@ static void propose_swaps(const struct facet_balance_plan *plan, struct facet_ba
         if (after + best->net_ns >= longest_ns)
             continue;
         propose_step(
-            best, (struct step){.work = work,
+            best, (struct move){.work = work,
                                 .other = other,
                                 .to = other->member,
                                 .gain_ns = longest_ns - after,
@@ -275,40 +275,40 @@ static void propose_swaps(const struct facet_balance_plan *plan, struct facet_ba
 }
 
 typedef void (*propose_func)(const struct facet_balance_plan *plan, struct facet_balance_work *work,
-                             const struct targets *targets, uint64_t longest_ns, struct step *best);
+                             const struct targets *targets, uint64_t longest_ns, struct move *best);
 
-static struct step best_move(const struct facet_balance_plan *plan, const struct facet_balance_waits *waits,
+static struct move best_move(const struct facet_balance_plan *plan, const struct facet_balance_waits *waits,
                              const struct targets *targets, propose_func propose_for)
 {
-    struct step best = {0};
+    struct move best = {0};
 
     for (uint32_t i = 0; i < plan->work_count; i++)
-        if (plan->works[i].member == waits->worst && is_movable(plan, &plan->works[i]))
+        if (plan->works[i].member == waits->longest_waiting && is_movable(plan, &plan->works[i]))
             propose_for(plan, &plan->works[i], targets, waits->longest_ns, &best);
     return best;
 }
 
 static bool move_work(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
-    struct targets targets = find_targets(plan, waits->worst);
-    struct step step = best_move(plan, waits, &targets, propose_moves);
+    struct targets targets = find_targets(plan, waits->longest_waiting);
+    struct move move = best_move(plan, waits, &targets, propose_moves);
 
-    if (step.net_ns == 0 && room_in_plan(plan) >= 2)
-        step = best_move(plan, waits, &targets, propose_swaps);
-    if (step.net_ns == 0)
+    if (move.net_ns == 0 && room_in_plan(plan) >= 2)
+        move = best_move(plan, waits, &targets, propose_swaps);
+    if (move.net_ns == 0)
         return false;
-    int from = step.work->member;
+    int from = move.work->member;
 
-    facet_balance_migrate(plan, step.work, step.to, step.gain_ns, step.cost_ns);
-    if (step.other)
-        facet_balance_migrate(plan, step.other, from, step.gain_ns, step.cost_ns);
+    facet_balance_migrate(plan, move.work, move.to, move.gain_ns, move.cost_ns);
+    if (move.other)
+        facet_balance_migrate(plan, move.other, from, move.gain_ns, move.cost_ns);
     return true;
 }
 
 static void set_units(struct facet_balance_plan *plan, int index, uint32_t units, uint64_t gain_ns)
 {
     plan->members[index].units = units;
-    plan->actions[plan->used++] = (struct facet_balance_action){
+    plan->actions[plan->action_count++] = (struct facet_balance_action){
         .kind = FACET_BALANCE_SCALE_UNITS,
         .member = index,
         .units = units,
@@ -320,20 +320,20 @@ static void set_units(struct facet_balance_plan *plan, int index, uint32_t units
 /* Gives the member as many units as it needs to wait no longer than the others. */
 static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
-    struct facet_balance_member *member = &plan->members[waits->worst];
+    struct facet_balance_member *member = &plan->members[waits->longest_waiting];
     uint64_t wanted = facet_balance_scale(waits->longest_ns, member->units, facet_balance_others_ns(waits));
-    uint32_t units = member->units, most = member->units_most;
+    uint32_t units = member->units, max = member->units_most;
 
-    if (most <= units)
+    if (max <= units)
         return false;
-    member->units = wanted >= most ? most : (uint32_t)wanted + 1;
+    member->units = wanted >= max ? max : (uint32_t)wanted + 1;
     uint64_t gain = waits->longest_ns - facet_balance_wait_ns(member);
     uint32_t scaled = member->units;
 
     member->units = units;
     if (gain <= plan->balance->config.adjust_ns)
         return false;
-    set_units(plan, waits->worst, scaled, gain);
+    set_units(plan, waits->longest_waiting, scaled, gain);
     return true;
 }
 
@@ -371,7 +371,7 @@ static bool move_one(struct facet_balance_plan *plan)
     return move_work(plan, &waits);
 }
 
-static void relieve_members(struct facet_balance_plan *plan)
+static void reduce_imbalance(struct facet_balance_plan *plan)
 {
     uint32_t settled = plan->balance->config.settle_milli;
 
@@ -385,7 +385,7 @@ static void relieve_members(struct facet_balance_plan *plan)
 
 uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns, struct facet_balance_member *members,
                                  uint32_t count, struct facet_balance_work *works, uint32_t work_count,
-                                 struct facet_balance_action *ret_actions, uint32_t most)
+                                 struct facet_balance_action *ret_actions, uint32_t max)
 {
     struct facet_balance_plan plan = {
         .balance = balance,
@@ -394,7 +394,7 @@ uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns,
         .actions = ret_actions,
         .count = count,
         .work_count = work_count,
-        .most = most,
+        .actions_max = max,
     };
 
     if (now_ns < balance->next_ns)
@@ -407,7 +407,7 @@ uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns,
     balance->balancing =
         imbalance_of(&plan) > (balance->balancing ? balance->config.settle_milli : balance->config.threshold_milli);
     if (balance->balancing)
-        relieve_members(&plan);
+        reduce_imbalance(&plan);
     scale_idle_down(&plan);
-    return plan.used;
+    return plan.action_count;
 }

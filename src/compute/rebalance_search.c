@@ -15,7 +15,7 @@
 struct search {
     struct facet_balance_plan *plan;
     struct facet_balance_work *works[SEARCH_WORKS];
-    int began[SEARCH_WORKS], best[SEARCH_WORKS];
+    int start_members[SEARCH_WORKS], best[SEARCH_WORKS];
     uint32_t works_found, steps;
     uint64_t longest_ns;                        /* before anything moves */
     uint64_t imbalance_milli, cost_ns, gain_ns; /* of the best distribution; at first, of the present one */
@@ -29,12 +29,12 @@ static bool gather_work(struct facet_balance_plan *plan, struct search *search)
     for (uint32_t i = 0; i < plan->work_count; i++) {
         struct facet_balance_work *work = &plan->works[i];
 
-        if (work->running || work->moves >= plan->balance->config.moves_most ||
+        if (work->running || work->moves >= plan->balance->config.moves_max ||
             !facet_balance_takes_part(&plan->members[work->member]))
             continue;
         if (search->works_found == SEARCH_WORKS)
             return false;
-        search->began[search->works_found] = work->member;
+        search->start_members[search->works_found] = work->member;
         search->works[search->works_found++] = work;
     }
     return search->works_found > 0;
@@ -43,7 +43,7 @@ static bool gather_work(struct facet_balance_plan *plan, struct search *search)
 static bool queues_hold(const struct facet_balance_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
-        if (plan->members[i].queue_most > 0 && plan->members[i].queue_length > plan->members[i].queue_most)
+        if (plan->members[i].queue_max > 0 && plan->members[i].queue_length > plan->members[i].queue_max)
             return false;
     return true;
 }
@@ -83,7 +83,7 @@ static void place_work(struct search *search, uint32_t index, uint64_t cost_ns)
     }
     struct facet_balance_member *members = search->plan->members;
     struct facet_balance_work *work = search->works[index];
-    int began = search->began[index];
+    int start_member = search->start_members[index];
 
     place_work(search, index + 1, cost_ns);
     for (int to = 0; to < (int)search->plan->count; to++) {
@@ -91,13 +91,13 @@ static void place_work(struct search *search, uint32_t index, uint64_t cost_ns)
 
         if (cost >= search->longest_ns || !facet_balance_takes_part(&members[to]))
             continue;
-        const struct facet_balance_member source = members[began], target = members[to];
+        const struct facet_balance_member source = members[start_member], target = members[to];
 
-        facet_balance_shift(search->plan, work, to);
+        facet_balance_move_load(search->plan, work, to);
         place_work(search, index + 1, cost);
-        members[began] = source;
+        members[start_member] = source;
         members[to] = target;
-        work->member = began;
+        work->member = start_member;
     }
 }
 
@@ -106,7 +106,7 @@ static uint32_t count_moves(const struct search *search)
     uint32_t sum = 0;
 
     for (uint32_t i = 0; i < search->works_found; i++)
-        sum += search->best[i] != search->began[i];
+        sum += search->best[i] != search->start_members[i];
     return sum;
 }
 
@@ -141,7 +141,7 @@ bool facet_balance_search(struct facet_balance_plan *plan)
     place_work(&search, 0, 0);
     if (!search.found)
         return search.steps < SEARCH_STEPS;
-    if (count_moves(&search) > plan->most - plan->used)
+    if (count_moves(&search) > plan->actions_max - plan->action_count)
         return false;
     while ((work = next_move(&search, &to)))
         facet_balance_migrate(plan, work, to, search.gain_ns, search.cost_ns);

@@ -32,7 +32,7 @@ static uint32_t milli_above(uint32_t value, uint32_t floor)
  * The part that a member can give up: all that it does not use after a long idle time; else the part beyond its
  * guarantee.
  */
-static uint32_t spare_milli(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
+static uint32_t releasable_milli(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
     if (has_work(member) || member->idle_ns < plan->balance->config.idle_ns)
         return milli_above(member->share_milli, member->request_milli);
@@ -42,24 +42,24 @@ static uint32_t spare_milli(const struct facet_balance_plan *plan, const struct 
 /* The part that may be lent again: members with work keep borrowed shares until a guarantee is called back. */
 static uint32_t unused_milli(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
-    return has_work(member) ? 0 : spare_milli(plan, member);
+    return has_work(member) ? 0 : releasable_milli(plan, member);
 }
 
-typedef uint32_t (*spare_func)(const struct facet_balance_plan *plan, const struct facet_balance_member *member);
+typedef uint32_t (*milli_func)(const struct facet_balance_plan *plan, const struct facet_balance_member *member);
 
-static int find_richest(const struct facet_balance_plan *plan, int receiver, spare_func spare_of)
+static int find_richest(const struct facet_balance_plan *plan, int receiver, milli_func milli_of)
 {
     int best = FACET_BALANCE_NONE;
-    uint32_t most = 0;
+    uint32_t max = 0;
 
     for (int i = 0; i < (int)plan->count; i++) {
         const struct facet_balance_member *member = &plan->members[i];
 
         if (i == receiver || member->lost || member->device != plan->members[receiver].device ||
-            spare_of(plan, member) <= most)
+            milli_of(plan, member) <= max)
             continue;
         best = i;
-        most = spare_of(plan, member);
+        max = milli_of(plan, member);
     }
     return best;
 }
@@ -67,7 +67,7 @@ static int find_richest(const struct facet_balance_plan *plan, int receiver, spa
 static void set_share(struct facet_balance_plan *plan, int index, uint32_t share_milli, uint64_t gain_ns)
 {
     plan->members[index].share_milli = share_milli;
-    plan->actions[plan->used++] = (struct facet_balance_action){
+    plan->actions[plan->action_count++] = (struct facet_balance_action){
         .kind = FACET_BALANCE_ADJUST_SHARE,
         .member = index,
         .share_milli = share_milli,
@@ -80,35 +80,35 @@ static void set_share(struct facet_balance_plan *plan, int index, uint32_t share
  * Raises the receiver by the unassigned part and by spare parts of other members, at most to `wanted`. The donors'
  * actions come first, so that the sum never exceeds the device.
  */
-static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t wanted, spare_func spare_of,
+static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t wanted, milli_func milli_of,
                         uint64_t gain_ns)
 {
     struct facet_balance_member *member = &plan->members[receiver];
     uint32_t missing = milli_above(wanted, member->share_milli), got = unassigned_milli(plan, member->device);
 
     got = got < missing ? got : missing;
-    while (got < missing && plan->used + 1 < plan->most) {
-        int donor = find_richest(plan, receiver, spare_of);
+    while (got < missing && plan->action_count + 1 < plan->actions_max) {
+        int donor = find_richest(plan, receiver, milli_of);
 
         if (donor == FACET_BALANCE_NONE)
             break;
-        uint32_t part = spare_of(plan, &plan->members[donor]);
+        uint32_t part = milli_of(plan, &plan->members[donor]);
 
         part = part < missing - got ? part : missing - got;
         set_share(plan, donor, plan->members[donor].share_milli - part, gain_ns);
         got += part;
     }
-    if (got > 0 && plan->used < plan->most)
+    if (got > 0 && plan->action_count < plan->actions_max)
         set_share(plan, receiver, member->share_milli + got, gain_ns);
 }
 
 void facet_balance_give_back(struct facet_balance_plan *plan)
 {
-    for (int i = 0; i < (int)plan->count && plan->used < plan->most; i++) {
+    for (int i = 0; i < (int)plan->count && plan->action_count < plan->actions_max; i++) {
         const struct facet_balance_member *member = &plan->members[i];
 
         if (has_work(member) && !member->lost && !member->paused && member->share_milli < member->request_milli)
-            raise_share(plan, i, member->request_milli, spare_milli, FACET_BALANCE_NEVER);
+            raise_share(plan, i, member->request_milli, releasable_milli, FACET_BALANCE_NEVER);
     }
 }
 
@@ -125,10 +125,11 @@ static uint32_t lendable_milli(const struct facet_balance_plan *plan, int receiv
 /* Lends only as much as brings the member's wait down to that of the others. */
 bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
-    struct facet_balance_member *member = &plan->members[waits->worst];
+    struct facet_balance_member *member = &plan->members[waits->longest_waiting];
     uint64_t others = facet_balance_others_ns(waits);
     uint64_t wanted = facet_balance_scale(waits->longest_ns, member->share_milli ? member->share_milli : 1, others);
-    uint32_t share = member->share_milli, more = lendable_milli(plan, waits->worst), used = plan->used;
+    uint32_t share = member->share_milli, more = lendable_milli(plan, waits->longest_waiting),
+             used = plan->action_count;
 
     wanted = wanted < member->limit_milli ? wanted + 1 : member->limit_milli;
     if (wanted > share + more)
@@ -141,6 +142,6 @@ bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_bala
     member->share_milli = share;
     if (facet_balance_sum(after, plan->balance->config.adjust_ns) >= waits->longest_ns)
         return false;
-    raise_share(plan, waits->worst, (uint32_t)wanted, unused_milli, waits->longest_ns - after);
-    return plan->used > used;
+    raise_share(plan, waits->longest_waiting, (uint32_t)wanted, unused_milli, waits->longest_ns - after);
+    return plan->action_count > used;
 }

@@ -10,7 +10,7 @@
 
 const struct facet_residence_config facet_residence_defaults = {
     .least_turn_ns = 100 * MS,
-    .factor = 20,
+    .turn_factor = 20,
     .idle_ns = 200 * MS,
     .settle_ns = 20 * MS,
     .leave_ns = 5000 * MS,
@@ -18,22 +18,22 @@ const struct facet_residence_config facet_residence_defaults = {
 };
 
 /* The weight of a best-effort client. */
-#define SCRAPS_MILLI 20u
+#define BEST_EFFORT_MILLI 20u
 
 #define EACH_CLIENT(residence, client)                                                                                 \
     for (struct facet_residence_client *client = (residence)->clients;                                                 \
-         client < (residence)->clients + (residence)->top; client++)                                                   \
+         client < (residence)->clients + (residence)->clients_end; client++)                                           \
         if (client->used)
 
 void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,
                           uint64_t now_ns)
 {
-    *residence = (struct facet_residence){.config = *config, .head = -1, .last_ns = now_ns};
+    *residence = (struct facet_residence){.config = *config, .incoming = -1, .last_ns = now_ns};
 }
 
 void facet_residence_set_weight(struct facet_residence *residence, int client, uint32_t weight_milli)
 {
-    residence->clients[client].weight_milli = weight_milli ? weight_milli : SCRAPS_MILLI;
+    residence->clients[client].weight_milli = weight_milli ? weight_milli : BEST_EFFORT_MILLI;
 }
 
 int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli)
@@ -43,8 +43,8 @@ int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli
             continue;
         residence->clients[i] = (struct facet_residence_client){.used = true, .most_bytes = FACET_RESIDENCE_ALL};
         facet_residence_set_weight(residence, (int)i, weight_milli);
-        if (i >= residence->top)
-            residence->top = i + 1;
+        if (i >= residence->clients_end)
+            residence->clients_end = i + 1;
         return (int)i;
     }
     return -1;
@@ -53,22 +53,22 @@ int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli
 void facet_residence_remove(struct facet_residence *residence, int client)
 {
     if (residence->clients[client].demand.resident_bytes)
-        residence->left_ns = residence->last_ns;
+        residence->memory_left_ns = residence->last_ns;
     residence->clients[client] = (struct facet_residence_client){0};
-    if (residence->head == client)
-        residence->head = -1;
+    if (residence->incoming == client)
+        residence->incoming = -1;
 }
 
 /* ---- the state of a client ---- */
 
-static bool is_whole(const struct facet_residence_client *client)
+static bool has_whole_set(const struct facet_residence_client *client)
 {
-    return !client->demand.absent && client->demand.resident_bytes >= client->demand.set_bytes;
+    return !client->demand.waiting_resident && client->demand.resident_bytes >= client->demand.set_bytes;
 }
 
 static bool client_waits(const struct facet_residence_client *client)
 {
-    return client->demand.absent && !client->demand.frozen;
+    return client->demand.waiting_resident && !client->demand.frozen;
 }
 
 /* It was brought in, and its turn lasts. */
@@ -89,14 +89,14 @@ static bool is_idle(const struct facet_residence *residence, const struct facet_
 }
 
 /* Its bytes on the device, less those that it was asked to give. */
-static uint64_t keep_ns_of(const struct facet_residence_client *client)
+static uint64_t kept_bytes(const struct facet_residence_client *client)
 {
     return facet_min_u64(client->demand.resident_bytes, client->most_bytes);
 }
 
 static bool client_owes(const struct facet_residence_client *client)
 {
-    return client->demand.resident_bytes > keep_ns_of(client);
+    return client->demand.resident_bytes > kept_bytes(client);
 }
 
 /* ---- waiting for clients that give way ---- */
@@ -110,18 +110,18 @@ static void watch_residents(struct facet_residence *residence, uint64_t now_ns)
     uint64_t patience_ns = residence->config.patience_ns;
 
     EACH_CLIENT (residence, client) {
-        bool gives = client->demand.resident_bytes < client->seen_bytes, was_stuck = client->stuck;
+        bool gives = client->demand.resident_bytes < client->last_resident_bytes, was_stuck = client->stuck;
 
-        client->seen_bytes = client->demand.resident_bytes;
-        if (gives && client - residence->clients != residence->head)
-            residence->left_ns = now_ns;
+        client->last_resident_bytes = client->demand.resident_bytes;
+        if (gives && client - residence->clients != residence->incoming)
+            residence->memory_left_ns = now_ns;
         if (!client_owes(client))
             client->owes_since_ns = 0;
         else if (gives || !client->owes_since_ns)
             client->owes_since_ns = now_ns;
         client->stuck = client_owes(client) && patience_ns && now_ns - client->owes_since_ns >= patience_ns;
         if (client->stuck && !was_stuck)
-            residence->moved_ns -= facet_min_u64(residence->moved_ns, now_ns - client->owes_since_ns);
+            residence->moving_ns -= facet_min_u64(residence->moving_ns, now_ns - client->owes_since_ns);
     }
 }
 
@@ -160,7 +160,7 @@ static void account_time(struct facet_residence *residence, uint64_t now_ns)
     uint64_t floor = least_active_vtime(residence), elapsed = now_ns - residence->last_ns;
 
     EACH_CLIENT (residence, client) {
-        bool uses = is_whole(client) && client->demand.set_bytes && !is_idle(residence, client, now_ns);
+        bool uses = has_whole_set(client) && client->demand.set_bytes && !is_idle(residence, client, now_ns);
 
         if (uses)
             client->vtime += elapsed * 1000 / client->weight_milli;
@@ -168,8 +168,8 @@ static void account_time(struct facet_residence *residence, uint64_t now_ns)
             client->vtime = facet_max_u64(client->vtime, floor);
         client->active = uses || client_waits(client);
     }
-    if (residence->head >= 0 && !residence->waiting)
-        residence->moved_ns += elapsed;
+    if (residence->incoming >= 0 && !residence->waiting)
+        residence->moving_ns += elapsed;
     residence->last_ns = now_ns;
 }
 
@@ -187,21 +187,22 @@ static uint32_t least_weight(struct facet_residence *residence)
 
 static void begin_turn(struct facet_residence *residence, struct facet_residence_client *client, uint64_t now_ns)
 {
-    client->cost_ns = residence->moved_ns;
-    uint64_t turn_ns = facet_max_u64(residence->config.least_turn_ns, residence->config.factor * client->cost_ns);
+    client->cost_ns = residence->moving_ns;
+    uint64_t turn_ns = facet_max_u64(residence->config.least_turn_ns, residence->config.turn_factor * client->cost_ns);
     uint32_t least = least_weight(residence);
 
-    if (residence->config.factor == 0)
+    if (residence->config.turn_factor == 0)
         turn_ns = 0;
     else if (least < client->weight_milli)
         turn_ns = turn_ns / least * client->weight_milli;
     client->turn_end_ns = now_ns + turn_ns;
 }
 
-/* The head's turn has not begun, and another client needs more within its own turn: that one is brought in first. */
-static bool must_replace_head(struct facet_residence *residence, uint64_t now_ns)
+/* The incoming client's turn has not begun, and another client needs more within its own turn: that one is brought in
+ * first. */
+static bool must_replace_incoming(struct facet_residence *residence, uint64_t now_ns)
 {
-    if (in_turn(&residence->clients[residence->head], now_ns))
+    if (in_turn(&residence->clients[residence->incoming], now_ns))
         return false;
     EACH_CLIENT (residence, client)
         if (client_waits(client) && in_turn(client, now_ns))
@@ -209,15 +210,15 @@ static bool must_replace_head(struct facet_residence *residence, uint64_t now_ns
     return false;
 }
 
-static void release_head(struct facet_residence *residence, uint64_t now_ns)
+static void release_incoming(struct facet_residence *residence, uint64_t now_ns)
 {
-    struct facet_residence_client *client = &residence->clients[residence->head];
+    struct facet_residence_client *client = &residence->clients[residence->incoming];
 
     if (client_waits(client))
         return;
-    if (is_whole(client) && client->demand.set_bytes && !in_turn(client, now_ns))
+    if (has_whole_set(client) && client->demand.set_bytes && !in_turn(client, now_ns))
         begin_turn(residence, client, now_ns);
-    residence->head = -1;
+    residence->incoming = -1;
 }
 
 /* A client that waits within its own turn has asked for more memory: it goes before those that wait for a turn. */
@@ -229,66 +230,66 @@ static bool is_before(const struct facet_residence_client *client, const struct 
     return client->vtime < other->vtime;
 }
 
-static void choose_head(struct facet_residence *residence, uint64_t now_ns)
+static void choose_incoming(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
 
     EACH_CLIENT (residence, client)
         if (client_waits(client) && (!best || is_before(client, best, now_ns)))
             best = client;
-    if (!best || best - residence->clients == residence->head)
+    if (!best || best - residence->clients == residence->incoming)
         return;
-    residence->head = (int)(best - residence->clients);
-    residence->moved_ns = 0;
+    residence->incoming = (int)(best - residence->clients);
+    residence->moving_ns = 0;
     residence->waiting = false;
     best->most_bytes = FACET_RESIDENCE_ALL;
 }
 
 /*
- * A waiting client other than the head must not take the memory that others free for the head. A client that cannot go
- * is no longer asked.
+ * A waiting client other than the incoming one must not take the memory that others free for that. A client that cannot
+ * go is no longer asked.
  */
-static void hold_others(struct facet_residence *residence)
+static void hold_other_waiters(struct facet_residence *residence)
 {
     EACH_CLIENT (residence, client) {
-        if (client == &residence->clients[residence->head])
+        if (client == &residence->clients[residence->incoming])
             continue;
-        if (client->demand.stays)
+        if (client->demand.cannot_swap)
             client->most_bytes = FACET_RESIDENCE_ALL;
-        if (client->demand.absent)
-            client->most_bytes = keep_ns_of(client);
+        if (client->demand.waiting_resident)
+            client->most_bytes = kept_bytes(client);
     }
 }
 
 /* ---- which clients give way ---- */
 
-enum readiness { NOT_WHOLE, IDLE, TURN_IS_OVER, STAYS };
+enum readiness { READY_NOT_WHOLE, READY_IDLE, READY_TURN_OVER, NOT_READY };
 
 static enum readiness readiness_of(const struct facet_residence *residence, const struct facet_residence_client *client,
                                    uint64_t now_ns)
 {
-    if (client->demand.absent || client->demand.resident_bytes < client->demand.set_bytes)
-        return NOT_WHOLE;
+    if (client->demand.waiting_resident || client->demand.resident_bytes < client->demand.set_bytes)
+        return READY_NOT_WHOLE;
     if (is_idle(residence, client, now_ns))
-        return IDLE;
-    return now_ns >= client->turn_end_ns ? TURN_IS_OVER : STAYS;
+        return READY_IDLE;
+    return now_ns >= client->turn_end_ns ? READY_TURN_OVER : NOT_READY;
 }
 
-static bool can_go(const struct facet_residence *residence, const struct facet_residence_client *client)
+static bool may_be_asked(const struct facet_residence *residence, const struct facet_residence_client *client)
 {
-    return client != &residence->clients[residence->head] && keep_ns_of(client) && !client->demand.stays &&
+    return client != &residence->clients[residence->incoming] && kept_bytes(client) && !client->demand.cannot_swap &&
            !client->stuck;
 }
 
 static struct facet_residence_client *next_to_send_out(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
-    enum readiness best_is = STAYS;
+    enum readiness best_is = NOT_READY;
 
     EACH_CLIENT (residence, client) {
         enum readiness is = readiness_of(residence, client, now_ns);
 
-        if (!can_go(residence, client) || is == STAYS)
+        if (!may_be_asked(residence, client) || is == NOT_READY)
             continue;
         if (!best || is < best_is || (is == best_is && client->vtime > best->vtime)) {
             best = client;
@@ -304,18 +305,18 @@ static uint64_t requested_bytes(struct facet_residence *residence)
     uint64_t bytes = 0;
 
     EACH_CLIENT (residence, client)
-        if (client != &residence->clients[residence->head] && !client->stuck)
-            bytes += client->demand.resident_bytes - keep_ns_of(client);
+        if (client != &residence->clients[residence->incoming] && !client->stuck)
+            bytes += client->demand.resident_bytes - kept_bytes(client);
     return bytes;
 }
 
 /* When the first of the staying clients could go. */
-static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
+static uint64_t next_readiness_ns(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t soonest = FACET_RESIDENCE_NEVER;
 
     EACH_CLIENT (residence, client) {
-        if (!can_go(residence, client))
+        if (!may_be_asked(residence, client))
             continue;
         soonest = facet_min_u64(soonest, client->turn_end_ns);
         if (!client->demand.busy)
@@ -324,42 +325,43 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
     return soonest == FACET_RESIDENCE_NEVER ? soonest : facet_max_u64(soonest, now_ns + 1);
 }
 
-static bool another_can_go(struct facet_residence *residence)
+static bool any_may_be_asked(struct facet_residence *residence)
 {
     EACH_CLIENT (residence, client)
-        if (can_go(residence, client))
+        if (may_be_asked(residence, client))
             return true;
     return false;
 }
 
-/* The head may not yet have taken memory that just became free: it gets a moment before more is asked for. */
+/* The incoming client may not yet have taken memory that just became free: it gets a moment before more is asked for.
+ */
 static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 {
-    struct facet_residence_client *head = &residence->clients[residence->head], *client;
-    uint64_t coming = requested_bytes(residence), wanted = head->demand.short_bytes;
+    struct facet_residence_client *incoming = &residence->clients[residence->incoming], *client;
+    uint64_t coming = requested_bytes(residence), wanted = incoming->demand.refused_bytes;
 
     residence->waiting = false;
-    head->most_bytes = FACET_RESIDENCE_ALL;
+    incoming->most_bytes = FACET_RESIDENCE_ALL;
     if (coming)
-        residence->settled_ns = now_ns + residence->config.settle_ns;
+        residence->settled_until_ns = now_ns + residence->config.settle_ns;
     if (coming || !wanted)
         return patience_ends_ns(residence);
-    if (now_ns < residence->settled_ns)
-        return residence->settled_ns;
+    if (now_ns < residence->settled_until_ns)
+        return residence->settled_until_ns;
     while (wanted && (client = next_to_send_out(residence, now_ns))) {
-        uint64_t gives = facet_min_u64(wanted, keep_ns_of(client));
+        uint64_t gives = facet_min_u64(wanted, kept_bytes(client));
 
-        client->most_bytes = keep_ns_of(client) - gives;
+        client->most_bytes = kept_bytes(client) - gives;
         wanted -= gives;
     }
     if (!wanted)
         return patience_ends_ns(residence);
     residence->waiting = true;
-    if (another_can_go(residence))
-        return soonest_ns(residence, now_ns);
-    if (now_ns < residence->left_ns + residence->config.leave_ns)
-        return facet_min_u64(patience_ends_ns(residence), residence->left_ns + residence->config.leave_ns);
-    head->most_bytes = FACET_RESIDENCE_LAST;
+    if (any_may_be_asked(residence))
+        return next_readiness_ns(residence, now_ns);
+    if (now_ns < residence->memory_left_ns + residence->config.leave_ns)
+        return facet_min_u64(patience_ends_ns(residence), residence->memory_left_ns + residence->config.leave_ns);
+    incoming->most_bytes = FACET_RESIDENCE_LAST;
     return FACET_RESIDENCE_NEVER;
 }
 
@@ -368,12 +370,12 @@ uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns
     now_ns = facet_max_u64(now_ns, residence->last_ns);
     account_time(residence, now_ns);
     watch_residents(residence, now_ns);
-    if (residence->head >= 0)
-        release_head(residence, now_ns);
-    if (residence->head < 0 || must_replace_head(residence, now_ns))
-        choose_head(residence, now_ns);
-    if (residence->head < 0)
+    if (residence->incoming >= 0)
+        release_incoming(residence, now_ns);
+    if (residence->incoming < 0 || must_replace_incoming(residence, now_ns))
+        choose_incoming(residence, now_ns);
+    if (residence->incoming < 0)
         return FACET_RESIDENCE_NEVER;
-    hold_others(residence);
+    hold_other_waiters(residence);
     return make_room(residence, now_ns);
 }

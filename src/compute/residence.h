@@ -11,10 +11,10 @@
  * had the device's memory least, by weight. While the device refuses it memory, others give way: first clients that are
  * not whole themselves, then idle ones, then ones whose turn is over; each by no more than is missing.
  *
- * A client keeps its memory for `factor` times as long as bringing it in took, so that moving never takes more than
- * about 1/factor of the time, however large the sets and however fast the bus; longer by weight. A client that asks for
- * more within its turn goes before those that wait for theirs. As long as everything fits, no client is asked to give
- * way.
+ * A client keeps its memory for `turn_factor` times as long as bringing it in took, so that moving never takes more
+ * than about 1/turn_factor of the time, however large the sets and however fast the bus; longer by weight. A client
+ * that asks for more within its turn goes before those that wait for theirs. As long as everything fits, no client is
+ * asked to give way.
  *
  * A client that was asked and has given nothing for `patience_ns` is stuck: it is stopped, holds a capture open, or its
  * kernels do not end. It is still asked, but no longer waited for: others are asked in its place. When there are none,
@@ -35,12 +35,13 @@
 
 struct facet_residence_config {
     uint64_t least_turn_ns; /* a turn is not shorter */
-    uint32_t factor;    /* a turn's length in units of the time to bring in; 0: no client keeps its memory for a time */
+    uint32_t
+        turn_factor;    /* a turn's length in units of the time to bring in; 0: no client keeps its memory for a time */
     uint64_t idle_ns;   /* a client unused for this long, or for as long as moving it took if that is longer, gives way
                            before its turn is over */
     uint64_t settle_ns; /* after others gave way, before more is asked for */
-    uint64_t leave_ns;  /* after a client's memory went, before the head is told that no other is left: a driver takes
-                           time to free the memory of an ended program */
+    uint64_t leave_ns;  /* after a client's memory went, before the incoming client is told that no other is left: a
+                           driver takes  time to free the memory of an ended program */
     uint64_t patience_ns; /* how long a client that was asked may give nothing; 0: without end */
 };
 extern const struct facet_residence_config facet_residence_defaults;
@@ -48,11 +49,11 @@ extern const struct facet_residence_config facet_residence_defaults;
 /* A client's demand, read from its segment just before a step. */
 struct facet_residence_demand {
     uint64_t set_bytes, resident_bytes;
-    uint64_t short_bytes; /* refused by the device to the client that is being brought in */
-    uint32_t absent;      /* threads that wait until the whole set is on the device */
-    bool busy, frozen;    /* has work on the device or waiting for it; may not work */
-    bool stays;           /* cannot give way: the host has no memory for it */
-    uint64_t used_ns;     /* when it was last used */
+    uint64_t refused_bytes;    /* refused by the device to the client that is being brought in */
+    uint32_t waiting_resident; /* threads that wait until the whole set is on the device */
+    bool busy, frozen;         /* has work on the device or waiting for it; may not work */
+    bool cannot_swap;          /* cannot give way: the host has no memory for it */
+    uint64_t used_ns;          /* when it was last used */
 };
 
 struct facet_residence_client {
@@ -64,21 +65,21 @@ struct facet_residence_client {
     uint64_t vtime;      /* time that it had its set on the device, by weight */
     uint64_t cost_ns;    /* how long bringing it in took last time */
     uint64_t turn_end_ns;
-    uint64_t owes_since_ns; /* asked to give way and has given nothing since; 0: owes nothing */
-    uint64_t seen_bytes;    /* its bytes on the device at the last step */
-    bool stuck;             /* has owed for longer than `patience_ns` */
-    bool active;            /* wanted its set, or used it, at the last step */
+    uint64_t owes_since_ns;       /* asked to give way and has given nothing since; 0: owes nothing */
+    uint64_t last_resident_bytes; /* its bytes on the device at the last step */
+    bool stuck;                   /* has owed for longer than `patience_ns` */
+    bool active;                  /* wanted its set, or used it, at the last step */
 };
 
 struct facet_residence {
     struct facet_residence_config config;
     struct facet_residence_client clients[FACET_RESIDENCE_CLIENTS];
-    uint32_t top;      /* one past the highest client ever used */
-    int head;          /* the client that is being brought in; -1: none */
-    bool waiting;      /* for others' turns to end, as of the last step */
-    uint64_t moved_ns; /* time spent on bringing in the head so far, without waiting */
-    uint64_t last_ns, settled_ns;
-    uint64_t left_ns; /* when memory of a client other than the head last went */
+    uint32_t clients_end; /* one past the highest client ever used */
+    int incoming;         /* the client that is being brought in; -1: none */
+    bool waiting;         /* for others' turns to end, as of the last step */
+    uint64_t moving_ns;   /* time spent on bringing in the incoming client so far, without waiting */
+    uint64_t last_ns, settled_until_ns;
+    uint64_t memory_left_ns; /* when memory of a client other than the incoming one last went */
 };
 
 void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,

@@ -12,12 +12,12 @@ const struct facet_scale_config facet_scale_defaults = {
     .relax_ns = MS / 5,
 };
 
-static uint32_t least_of(uint64_t left, uint64_t right)
+static uint32_t min_u32(uint64_t left, uint64_t right)
 {
     return (uint32_t)(left < right ? left : right);
 }
 
-static uint32_t most_of(uint32_t left, uint32_t right)
+static uint32_t max_u32(uint32_t left, uint32_t right)
 {
     return left > right ? left : right;
 }
@@ -26,37 +26,37 @@ static uint32_t most_of(uint32_t left, uint32_t right)
 
 static void note_pressure(const struct facet_scale_config *config, struct facet_scale_member *member)
 {
-    uint64_t bearable = member->pressed ? config->relax_ns : config->press_ns;
+    uint64_t delay_max_ns = member->pressed ? config->relax_ns : config->press_ns;
 
-    member->pressed = member->queued > 0 || member->delay_ns > bearable;
+    member->pressed = member->queued > 0 || member->delay_ns > delay_max_ns;
     if (member->pressed)
-        member->calm = 0;
-    else if (member->calm < config->calm_windows)
-        member->calm++;
+        member->calm_streak = 0;
+    else if (member->calm_streak < config->calm_windows)
+        member->calm_streak++;
 }
 
 /* From its present part towards its need: up at once, down one step when it has been calm for long enough. */
 static uint32_t settle_share(const struct facet_scale_config *config, const struct facet_scale_member *member,
-                             uint32_t has, uint32_t needs, uint32_t step)
+                             uint32_t present, uint32_t needed, uint32_t step)
 {
-    if (needs >= has)
-        return needs;
-    if (member->calm < config->calm_windows)
-        return has;
-    return has - needs > step ? has - step : needs;
+    if (needed >= present)
+        return needed;
+    if (member->calm_streak < config->calm_windows)
+        return present;
+    return present - needed > step ? present - step : needed;
 }
 
 static uint32_t wanted_milli(const struct facet_scale_config *config, const struct facet_scale_member *member)
 {
-    uint32_t limit = least_of(member->limit_milli, FACET_MILLI_WHOLE);
+    uint32_t limit = min_u32(member->limit_milli, FACET_MILLI_WHOLE);
 
     if (member->pressed)
-        return least_of(
-            most_of(member->request_milli, least_of((uint64_t)member->share_milli + config->step_milli, limit)), limit);
-    uint32_t needs =
-        member->busy_milli > 0 ? least_of((uint64_t)member->busy_milli + config->headroom_milli, limit) : 0;
+        return min_u32(
+            max_u32(member->request_milli, min_u32((uint64_t)member->share_milli + config->step_milli, limit)), limit);
+    uint32_t needed =
+        member->busy_milli > 0 ? min_u32((uint64_t)member->busy_milli + config->headroom_milli, limit) : 0;
 
-    return settle_share(config, member, least_of(member->share_milli, limit), needs, config->step_milli);
+    return settle_share(config, member, min_u32(member->share_milli, limit), needed, config->step_milli);
 }
 
 /* The units that amount to `milli` of the device. */
@@ -68,12 +68,14 @@ static uint32_t units_for(const struct facet_scale_config *config, uint32_t mill
 /* Pressed: the units that its share can keep busy, and one more each window. Calm: the units that it kept busy. */
 static uint32_t wanted_units(const struct facet_scale_config *config, const struct facet_scale_member *member)
 {
-    uint32_t has = most_of(member->units, member->units_least);
-    uint32_t busy = config->device_units > 0 ? units_for(config, member->busy_milli) : member->busy_milli > 0 ? has : 0;
+    uint32_t present = max_u32(member->units, member->units_least);
+    uint32_t busy = config->device_units > 0 ? units_for(config, member->busy_milli)
+                    : member->busy_milli > 0 ? present
+                                             : 0;
 
     if (member->pressed)
-        return least_of(most_of(has + 1, units_for(config, member->share_milli)), member->units_most);
-    return most_of(least_of(settle_share(config, member, has, least_of(busy, has), 1), member->units_most),
+        return min_u32(max_u32(present + 1, units_for(config, member->share_milli)), member->units_most);
+    return max_u32(min_u32(settle_share(config, member, present, min_u32(busy, present), 1), member->units_most),
                    member->units_least);
 }
 
@@ -83,7 +85,7 @@ static uint32_t wanted_units(const struct facet_scale_config *config, const stru
 struct deal {
     struct facet_scale_member *members;
     uint32_t count;
-    uint64_t whole;
+    uint64_t total;
     uint32_t (*floor_of)(const struct facet_scale_member *member);
     uint32_t (*want_of)(const struct facet_scale_member *member);
     uint32_t *(*given_of)(struct facet_scale_member *member);
@@ -91,24 +93,24 @@ struct deal {
 
 static uint64_t weight_of(const struct facet_scale_member *member)
 {
-    return member->request_milli > 0 ? member->request_milli : FACET_SCALE_SCRAPS_MILLI;
+    return member->request_milli > 0 ? member->request_milli : FACET_SCALE_BEST_EFFORT_MILLI;
 }
 
 /* Gives the floors; where they sum up to more than the whole, the same part of each. Returns the rest. */
 static uint64_t give_floors(const struct deal *deal)
 {
-    uint64_t sum = 0, left = deal->whole;
+    uint64_t sum = 0, left = deal->total;
 
     for (uint32_t i = 0; i < deal->count; i++)
         sum += deal->floor_of(&deal->members[i]);
     for (uint32_t i = 0; i < deal->count; i++) {
         uint64_t floor = deal->floor_of(&deal->members[i]);
-        uint32_t given = (uint32_t)(sum > deal->whole ? floor * deal->whole / sum : floor);
+        uint32_t given = (uint32_t)(sum > deal->total ? floor * deal->total / sum : floor);
 
         *deal->given_of(&deal->members[i]) = given;
         left -= given;
     }
-    return sum < deal->whole ? left : 0;
+    return sum < deal->total ? left : 0;
 }
 
 static uint64_t unsatisfied_weight(const struct deal *deal)
@@ -132,7 +134,7 @@ static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weig
 
         if (*given >= want)
             continue;
-        uint32_t part = least_of(left * weight_of(member) / weights, want - *given);
+        uint32_t part = min_u32(left * weight_of(member) / weights, want - *given);
 
         *given += part;
         rest -= part;
@@ -145,7 +147,7 @@ static void deal_remainder(const struct deal *deal, uint64_t left)
 {
     for (uint32_t i = 0; i < deal->count && left > 0; i++) {
         struct facet_scale_member *member = &deal->members[i];
-        uint32_t part = least_of(deal->want_of(member) - least_of(deal->want_of(member), *deal->given_of(member)), 1);
+        uint32_t part = min_u32(deal->want_of(member) - min_u32(deal->want_of(member), *deal->given_of(member)), 1);
 
         *deal->given_of(member) += part;
         left -= part;
@@ -168,7 +170,7 @@ static void deal_out(const struct deal *deal)
 
 static uint32_t floor_milli(const struct facet_scale_member *member)
 {
-    return least_of(member->wanted_milli, member->request_milli);
+    return min_u32(member->wanted_milli, member->request_milli);
 }
 
 static uint32_t want_milli(const struct facet_scale_member *member)
@@ -199,13 +201,13 @@ static uint32_t *given_units(struct facet_scale_member *member)
 /* A least is a promise: where the leasts sum up to more than the device has, the members share it in time. */
 static void deal_units(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
 {
-    uint64_t least = 0;
+    uint64_t min = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        least += members[i].units_least;
-    uint64_t whole = config->device_units == 0 ? UINT32_MAX : config->device_units;
+        min += members[i].units_least;
+    uint64_t total = config->device_units == 0 ? UINT32_MAX : config->device_units;
 
-    deal_out(&(struct deal){members, count, whole > least ? whole : least, floor_units, want_units, given_units});
+    deal_out(&(struct deal){members, count, total > min ? total : min, floor_units, want_units, given_units});
 }
 
 void facet_scale_step(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)

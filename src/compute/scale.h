@@ -15,7 +15,7 @@
  *     idle      calm, and it used nothing
  *
  * The device is dealt out in this order: to every member the smaller of demand and request; then the rest to those with
- * a higher demand, in proportion to their requests (best effort, 0, counts as FACET_SCALE_SCRAPS_MILLI). So
+ * a higher demand, in proportion to their requests (best effort, 0, counts as FACET_SCALE_BEST_EFFORT_MILLI). So
  *     - the sum is never above the device;
  *     - a pressed member has its request at once, however long others had it on loan; where requests sum up to more
  *       than the device (soft mode), they are weights, and each has its part;
@@ -35,7 +35,7 @@
 
 #include <facet/limits.h>
 
-#define FACET_SCALE_SCRAPS_MILLI 20u
+#define FACET_SCALE_BEST_EFFORT_MILLI 20u
 
 struct facet_scale_config {
     uint32_t step_milli;     /* the most that a share grows beyond its request, or falls when calm, in a window */
@@ -63,7 +63,7 @@ struct facet_scale_member {
 
     /* Kept by the steps; 0 at first. */
     bool pressed;
-    uint32_t calm; /* windows in a row */
+    uint32_t calm_streak; /* windows in a row */
     uint32_t wanted_milli, wanted_units;
 };
 

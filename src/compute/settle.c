@@ -15,7 +15,8 @@
 __extension__ typedef unsigned __int128 settle_wide;
 
 #define EACH_CLIENT(settle, client)                                                                                    \
-    for (struct facet_settle_client *client = (settle)->clients; client < (settle)->clients + (settle)->top; client++) \
+    for (struct facet_settle_client *client = (settle)->clients; client < (settle)->clients + (settle)->clients_end;   \
+         client++)                                                                                                     \
         if (client->used)
 
 static uint64_t credit_above(uint64_t left, uint64_t right)
@@ -30,28 +31,28 @@ static uint64_t add_saturating(uint64_t left, uint64_t right)
 }
 
 /* `value` x `part` / `whole`, which is not 0. */
-static uint64_t part_of(uint64_t value, uint64_t part, uint64_t whole)
+static uint64_t scaled_ns(uint64_t value, uint64_t part, uint64_t whole)
 {
     settle_wide product = (settle_wide)value * part / whole;
     return product > UINT64_MAX ? UINT64_MAX : (uint64_t)product;
 }
 
 /* Converts time of the client's part into time of the whole device. */
-static uint64_t of_device(const struct facet_settle_client *client, uint64_t own_ns)
+static uint64_t device_time_ns(const struct facet_settle_client *client, uint64_t own_ns)
 {
-    return client->part_milli == FACET_MILLI_WHOLE ? own_ns : part_of(own_ns, client->part_milli, FACET_MILLI_WHOLE);
+    return client->part_milli == FACET_MILLI_WHOLE ? own_ns : scaled_ns(own_ns, client->part_milli, FACET_MILLI_WHOLE);
 }
 
 /* Measured and not settled time. Tenants can write the page: a count that falls starts anew. */
 static uint64_t unsettled_ns(const struct facet_settle_client *client)
 {
-    return of_device(client, credit_above(client->demand.measured_ns, client->total.measured_ns));
+    return device_time_ns(client, credit_above(client->demand.measured_ns, client->total.measured_ns));
 }
 
 /* The most that the work in flight can still add to the measured time. */
-static uint64_t unmeasured_most_ns(const struct facet_settle_client *client, uint64_t now_ns)
+static uint64_t unmeasured_max_ns(const struct facet_settle_client *client, uint64_t now_ns)
 {
-    return client->demand.begun_ns ? of_device(client, credit_above(now_ns, client->demand.begun_ns)) : 0;
+    return client->demand.begun_ns ? device_time_ns(client, credit_above(now_ns, client->demand.begun_ns)) : 0;
 }
 
 /*
@@ -59,13 +60,13 @@ static uint64_t unmeasured_most_ns(const struct facet_settle_client *client, uin
  */
 static uint64_t charged_ns(const struct facet_settle_client *client)
 {
-    return credit_above(client->demand.charged_ns, client->seen_charged_ns);
+    return credit_above(client->demand.charged_ns, client->credited_charge_ns);
 }
 
 static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t elapsed_ns, uint64_t now_ns)
 {
-    uint64_t most_ns = client->timed ? charged_ns(client) : of_device(client, elapsed_ns);
-    uint64_t use_ns = add_saturating(unsettled_ns(client), unmeasured_most_ns(client, now_ns));
+    uint64_t most_ns = client->charged_by_policy ? charged_ns(client) : device_time_ns(client, elapsed_ns);
+    uint64_t use_ns = add_saturating(unsettled_ns(client), unmeasured_max_ns(client, now_ns));
 
     return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), credit_above(use_ns, client->credit_ns));
 }
@@ -78,8 +79,8 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
     EACH_CLIENT (settle, client) {
         client->wanted_ns = wanted_ns(client, elapsed_ns, now_ns);
         sum += client->wanted_ns;
-        if (client->demand.charged_ns > client->seen_charged_ns)
-            client->seen_charged_ns = client->demand.charged_ns;
+        if (client->demand.charged_ns > client->credited_charge_ns)
+            client->credited_charge_ns = client->demand.charged_ns;
     }
     EACH_CLIENT (settle, client)
         client->credit_ns +=
@@ -93,7 +94,7 @@ static void take_claim_over(struct facet_settle *settle, struct facet_settle_cli
                                         facet_min_u64(unsettled_ns(client), settle->claimable_ns));
 
     client->total.settled_ns += claimed_ns;
-    client->total.measured_ns += part_of(claimed_ns, FACET_MILLI_WHOLE, client->part_milli);
+    client->total.measured_ns += scaled_ns(claimed_ns, FACET_MILLI_WHOLE, client->part_milli);
     settle->claimable_ns -= claimed_ns;
 }
 
@@ -101,26 +102,26 @@ static void take_claim_over(struct facet_settle *settle, struct facet_settle_cli
 static uint64_t unclaimed_ns(struct facet_settle *settle, uint64_t from_ns, uint64_t now_ns)
 {
     uint64_t passed_ns = credit_above(now_ns, from_ns);
-    uint64_t claimed_ns = facet_min_u64(credit_above(settle->given_ns, from_ns), passed_ns);
+    uint64_t claimed_ns = facet_min_u64(credit_above(settle->claimed_until_ns, from_ns), passed_ns);
 
     settle->claimable_ns += claimed_ns;
     return passed_ns - claimed_ns;
 }
 
-void facet_settle_given(struct facet_settle *settle, uint64_t given_ns)
+void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns)
 {
-    settle->given_ns = given_ns;
+    settle->claimed_until_ns = claimed_until_ns;
 }
 
 /* Gives the time without a scheduler to the first clients that report work from then. */
 static void settle_missed_time(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t missing_ns = credit_above(unsettled_ns(client), client->credit_ns);
-    uint64_t given_ns = client->older ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
+    uint64_t granted_ns = client->covers_missed_time ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
 
-    client->credit_ns += given_ns;
-    settle->missed_ns -= given_ns;
-    client->older = client->older && client->demand.begun_ns && !unsettled_ns(client);
+    client->credit_ns += granted_ns;
+    settle->missed_ns -= granted_ns;
+    client->covers_missed_time = client->covers_missed_time && client->demand.begun_ns && !unsettled_ns(client);
 }
 
 static void settle_client(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
@@ -131,7 +132,7 @@ static void settle_client(struct facet_settle *settle, struct facet_settle_clien
     client->total.settled_ns += settled_ns;
     client->total.measured_ns = client->demand.measured_ns;
     client->total.at_ns = now_ns;
-    client->credit_ns = facet_min_u64(client->credit_ns - settled_ns, unmeasured_most_ns(client, now_ns));
+    client->credit_ns = facet_min_u64(client->credit_ns - settled_ns, unmeasured_max_ns(client, now_ns));
 }
 
 static uint64_t lag_ns(const struct facet_settle_client *client)
@@ -149,7 +150,7 @@ static uint32_t count_behind(struct facet_settle *settle)
 }
 
 /* One round: a client whose lag is at most an equal part of the rest is published in full. Returns the rest. */
-static uint64_t publish_small(struct facet_settle *settle, uint64_t left_ns, uint64_t part_ns)
+static uint64_t publish_small_lags(struct facet_settle *settle, uint64_t left_ns, uint64_t part_ns)
 {
     EACH_CLIENT (settle, client) {
         uint64_t lag = lag_ns(client);
@@ -171,7 +172,7 @@ void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
     settle->published_at_ns += left_ns;
     while ((count = count_behind(settle)) != 0 && count != before) {
         before = count;
-        left_ns = publish_small(settle, left_ns, left_ns / count);
+        left_ns = publish_small_lags(settle, left_ns, left_ns / count);
     }
     EACH_CLIENT (settle, client)
         client->total.published_ns += facet_min_u64(lag_ns(client), count ? left_ns / count : 0);
@@ -179,7 +180,7 @@ void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
 {
-    *settle = (struct facet_settle){.last_ns = now_ns, .published_at_ns = now_ns};
+    *settle = (struct facet_settle){.last_step_ns = now_ns, .published_at_ns = now_ns};
 }
 
 static bool has_clients(struct facet_settle *settle, const struct facet_settle_client *except)
@@ -194,57 +195,60 @@ static bool has_clients(struct facet_settle *settle, const struct facet_settle_c
 static void begin_after_missed(struct facet_settle *settle, const struct facet_settle_client *client, uint64_t now_ns)
 {
     if (!has_clients(settle, client))
-        settle->last_ns = settle->published_at_ns = facet_max_u64(settle->last_ns, now_ns);
-    settle->unpublished_ns = credit_above(settle->last_ns, client->total.at_ns);
-    settle->missed_ns = unclaimed_ns(settle, client->total.at_ns, settle->last_ns);
-    settle->missed = true;
+        settle->last_step_ns = settle->published_at_ns = facet_max_u64(settle->last_step_ns, now_ns);
+    settle->unpublished_ns = credit_above(settle->last_step_ns, client->total.at_ns);
+    settle->missed_ns = unclaimed_ns(settle, client->total.at_ns, settle->last_step_ns);
+    settle->missed_time_found = true;
 }
 
 static void settle_missed(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
 {
-    if (!settle->missed)
+    if (!settle->missed_time_found)
         begin_after_missed(settle, client, now_ns);
-    client->older = true;
+    client->covers_missed_time = true;
     take_claim_over(settle, client);
     settle_client(settle, client, now_ns);
-    client->older = client->demand.begun_ns != 0;
+    client->covers_missed_time = client->demand.begun_ns != 0;
 
     uint64_t published_ns = facet_min_u64(lag_ns(client), settle->unpublished_ns);
     client->total.published_ns += published_ns;
     settle->unpublished_ns -= published_ns;
 }
 
-void facet_settle_add(struct facet_settle *settle, uint32_t place, bool timed, uint32_t part_milli,
+void facet_settle_add(struct facet_settle *settle, uint32_t index, bool charged_by_policy, uint32_t part_milli,
                       const struct facet_settled *before, const struct facet_settle_demand *demand, uint64_t now_ns)
 {
-    struct facet_settle_client *client = &settle->clients[place];
+    struct facet_settle_client *client = &settle->clients[index];
 
-    *client = (struct facet_settle_client){
-        .used = true, .timed = timed, .part_milli = part_milli, .total = *before, .demand = *demand};
-    client->seen_charged_ns = demand->charged_ns;
+    *client = (struct facet_settle_client){.used = true,
+                                           .charged_by_policy = charged_by_policy,
+                                           .part_milli = part_milli,
+                                           .total = *before,
+                                           .demand = *demand};
+    client->credited_charge_ns = demand->charged_ns;
     client->total.published_ns = facet_min_u64(before->published_ns, before->settled_ns);
-    if (settle->top <= place)
-        settle->top = place + 1;
+    if (settle->clients_end <= index)
+        settle->clients_end = index + 1;
     if (before->at_ns)
         settle_missed(settle, client, now_ns);
     else
         client->total.measured_ns = client->total.settled_ns = client->total.published_ns = demand->measured_ns;
 }
 
-void facet_settle_remove(struct facet_settle *settle, uint32_t place)
+void facet_settle_remove(struct facet_settle *settle, uint32_t index)
 {
-    settle->clients[place] = (struct facet_settle_client){0};
+    settle->clients[index] = (struct facet_settle_client){0};
 }
 
 void facet_settle_step(struct facet_settle *settle, uint64_t now_ns)
 {
-    uint64_t elapsed_ns = unclaimed_ns(settle, settle->last_ns, now_ns);
+    uint64_t elapsed_ns = unclaimed_ns(settle, settle->last_step_ns, now_ns);
 
-    settle->last_ns = facet_max_u64(settle->last_ns, now_ns);
+    settle->last_step_ns = facet_max_u64(settle->last_step_ns, now_ns);
     EACH_CLIENT (settle, client)
         take_claim_over(settle, client);
-    give_credit(settle, elapsed_ns, settle->last_ns);
+    give_credit(settle, elapsed_ns, settle->last_step_ns);
     EACH_CLIENT (settle, client)
-        settle_client(settle, client, settle->last_ns);
-    facet_settle_publish(settle, settle->last_ns);
+        settle_client(settle, client, settle->last_step_ns);
+    facet_settle_publish(settle, settle->last_step_ns);
 }

@@ -42,27 +42,27 @@ struct facet_settle_demand {
 
 struct facet_settle_client {
     bool used;
-    bool timed;          /* the policy charges it */
-    bool older;          /* the next report may cover work in flight from a time without a scheduler */
-    uint32_t part_milli; /* of the device, that it has to itself; FACET_MILLI_WHOLE: it shares all */
+    bool charged_by_policy;  /* the policy charges it */
+    bool covers_missed_time; /* the next report may cover work in flight from a time without a scheduler */
+    uint32_t part_milli;     /* of the device, that it has to itself; FACET_MILLI_WHOLE: it shares all */
     struct facet_settle_demand demand;
 
     struct facet_settled total;
-    uint64_t seen_charged_ns; /* charged_ns already given out as credit */
-    uint64_t credit_ns;       /* given to it, for work that is not measured yet */
-    uint64_t wanted_ns;       /* within a step */
+    uint64_t credited_charge_ns; /* charged_ns already given out as credit */
+    uint64_t credit_ns;          /* given to it, for work that is not measured yet */
+    uint64_t wanted_ns;          /* within a step */
 };
 
 struct facet_settle {
     struct facet_settle_client clients[FACET_SETTLE_CLIENTS];
-    uint32_t top;             /* one past the highest client ever used */
-    uint64_t last_ns;         /* of the last step */
-    uint64_t published_at_ns; /* up to when time was given out for publishing */
-    uint64_t missed_ns;       /* time in which there was no scheduler, neither claimed nor given out yet */
-    uint64_t given_ns;        /* up to when the device's time was claimed without a scheduler */
-    uint64_t claimable_ns;    /* claimed time that is not in the clients' settled time yet */
-    uint64_t unpublished_ns;  /* of that time, not yet published */
-    bool missed;              /* such a time was found */
+    uint32_t clients_end;      /* one past the highest client ever used */
+    uint64_t last_step_ns;     /* of the last step */
+    uint64_t published_at_ns;  /* up to when time was given out for publishing */
+    uint64_t missed_ns;        /* time in which there was no scheduler, neither claimed nor given out yet */
+    uint64_t claimed_until_ns; /* up to when the device's time was claimed without a scheduler */
+    uint64_t claimable_ns;     /* claimed time that is not in the clients' settled time yet */
+    uint64_t unpublished_ns;   /* of that time, not yet published */
+    bool missed_time_found;    /* such a time was found */
 };
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
@@ -72,16 +72,16 @@ void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
  * that follows those of the clients' demands, before facet_settle_add() and facet_settle_step(): both take the claims
  * over as settled, and give the rest of the time out.
  */
-void facet_settle_given(struct facet_settle *settle, uint64_t given_ns);
+void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns);
 
 /*
  * Adds a client at a place of the caller's choice, with its state from an earlier scheduler. Time measured since then
  * is settled and published now. Work that was in flight then is settled when it is reported, as far as the missed time
  * suffices for all clients. So the caller adds all such clients before it lets the numbers be read.
  */
-void facet_settle_add(struct facet_settle *settle, uint32_t place, bool timed, uint32_t part_milli,
+void facet_settle_add(struct facet_settle *settle, uint32_t index, bool charged_by_policy, uint32_t part_milli,
                       const struct facet_settled *before, const struct facet_settle_demand *demand, uint64_t now_ns);
-void facet_settle_remove(struct facet_settle *settle, uint32_t place);
+void facet_settle_remove(struct facet_settle *settle, uint32_t index);
 
 /* Settles the time measured since the last step, from clients[i].demand, and publishes. */
 void facet_settle_step(struct facet_settle *settle, uint64_t now_ns);

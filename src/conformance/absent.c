@@ -9,7 +9,7 @@
 #include "conformance/operation.h"
 
 /* Room for any answer that is not a list. */
-enum { ANSWER = 512 };
+enum { ANSWER_SIZE = 512 };
 
 /*
  * The fillers for arguments that do not matter, as the device is checked first; `answer` is the room for outputs. By
@@ -83,9 +83,10 @@ static const struct call calls[] = {FACET_OPERATIONS(LIST_IF_DEVICE)};
 
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
-static void judge(struct facet_check *check, const struct call *call, uint32_t device, struct facet_error *error)
+static void judge_absent_call(struct facet_check *check, const struct call *call, uint32_t device,
+                              struct facet_error *error)
 {
-    _Alignas(max_align_t) unsigned char answer[ANSWER];
+    _Alignas(max_align_t) unsigned char answer[ANSWER_SIZE];
 
     facet_check_poison(answer, call->room);
     enum facet_status got = call->run(check, device, answer, error);
@@ -102,8 +103,8 @@ void facet_check_absent_device(struct facet_check *check, const char *table)
         if (strcmp(calls[i].table, table) != 0 || !facet_check_is_offered(check, calls[i].operation))
             continue;
         facet_check_begin(check, "%s: a device that is not there is not found", name);
-        judge(check, &calls[i], check->device_count, &check->error);
+        judge_absent_call(check, &calls[i], check->device_count, &check->error);
         facet_check_begin(check, "%s: nor is device %" PRIu32 ", without an error struct", name, UINT32_MAX);
-        judge(check, &calls[i], UINT32_MAX, NULL);
+        judge_absent_call(check, &calls[i], UINT32_MAX, NULL);
     }
 }

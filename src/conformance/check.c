@@ -14,7 +14,7 @@
 enum { POISON = 0xa5 };
 
 /* When this fails the watcher has ended, and there is no other process to tell. */
-static void send(const struct facet_check *check, const struct facet_check_message *message)
+static void send_message(const struct facet_check *check, const struct facet_check_message *message)
 {
     ssize_t written;
 
@@ -33,7 +33,7 @@ static void send_result(const struct facet_check *check, enum facet_conformance_
     snprintf(message.result.group, sizeof message.result.group, "%s", check->group);
     snprintf(message.result.text, sizeof message.result.text, "%s", text);
     snprintf(message.result.diagnostic, sizeof message.result.diagnostic, "%s", diagnostic);
-    send(check, &message);
+    send_message(check, &message);
 }
 
 void facet_check_begin(struct facet_check *check, const char *format, ...)
@@ -45,11 +45,11 @@ void facet_check_begin(struct facet_check *check, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(check->text, sizeof check->text, format, arguments);
     va_end(arguments);
-    if (check->several && length > 0 && (size_t)length < sizeof check->text)
+    if (check->several_kinds && length > 0 && (size_t)length < sizeof check->text)
         snprintf(check->text + length, sizeof check->text - (size_t)length, " (device %" PRIu32 ")", check->device);
     snprintf(message.result.group, sizeof message.result.group, "%s", check->group);
     snprintf(message.result.text, sizeof message.result.text, "%s", check->text);
-    send(check, &message);
+    send_message(check, &message);
 }
 
 bool facet_check_judge(struct facet_check *check, bool passed, const char *format, ...)
@@ -68,7 +68,7 @@ bool facet_check_judge(struct facet_check *check, bool passed, const char *forma
 }
 
 /* The provider's text about the call, made fit to be printed. */
-static const char *said(struct facet_check *check)
+static const char *printable_diagnostic(struct facet_check *check)
 {
     char *message = check->error.message;
 
@@ -82,7 +82,8 @@ static const char *said(struct facet_check *check)
 bool facet_check_status(struct facet_check *check, enum facet_status expected, enum facet_status got)
 {
     return facet_check_judge(check, got == expected, "expected: %s (%d)\ngot: %s (%d)\nmessage: %s",
-                             facet_status_name(expected), expected, facet_status_name(got), got, said(check));
+                             facet_status_name(expected), expected, facet_status_name(got), got,
+                             printable_diagnostic(check));
 }
 
 bool facet_check_number(struct facet_check *check, uint64_t expected, uint64_t got)
@@ -124,7 +125,7 @@ bool facet_check_refused(struct facet_check *check, enum facet_status expected, 
                              facet_status_name(expected));
 }
 
-void facet_check_miss(struct facet_check_tally *tally, const char *format, ...)
+void facet_check_tally_miss(struct facet_check_tally *tally, const char *format, ...)
 {
     va_list arguments;
 
@@ -132,14 +133,14 @@ void facet_check_miss(struct facet_check_tally *tally, const char *format, ...)
         return;
     tally->failed = true;
     va_start(arguments, format);
-    vsnprintf(tally->first, sizeof tally->first, format, arguments);
+    vsnprintf(tally->first_miss, sizeof tally->first_miss, format, arguments);
     va_end(arguments);
 }
 
-void facet_check_tell(struct facet_check *check, const struct facet_check_tally *tallies, size_t count)
+void facet_check_report_tallies(struct facet_check *check, const struct facet_check_tally *tallies, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        EXPECT_TRUE(check, tallies[i].text, !tallies[i].failed, "%s", tallies[i].first);
+        EXPECT_TRUE(check, tallies[i].text, !tallies[i].failed, "%s", tallies[i].first_miss);
 }
 
 /* Calls with a struct of `stated` bytes inside room for more; true when nothing beyond it was written. */

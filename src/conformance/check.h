@@ -53,10 +53,10 @@ struct facet_check {
 
     struct facet_device_info *devices;
     uint32_t device_count;
-    uint32_t device;                      /* under test, an index of `devices` */
-    struct facet_check_identity *earlier; /* as another process saw them before; NULL: there was none */
+    uint32_t device;                              /* under test, an index of `devices` */
+    struct facet_check_identity *earlier_devices; /* as another process saw them before; NULL: there was none */
     uint32_t earlier_count;
-    bool several; /* kinds of devices are under test: texts name the device */
+    bool several_kinds; /* kinds of devices are under test: texts name the device */
 
     struct facet_error error; /* the provider's error of the call under way */
     char text[160];           /* the assertion under way */
@@ -73,8 +73,8 @@ struct facet_check_group {
     const char *name;
     const char *about;
     const struct facet_check_case *cases; /* ended by a NULL run */
-    bool bare;                            /* the group loads and opens by itself; not possible when isolated */
-    bool twice;                           /* another process opens the provider first, see identity.c */
+    bool opens_itself;                    /* the group loads and opens by itself; not possible when isolated */
+    bool opened_before;                   /* another process opens the provider first, see identity.c */
 };
 
 extern const struct facet_check_group facet_check_entry, facet_check_device, facet_check_topology, facet_check_modes,
@@ -125,8 +125,9 @@ static inline const struct facet_device_info *facet_check_info(const struct face
     return &check->devices[check->device];
 }
 
-/* identity.c: a process of its own opens the provider and ends; its view is kept as `earlier`. Before any load. */
-void facet_check_look_before(struct facet_check *check);
+/* identity.c: a process of its own opens the provider and ends; its view is kept as `earlier_devices`. Before any load.
+ */
+void facet_check_open_before(struct facet_check *check);
 
 /* leaks.c: opens and closes again and again; a case of the group `entry`. */
 void facet_check_leaks(struct facet_check *check);
@@ -167,10 +168,10 @@ void facet_check_absent_device(struct facet_check *check, const char *table);
 struct facet_check_tally {
     const char *text;
     bool failed;
-    char first[400];
+    char first_miss[400];
 };
-void facet_check_miss(struct facet_check_tally *tally, const char *format, ...) FACET_PRINTF(2, 3);
-void facet_check_tell(struct facet_check *check, const struct facet_check_tally *tallies, size_t count);
+void facet_check_tally_miss(struct facet_check_tally *tally, const char *format, ...) FACET_PRINTF(2, 3);
+void facet_check_report_tallies(struct facet_check *check, const struct facet_check_tally *tallies, size_t count);
 
 /* A struct that the provider fills keeps to the size that the caller states: `call` fills `out` for the struct that
  * `operation` gives. */

@@ -30,7 +30,7 @@ static void pause_briefly(void)
     nanosleep(&pause, NULL);
 }
 
-static enum facet_status reading(struct facet_check *check, struct facet_device_metrics *ret_metrics)
+static enum facet_status read_metrics(struct facet_check *check, struct facet_device_metrics *ret_metrics)
 {
     memset(ret_metrics, 0, sizeof *ret_metrics);
     ret_metrics->size = sizeof *ret_metrics;
@@ -42,7 +42,7 @@ void facet_check_activity_clock(struct facet_check *check)
     const struct facet_device_info *info = facet_check_info(check);
     struct facet_device_metrics now;
 
-    if (!EXPECT_OK(check, "metrics.device: read for its clock", reading(check, &now)))
+    if (!EXPECT_OK(check, "metrics.device: read for its clock", read_metrics(check, &now)))
         return;
     if (!(now.valid & FACET_METRIC_CLOCK) || !(info->valid & FACET_DEVICE_HAS_CLOCK)) {
         facet_check_skip(check, "metrics.device: the clock is within the device's", "not both are measured");
@@ -60,7 +60,7 @@ static void expect_rise(struct facet_check *check, const char *text, uint64_t be
     uint64_t value = before;
 
     facet_check_begin(check, "%s", text);
-    for (int i = 0; i < PATIENCE && value <= before && reading(check, &now) == FACET_OK; i++) {
+    for (int i = 0; i < PATIENCE && value <= before && read_metrics(check, &now) == FACET_OK; i++) {
         value = value_of(&now);
         if (value <= before)
             pause_briefly();
@@ -68,12 +68,12 @@ static void expect_rise(struct facet_check *check, const char *text, uint64_t be
     facet_check_judge(check, value > before, "expected: above %" PRIu64 " within 3 s\ngot: %" PRIu64, before, value);
 }
 
-static uint64_t used_of(const struct facet_device_metrics *metrics)
+static uint64_t read_used_bytes(const struct facet_device_metrics *metrics)
 {
     return metrics->memory_used_bytes;
 }
 
-static uint64_t busy_of(const struct facet_device_metrics *metrics)
+static uint64_t read_busy_ns(const struct facet_device_metrics *metrics)
 {
     return metrics->busy_ns;
 }
@@ -95,7 +95,7 @@ void facet_check_activity_memory(struct facet_check *check)
     struct facet_device_metrics before;
     uint64_t context = 0;
 
-    if (!EXPECT_OK(check, "metrics.device: read before an allocation", reading(check, &before)))
+    if (!EXPECT_OK(check, "metrics.device: read before an allocation", read_metrics(check, &before)))
         return;
     if (!(before.valid & FACET_METRIC_MEMORY_USED)) {
         facet_check_skip(check, "metrics.device: memory_used_bytes grows with an allocation", "it is not measured");
@@ -103,7 +103,7 @@ void facet_check_activity_memory(struct facet_check *check)
     }
     if (take_memory(check, &context))
         expect_rise(check, "metrics.device: memory_used_bytes grows with an allocation", before.memory_used_bytes,
-                    used_of);
+                    read_used_bytes);
     if (context)
         facet_check_drop_context(check, context);
 }
@@ -117,14 +117,14 @@ static void run_one(struct facet_check *check, uint64_t context)
     if (!facet_check_kernel_open(check, context, &kernel) ||
         !EXPECT_OK(check, "memory.alloc: for a kernel to be seen in readings",
                    check->memory_ops.alloc(check->instance, context, sizeof(uint64_t), &address, &check->error)) ||
-        !EXPECT_OK(check, "metrics.device: read before a kernel", reading(check, &before)) ||
+        !EXPECT_OK(check, "metrics.device: read before a kernel", read_metrics(check, &before)) ||
         !EXPECT_OK(check, "execution.launch: to be seen in readings",
                    facet_check_kernel_launch(check, &kernel, address, 1, 1)) ||
         !EXPECT_OK(check, "execution.synchronize: with what is to be seen in readings",
                    check->execution_ops.synchronize(check->instance, context, kernel.stream, FACET_CHECK_KERNEL_NS,
                                                     &check->error)))
         return;
-    expect_rise(check, "metrics.device: busy_ns grows with a kernel", before.busy_ns, busy_of);
+    expect_rise(check, "metrics.device: busy_ns grows with a kernel", before.busy_ns, read_busy_ns);
 }
 
 void facet_check_activity_busy(struct facet_check *check)
@@ -132,7 +132,7 @@ void facet_check_activity_busy(struct facet_check *check)
     struct facet_device_metrics now;
     uint64_t context = 0;
 
-    if (!EXPECT_OK(check, "metrics.device: read for its busy time", reading(check, &now)))
+    if (!EXPECT_OK(check, "metrics.device: read for its busy time", read_metrics(check, &now)))
         return;
     if (!(now.valid & FACET_METRIC_BUSY) || !facet_check_kernel_published(check)) {
         facet_check_skip(check, "metrics.device: busy_ns grows with a kernel",

@@ -6,10 +6,10 @@
 #include "base/cleanup.h"
 #include "conformance/kernel.h"
 
-enum { EACH = 8 };
+enum { LAUNCHES_PER_STREAM = 8 };
 
-static bool set(struct facet_check *check, const struct facet_check_kernel *kernel, uint32_t units, uint32_t launches,
-                const char *text)
+static bool set_bounds(struct facet_check *check, const struct facet_check_kernel *kernel, uint32_t units,
+                       uint32_t launches, const char *text)
 {
     return EXPECT_OK(check, text,
                      check->execution_ops.set_bounds(check->instance, kernel->context, units, launches, &check->error));
@@ -22,7 +22,7 @@ static bool launch_both(struct facet_check *check, const struct facet_check_kern
     enum facet_status status = FACET_OK;
 
     facet_check_begin(check, "execution.launch: in two streams of a context with bounds");
-    for (int i = 0; status == FACET_OK && i < EACH; i++) {
+    for (int i = 0; status == FACET_OK && i < LAUNCHES_PER_STREAM; i++) {
         status = facet_check_kernel_launch(check, one, address, 1, 1);
         if (status == FACET_OK)
             status = facet_check_kernel_launch(check, two, address + sizeof(uint64_t), 1, 1);
@@ -34,12 +34,13 @@ static bool launch_both(struct facet_check *check, const struct facet_check_kern
                      facet_check_kernel_wait(check, two, FACET_CHECK_KERNEL_NS));
 }
 
-static bool overlap(const struct facet_launch_record *a, const struct facet_launch_record *b)
+static bool launches_overlap(const struct facet_launch_record *a, const struct facet_launch_record *b)
 {
     return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
 }
 
-static void look(struct facet_check *check, const struct facet_check_kernel *one, const struct facet_check_kernel *two)
+static void check_records(struct facet_check *check, const struct facet_check_kernel *one,
+                          const struct facet_check_kernel *two)
 {
     struct facet_check_tally tallies[] = {
         {.text = "execution.set_bounds: no more launches are under way than it says"},
@@ -52,21 +53,22 @@ static void look(struct facet_check *check, const struct facet_check_kernel *one
         facet_check_fetch_records(check, two->context, two->stream, 0, &twos);
 
     if (!first || !second ||
-        !EXPECT_NUMBER(check, "execution.records: one for each launch of two streams", UINT64_C(2) * EACH, ones + twos))
+        !EXPECT_NUMBER(check, "execution.records: one for each launch of two streams",
+                       UINT64_C(2) * LAUNCHES_PER_STREAM, ones + twos))
         return;
     facet_check_begin(check, "%s", tallies[0].text);
     for (uint32_t i = 0; i < ones; i++)
         for (uint32_t j = 0; j < twos; j++) {
-            if (overlap(&first[i], &second[j]))
-                facet_check_miss(&tallies[0],
-                                 "expected: one after the other\ngot: %" PRIu64 " to %" PRIu64 " ns, and %" PRIu64
-                                 " to %" PRIu64,
-                                 first[i].start_ns, first[i].end_ns, second[j].start_ns, second[j].end_ns);
+            if (launches_overlap(&first[i], &second[j]))
+                facet_check_tally_miss(&tallies[0],
+                                       "expected: one after the other\ngot: %" PRIu64 " to %" PRIu64 " ns, and %" PRIu64
+                                       " to %" PRIu64,
+                                       first[i].start_ns, first[i].end_ns, second[j].start_ns, second[j].end_ns);
             if (first[i].units > 1 || second[j].units > 1)
-                facet_check_miss(&tallies[1], "expected: 1\ngot: %" PRIu32 " and %" PRIu32, first[i].units,
-                                 second[j].units);
+                facet_check_tally_miss(&tallies[1], "expected: 1\ngot: %" PRIu32 " and %" PRIu32, first[i].units,
+                                       second[j].units);
         }
-    facet_check_tell(check, tallies, 2);
+    facet_check_report_tallies(check, tallies, 2);
 }
 
 void facet_check_bounds(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
@@ -79,11 +81,11 @@ void facet_check_bounds(struct facet_check *check, const struct facet_check_kern
         return;
     }
     if (!facet_check_kernel_beside(check, kernel, &one) || !facet_check_kernel_beside(check, kernel, &two) ||
-        !set(check, kernel, 1, 1, "execution.set_bounds: to one launch on one unit"))
+        !set_bounds(check, kernel, 1, 1, "execution.set_bounds: to one launch on one unit"))
         return;
     if (launch_both(check, &one, &two, address))
-        look(check, &one, &two);
-    set(check, kernel, 0, 0, "execution.set_bounds: to nothing, when all is done");
+        check_records(check, &one, &two);
+    set_bounds(check, kernel, 0, 0, "execution.set_bounds: to nothing, when all is done");
     EXPECT_OK(check, "execution.launch: when bounds are gone", facet_check_kernel_launch(check, &one, address, 1, 1));
     EXPECT_OK(check, "execution.synchronize: when bounds are gone",
               facet_check_kernel_wait(check, &one, FACET_CHECK_KERNEL_NS));

@@ -56,17 +56,17 @@ static void expect_records(struct facet_check *check, const struct facet_check_k
 
         cancelled += meant;
         if (all[i].status != (meant ? FACET_BAD_STATE : FACET_OK) || (meant && all[i].groups > 0))
-            facet_check_miss(&tally, "expected: bad_state of %" PRIu64 " and %" PRIu64 "\ngot: %s of %" PRIu64,
-                             before + VICTIM + 1, before + LAST + 1,
-                             facet_status_name((enum facet_status)all[i].status), all[i].sequence);
+            facet_check_tally_miss(&tally, "expected: bad_state of %" PRIu64 " and %" PRIu64 "\ngot: %s of %" PRIu64,
+                                   before + VICTIM + 1, before + LAST + 1,
+                                   facet_status_name((enum facet_status)all[i].status), all[i].sequence);
     }
     if (count != FACET_CHECK_QUEUE || cancelled != 2)
-        facet_check_miss(&tally, "expected: %u, of which 2 were cancelled\ngot: %" PRIu32 ", of which %" PRIu32,
-                         FACET_CHECK_QUEUE, count, cancelled);
-    facet_check_tell(check, &tally, 1);
+        facet_check_tally_miss(&tally, "expected: %u, of which 2 were cancelled\ngot: %" PRIu32 ", of which %" PRIu32,
+                               FACET_CHECK_QUEUE, count, cancelled);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
-static void in_the_middle(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void cancel_middle_launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state = {0};
 
@@ -97,7 +97,7 @@ static void in_the_middle(struct facet_check *check, const struct facet_check_ke
 }
 
 /* It may be over by then; the launches behind it run in any case. */
-static void at_work(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void wait_until_begun(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state = {0};
     uint64_t words[FACET_CHECK_QUEUE] = {0};
@@ -122,6 +122,6 @@ static void at_work(struct facet_check *check, const struct facet_check_kernel *
 
 void facet_check_cancel_launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
-    in_the_middle(check, kernel, address);
-    at_work(check, kernel, address);
+    cancel_middle_launch(check, kernel, address);
+    wait_until_begun(check, kernel, address);
 }

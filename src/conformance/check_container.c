@@ -14,7 +14,7 @@ static enum facet_status call_items(struct facet_check *check, const void *subje
                                       &check->error);
 }
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "container");
 }
@@ -53,12 +53,12 @@ static void check_items(struct facet_check *check, const char *text, const char 
         const char *fault = fault_of_item(&all[i]);
 
         if (fault)
-            facet_check_miss(&tally, "expected: a sound item %" PRIu32 "\ngot: %s", i, fault);
+            facet_check_tally_miss(&tally, "expected: a sound item %" PRIu32 "\ngot: %s", i, fault);
     }
-    facet_check_tell(check, &tally, 1);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
-static void items(struct facet_check *check)
+static void check_device_items(struct facet_check *check)
 {
     const struct facet_check_list list = {"container.items", sizeof(struct facet_container_item), false, call_items,
                                           NULL};
@@ -75,7 +75,7 @@ static void items(struct facet_check *check)
 }
 
 /* The device nodes among the items, by their paths on the host, to free(); NULL after a failed assertion. */
-static struct facet_container_item *nodes(struct facet_check *check, const char *partition, uint32_t *ret_count)
+static struct facet_container_item *list_nodes(struct facet_check *check, const char *partition, uint32_t *ret_count)
 {
     const struct facet_check_list list = {"container.items", sizeof(struct facet_container_item), false, call_items,
                                           partition};
@@ -111,9 +111,9 @@ static bool has_more(const struct facet_container_item *all, uint32_t count, con
 static void compare_nodes(struct facet_check *check, const char *one, const char *two)
 {
     uint32_t whole_count = 0, one_count = 0, two_count = 0;
-    FACET_CLEANUP_FREE struct facet_container_item *whole = nodes(check, NULL, &whole_count);
-    FACET_CLEANUP_FREE struct facet_container_item *first = nodes(check, one, &one_count);
-    FACET_CLEANUP_FREE struct facet_container_item *second = nodes(check, two, &two_count);
+    FACET_CLEANUP_FREE struct facet_container_item *whole = list_nodes(check, NULL, &whole_count);
+    FACET_CLEANUP_FREE struct facet_container_item *first = list_nodes(check, one, &one_count);
+    FACET_CLEANUP_FREE struct facet_container_item *second = list_nodes(check, two, &two_count);
 
     if (whole_count == 0) {
         facet_check_skip(check, "container.items: a partition has nodes of its own", "the device has no nodes");
@@ -127,14 +127,14 @@ static void compare_nodes(struct facet_check *check, const char *one, const char
                 "expected: nodes that the other partition has not\ngot: the same nodes");
 }
 
-static void of_two_partitions(struct facet_check *check)
+static void check_two_partitions(struct facet_check *check)
 {
     uint32_t count = 0;
     struct facet_partition_info one, two;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
-    if (count == 0 || there > 0)
+    if (count == 0 || existing > 0)
         return;
     const struct facet_partition_template *smallest = facet_check_smallest(all, count);
     if (smallest->max_count < 2)
@@ -147,14 +147,14 @@ static void of_two_partitions(struct facet_check *check)
     facet_check_clear_partitions(check);
 }
 
-static void of_partition(struct facet_check *check)
+static void check_partition_items(struct facet_check *check)
 {
     uint32_t count = 0;
     struct facet_partition_info made;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
-    if (count == 0 || there > 0)
+    if (count == 0 || existing > 0)
         return;
     if (!EXPECT_OK(check, "partition.create: one to put into a container",
                    facet_check_create(check, facet_check_smallest(all, count)->id, FACET_PLACEMENT_ANY, &made)))
@@ -164,10 +164,10 @@ static void of_partition(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0},
-    {items, FACET_CAN_CONTAINER},
-    {of_partition, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
-    {of_two_partitions, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
+    {refuse_absent_device, 0},
+    {check_device_items, FACET_CAN_CONTAINER},
+    {check_partition_items, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
+    {check_two_partitions, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
     {NULL, 0},
 };
 

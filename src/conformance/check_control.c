@@ -7,7 +7,7 @@
 
 enum { UNKNOWN = 0x7fffffff };
 
-static void unknown(struct facet_check *check, uint64_t context, uint64_t stream)
+static void refuse_unknown(struct facet_check *check, uint64_t context, uint64_t stream)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -32,7 +32,7 @@ static void unknown(struct facet_check *check, uint64_t context, uint64_t stream
                   ops->cancel_launch(instance, context, stream, 1, &check->error));
 }
 
-static void bounds(struct facet_check *check, uint64_t context)
+static void check_bound_limits(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     const struct facet_device_info *info = facet_check_info(check);
@@ -47,7 +47,7 @@ static void bounds(struct facet_check *check, uint64_t context)
 }
 
 /* Another context's stream is as unknown as one that there is none of. */
-static void others(struct facet_check *check, uint64_t context, uint64_t stream)
+static void refuse_others_stream(struct facet_check *check, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0, theirs = 0;
 
@@ -60,7 +60,7 @@ static void others(struct facet_check *check, uint64_t context, uint64_t stream)
     facet_check_drop_context(check, other);
 }
 
-static void kernels(struct facet_check *check, uint64_t context)
+static void control_kernels(struct facet_check *check, uint64_t context)
 {
     struct facet_check_kernel kernel = {0};
     uint64_t address = 0;
@@ -89,10 +89,10 @@ void facet_check_control(struct facet_check *check)
         return;
     if (EXPECT_OK(check, "execution.create_stream: to be controlled",
                   check->execution_ops.create_stream(check->instance, context, &stream, &check->error))) {
-        unknown(check, context, stream);
-        bounds(check, context);
-        others(check, context, stream);
-        kernels(check, context);
+        refuse_unknown(check, context, stream);
+        check_bound_limits(check, context);
+        refuse_others_stream(check, context, stream);
+        control_kernels(check, context);
     }
     facet_check_drop_context(check, context);
 }

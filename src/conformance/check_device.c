@@ -13,7 +13,7 @@ static enum facet_status call_list(struct facet_check *check, const void *subjec
     return check->device_ops.list(check->instance, items, item_size, capacity, ret_count, &check->error);
 }
 
-static void list(struct facet_check *check)
+static void check_list(struct facet_check *check)
 {
     const struct facet_check_list list = {"device.list", sizeof(struct facet_device_info), false, call_list, NULL};
 
@@ -74,19 +74,19 @@ static void check_fields(const struct facet_device_info *info, struct facet_chec
         bool zero = is_zero((const char *)info + field->offset, field->bytes);
 
         if (!(info->valid & field->bit) && !zero)
-            facet_check_miss(unmeasured,
-                             "expected: %s 0, as its bit in valid is clear\ngot: a value, in device %" PRIu32,
-                             field->name, info->index);
+            facet_check_tally_miss(unmeasured,
+                                   "expected: %s 0, as its bit in valid is clear\ngot: a value, in device %" PRIu32,
+                                   field->name, info->index);
         if ((info->valid & field->bit) && zero && !may_be_zero(field))
-            facet_check_miss(measured, "expected: a %s, as its bit in valid is set\ngot: 0, in device %" PRIu32,
-                             field->name, info->index);
+            facet_check_tally_miss(measured, "expected: a %s, as its bit in valid is set\ngot: 0, in device %" PRIu32,
+                                   field->name, info->index);
     }
     if ((info->valid & FACET_DEVICE_HAS_NUMA) && info->numa_node < 0)
-        facet_check_miss(measured, "expected: a NUMA node from 0\ngot: %" PRId32, info->numa_node);
+        facet_check_tally_miss(measured, "expected: a NUMA node from 0\ngot: %" PRId32, info->numa_node);
     if ((info->valid & FACET_DEVICE_HAS_MAX_ALLOC) && (info->valid & FACET_DEVICE_HAS_MEMORY) &&
         info->max_alloc_bytes > info->memory_bytes)
-        facet_check_miss(measured, "expected: max_alloc_bytes within memory_bytes %" PRIu64 "\ngot: %" PRIu64,
-                         info->memory_bytes, info->max_alloc_bytes);
+        facet_check_tally_miss(measured, "expected: max_alloc_bytes within memory_bytes %" PRIu64 "\ngot: %" PRIu64,
+                               info->memory_bytes, info->max_alloc_bytes);
 }
 
 static bool is_pci_address(const char *text)
@@ -121,14 +121,14 @@ static void check_texts(const struct facet_device_info *info, struct facet_check
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!facet_check_is_text(all[i].text, all[i].size) || (all[i].needed && !all[i].text[0]))
-            facet_check_miss(texts,
-                             "expected: %s of at most %zu printable characters%s\ngot: another, in device %" PRIu32,
-                             all[i].name, all[i].size - 1, all[i].needed ? ", not empty" : "", info->index);
+            facet_check_tally_miss(
+                texts, "expected: %s of at most %zu printable characters%s\ngot: another, in device %" PRIu32,
+                all[i].name, all[i].size - 1, all[i].needed ? ", not empty" : "", info->index);
     if (info->pci_address[0] && !is_pci_address(info->pci_address))
-        facet_check_miss(texts, "expected: a pci_address like 0000:01:00.0\ngot: '%.16s'", info->pci_address);
+        facet_check_tally_miss(texts, "expected: a pci_address like 0000:01:00.0\ngot: '%.16s'", info->pci_address);
 }
 
-static bool is_taken(const struct facet_check *check, uint32_t index)
+static bool is_earlier_text(const struct facet_check *check, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++)
         if (strncmp(check->devices[i].uuid, check->devices[index].uuid, sizeof check->devices[i].uuid) == 0)
@@ -136,7 +136,7 @@ static bool is_taken(const struct facet_check *check, uint32_t index)
     return false;
 }
 
-static void describe(struct facet_check *check)
+static void check_description(struct facet_check *check)
 {
     enum { PLACE, TEXTS, UNIQUE, UNMEASURED, MEASURED, KIND, ASPECTS };
     struct facet_check_tally tallies[ASPECTS] = {
@@ -156,41 +156,41 @@ static void describe(struct facet_check *check)
         const struct facet_device_info *info = &check->devices[i];
 
         if (info->index != i)
-            facet_check_miss(&tallies[PLACE], "expected: index %" PRIu32 "\ngot: %" PRIu32, i, info->index);
+            facet_check_tally_miss(&tallies[PLACE], "expected: index %" PRIu32 "\ngot: %" PRIu32, i, info->index);
         check_texts(info, &tallies[TEXTS]);
-        if (is_taken(check, i))
-            facet_check_miss(&tallies[UNIQUE],
-                             "expected: another uuid than those before\ngot: '%.63s' for device %" PRIu32, info->uuid,
-                             i);
+        if (is_earlier_text(check, i))
+            facet_check_tally_miss(&tallies[UNIQUE],
+                                   "expected: another uuid than those before\ngot: '%.63s' for device %" PRIu32,
+                                   info->uuid, i);
         check_fields(info, &tallies[UNMEASURED], &tallies[MEASURED]);
         if (info->kind > FACET_DEVICE_ACCELERATOR)
-            facet_check_miss(&tallies[KIND], "expected: a kind of 0 to 4\ngot: %" PRIu32, info->kind);
+            facet_check_tally_miss(&tallies[KIND], "expected: a kind of 0 to 4\ngot: %" PRIu32, info->kind);
     }
-    facet_check_tell(check, tallies, ASPECTS);
+    facet_check_report_tallies(check, tallies, ASPECTS);
 }
 
 /* Alike are those of another process, which came and went before. */
-static void identity(struct facet_check *check)
+static void check_identity(struct facet_check *check)
 {
     struct facet_check_tally tally = {.text = "device.list: uuid and name are the same in another process"};
 
     if (check->device_count == 0)
         return;
-    if (!check->earlier || check->earlier_count != check->device_count)
-        facet_check_miss(&tally, "expected: %" PRIu32 " devices in another process\ngot: %" PRIu32, check->device_count,
-                         check->earlier_count);
+    if (!check->earlier_devices || check->earlier_count != check->device_count)
+        facet_check_tally_miss(&tally, "expected: %" PRIu32 " devices in another process\ngot: %" PRIu32,
+                               check->device_count, check->earlier_count);
     for (uint32_t i = 0; i < check->device_count && i < check->earlier_count; i++) {
         const struct facet_device_info *now = &check->devices[i];
-        const struct facet_check_identity *then = &check->earlier[i];
+        const struct facet_check_identity *then = &check->earlier_devices[i];
 
         if (strncmp(now->uuid, then->uuid, sizeof now->uuid) != 0 ||
             strncmp(now->name, then->name, sizeof now->name) != 0)
-            facet_check_miss(&tally,
-                             "expected: '%.63s' ('%.63s') as device %" PRIu32 ", as another process saw\n"
-                             "got: '%.63s' ('%.63s')",
-                             then->uuid, then->name, i, now->uuid, now->name);
+            facet_check_tally_miss(&tally,
+                                   "expected: '%.63s' ('%.63s') as device %" PRIu32 ", as another process saw\n"
+                                   "got: '%.63s' ('%.63s')",
+                                   then->uuid, then->name, i, now->uuid, now->name);
     }
-    facet_check_tell(check, &tally, 1);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 static void compare_sizes(struct facet_check *check)
@@ -203,16 +203,16 @@ static void compare_sizes(struct facet_check *check)
     for (uint32_t i = 0; i < count && i < check->device_count; i++)
         if (all[i].memory_bytes != check->devices[i].memory_bytes ||
             all[i].compute_units != check->devices[i].compute_units)
-            facet_check_miss(&tally,
-                             "expected: %" PRIu64 " bytes and %" PRIu32 " units, as before\n"
-                             "got: %" PRIu64 " and %" PRIu32 ", of device %" PRIu32,
-                             check->devices[i].memory_bytes, check->devices[i].compute_units, all[i].memory_bytes,
-                             all[i].compute_units, i);
-    facet_check_tell(check, &tally, 1);
+            facet_check_tally_miss(&tally,
+                                   "expected: %" PRIu64 " bytes and %" PRIu32 " units, as before\n"
+                                   "got: %" PRIu64 " and %" PRIu32 ", of device %" PRIu32,
+                                   check->devices[i].memory_bytes, check->devices[i].compute_units, all[i].memory_bytes,
+                                   all[i].compute_units, i);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 /* A list of today and one of a moment later, with some memory taken in between where that can be. */
-static void sizes(struct facet_check *check)
+static void check_stable_sizes(struct facet_check *check)
 {
     uint64_t bytes = facet_check_info(check)->memory_bytes / 16, context = 0, address = 0;
 
@@ -224,18 +224,18 @@ static void sizes(struct facet_check *check)
         facet_check_drop_context(check, context);
 }
 
-static void idle_sizes(struct facet_check *check)
+static void check_sizes_when_idle(struct facet_check *check)
 {
     if (!facet_check_any_claims(check, FACET_CAN_MEMORY) && check->device_count > 0)
         compare_sizes(check);
 }
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "device");
 }
 
-static void health(struct facet_check *check)
+static void check_health(struct facet_check *check)
 {
     const struct facet_device_ops *ops = &check->device_ops;
     uint32_t value = UINT32_MAX;
@@ -254,7 +254,7 @@ static void health(struct facet_check *check)
 }
 
 /* The first line that is not "key=value"; NULL when all are. */
-static const char *bad_line(const char *text)
+static const char *first_bad_line(const char *text)
 {
     while (*text) {
         size_t key = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -287,7 +287,7 @@ static void check_properties_text(struct facet_check *check, uint32_t size)
                 "expected: %" PRIu32 " bytes with a terminator\ngot: %" PRIu32 " and a text of %zu", size, got,
                 strnlen(text, size));
     text[size - 1] = '\0';
-    const char *bad = bad_line(text);
+    const char *bad = first_bad_line(text);
     EXPECT_TRUE(check, "device.properties: are lines key=value", !bad,
                 "expected: [a-z0-9_]+=printable text\ngot: '%.60s'", bad ? bad : "");
     if (size < 8)
@@ -300,7 +300,7 @@ static void check_properties_text(struct facet_check *check, uint32_t size)
                       facet_status_name(status), got);
 }
 
-static void properties(struct facet_check *check)
+static void check_properties(struct facet_check *check)
 {
     const struct facet_device_ops *ops = &check->device_ops;
     uint32_t size = 0;
@@ -332,7 +332,7 @@ static enum facet_status call_events(struct facet_check *check, const void *subj
 }
 
 /* Causes an event, where that is possible. */
-static void cause_event(struct facet_check *check)
+static void create_and_destroy(struct facet_check *check)
 {
     struct facet_partition_info made = {.size = sizeof made};
     const struct facet_partition_ops *ops = &check->partition_ops;
@@ -366,23 +366,23 @@ static void check_events(struct facet_check *check, const struct facet_event *ev
         const struct facet_event *event = &events[i];
 
         if (event->sequence <= last)
-            facet_check_miss(&tallies[SEQUENCE], "expected: a sequence above %" PRIu64 "\ngot: %" PRIu64, last,
-                             event->sequence);
+            facet_check_tally_miss(&tallies[SEQUENCE], "expected: a sequence above %" PRIu64 "\ngot: %" PRIu64, last,
+                                   event->sequence);
         last = event->sequence;
         if (event->kind < FACET_EVENT_HEALTH || event->kind > FACET_EVENT_VENDOR_ERROR || event->timestamp_ns == 0 ||
             (event->kind != FACET_EVENT_HOTPLUG && event->device >= check->device_count) ||
             !facet_check_is_text(event->uuid, sizeof event->uuid) ||
             !facet_check_is_text(event->message, sizeof event->message))
-            facet_check_miss(&tallies[SOUND],
-                             "expected: a known kind, a device of the list, a time, printable texts\n"
-                             "got: kind %" PRIu32 ", device %" PRIu32 ", time %" PRIu64 " in event %" PRIu64,
-                             event->kind, event->device, event->timestamp_ns, event->sequence);
+            facet_check_tally_miss(&tallies[SOUND],
+                                   "expected: a known kind, a device of the list, a time, printable texts\n"
+                                   "got: kind %" PRIu32 ", device %" PRIu32 ", time %" PRIu64 " in event %" PRIu64,
+                                   event->kind, event->device, event->timestamp_ns, event->sequence);
     }
-    facet_check_tell(check, tallies, ASPECTS);
+    facet_check_report_tallies(check, tallies, ASPECTS);
 }
 
 /* Whether the two partition events, created and destroyed, are among them in that order. */
-static bool tells_of_partition(const struct facet_event *events, uint32_t count, uint32_t device)
+static bool has_partition_event(const struct facet_event *events, uint32_t count, uint32_t device)
 {
     bool created = false, destroyed = false;
 
@@ -395,20 +395,20 @@ static bool tells_of_partition(const struct facet_event *events, uint32_t count,
     return created && destroyed;
 }
 
-static void events(struct facet_check *check)
+static void check_event_list(struct facet_check *check)
 {
     uint64_t after = 0;
     uint32_t count = 0, later = 0;
     struct facet_check_list list = {"device.events", sizeof(struct facet_event), false, call_events, &after};
 
-    cause_event(check);
+    create_and_destroy(check);
     FACET_CLEANUP_FREE struct facet_event *all = facet_check_fetch(check, &list, &count);
     if (!all)
         return;
     check_events(check, all, count);
     if (facet_check_claims(check, FACET_CAN_PARTITION))
         EXPECT_TRUE(check, "device.events: a partition that comes and goes is told of",
-                    tells_of_partition(all, count, check->device),
+                    has_partition_event(all, count, check->device),
                     "expected: events of kind 3, value 1 and then 0\ngot: %" PRIu32 " events, none or one such", count);
     facet_check_list_rules(check, &list);
     if (count == 0)
@@ -422,16 +422,16 @@ static void events(struct facet_check *check)
                   rest ? later : UINT32_MAX);
 }
 
-static const struct facet_check_case cases[] = {{list, 0},
-                                                {describe, 0},
-                                                {identity, 0},
-                                                {idle_sizes, 0},
-                                                {sizes, FACET_CAN_MEMORY},
-                                                {absent_device, 0},
-                                                {health, 0},
-                                                {properties, 0},
-                                                {events, FACET_CAN_EVENTS},
+static const struct facet_check_case cases[] = {{check_list, 0},
+                                                {check_description, 0},
+                                                {check_identity, 0},
+                                                {check_sizes_when_idle, 0},
+                                                {check_stable_sizes, FACET_CAN_MEMORY},
+                                                {refuse_absent_device, 0},
+                                                {check_health, 0},
+                                                {check_properties, 0},
+                                                {check_event_list, FACET_CAN_EVENTS},
                                                 {NULL, 0}};
 
 const struct facet_check_group facet_check_device = {
-    .name = "device", .about = "devices, health, properties, events", .cases = cases, .twice = true};
+    .name = "device", .about = "devices, health, properties, events", .cases = cases, .opened_before = true};

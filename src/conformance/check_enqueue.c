@@ -14,7 +14,7 @@ struct area {
     unsigned char expected[2 * PIECE], got[2 * PIECE];
 };
 
-static void unknown(struct facet_check *check, uint64_t context)
+static void refuse_unknown(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -80,7 +80,7 @@ static void in_order(struct area *area)
 }
 
 /* Ranges are checked when a transfer is queued. */
-static void outside(struct area *area)
+static void refuse_outside(struct area *area)
 {
     struct facet_check *check = area->check;
     const struct facet_execution_ops *ops = &check->execution_ops;
@@ -105,7 +105,7 @@ static void outside(struct area *area)
 }
 
 /* With the context's own stream, but an address of another context. */
-static void others_memory(struct area *area)
+static void refuse_others_memory(struct area *area)
 {
     struct facet_check *check = area->check;
     const struct facet_execution_ops *ops = &check->execution_ops;
@@ -125,7 +125,7 @@ static void others_memory(struct area *area)
     expect_bytes(area, "execution.write, copy, fill: another context's changed nothing");
 }
 
-static void counted(struct area *area)
+static void check_counts(struct area *area)
 {
     struct facet_check *check = area->check;
     struct facet_stream_state state = {.size = sizeof state};
@@ -159,7 +159,7 @@ static enum facet_status queue_beside_launches(struct area *area, const struct f
     return status;
 }
 
-static void beside_launches(struct area *area)
+static void check_beside_launches(struct area *area)
 {
     struct facet_check *check = area->check;
     struct facet_check_kernel kernel = {0};
@@ -180,7 +180,7 @@ static void beside_launches(struct area *area)
     expect_bytes(area, "execution.copy: between two launches takes what the first one wrote");
 }
 
-static bool prepare(struct area *area)
+static bool prepare_area(struct area *area)
 {
     struct facet_check *check = area->check;
 
@@ -199,13 +199,13 @@ void facet_check_enqueue(struct facet_check *check)
 
     if (!facet_check_context(check, FACET_CHECK_WORKER, &area.context))
         return;
-    unknown(check, area.context);
-    if (prepare(&area)) {
+    refuse_unknown(check, area.context);
+    if (prepare_area(&area)) {
         in_order(&area);
-        outside(&area);
-        others_memory(&area);
-        counted(&area);
-        beside_launches(&area);
+        refuse_outside(&area);
+        refuse_others_memory(&area);
+        check_counts(&area);
+        check_beside_launches(&area);
         facet_check_drop_context(check, area.other);
     }
     facet_check_drop_context(check, area.context);

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "conformance/check.h"
 
-static enum facet_status enter(struct facet_check *check, uint16_t major, uint16_t minor,
-                               const struct facet_provider **ret_provider)
+static enum facet_status call_entry(struct facet_check *check, uint16_t major, uint16_t minor,
+                                    const struct facet_provider **ret_provider)
 {
     const struct facet_provider_host host = {
         .size = sizeof host, .abi_major = major, .abi_minor = minor, .error = &check->error};
@@ -20,19 +20,20 @@ static enum facet_status enter(struct facet_check *check, uint16_t major, uint16
     return check->entry(&host, ret_provider);
 }
 
-static void versions(struct facet_check *check)
+static void check_versions(struct facet_check *check)
 {
     const struct facet_provider *provider = NULL, *again = NULL;
 
     if (!facet_check_load(check))
         return;
     EXPECT_OK(check, "entry: the host's version is accepted",
-              enter(check, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &provider));
+              call_entry(check, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &provider));
     EXPECT_REFUSED(check, "entry: another major version is refused", FACET_ABI_MISMATCH, &again, sizeof again,
-                   enter(check, FACET_PROVIDER_ABI_MAJOR + 1, 0, &again));
+                   call_entry(check, FACET_PROVIDER_ABI_MAJOR + 1, 0, &again));
     EXPECT_OK(check, "entry: a newer minor version is accepted",
-              enter(check, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR + 50, &again));
-    EXPECT_OK(check, "entry: an older minor version is accepted", enter(check, FACET_PROVIDER_ABI_MAJOR, 0, &again));
+              call_entry(check, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR + 50, &again));
+    EXPECT_OK(check, "entry: an older minor version is accepted",
+              call_entry(check, FACET_PROVIDER_ABI_MAJOR, 0, &again));
     EXPECT_TRUE(check, "entry: a second time gives the same provider", provider == again, "expected: %p\ngot: %p",
                 (const void *)provider, (const void *)again);
     EXPECT_NUMBER(check, "entry: the provider states the major version", FACET_PROVIDER_ABI_MAJOR,
@@ -46,7 +47,7 @@ static bool is_provider_name(const char *name)
     return length > 0 && length <= 32 && name[length] == '\0' && name[0] >= 'a' && name[0] <= 'z';
 }
 
-static void texts(struct facet_check *check)
+static void check_texts(struct facet_check *check)
 {
     const struct facet_provider *provider = check->provider;
 
@@ -74,7 +75,7 @@ static void table_size(struct facet_check *check, const char *name, const void *
                       "expected: sizeof of a struct of pointers\ngot: %" PRIu64, size);
 }
 
-static void tables(struct facet_check *check)
+static void check_tables(struct facet_check *check)
 {
     const struct facet_provider *provider = check->provider;
 
@@ -95,7 +96,7 @@ static void tables(struct facet_check *check)
 }
 
 /* The part of a file at `offset` as an array of `count` structs; NULL when a part is missing. */
-static const void *part(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
+static const void *part_of_file(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
 {
     return offset <= file_size && bytes <= file_size - offset ? file + offset : NULL;
 }
@@ -113,8 +114,8 @@ static uint32_t count_exports(const unsigned char *file, size_t size, const Elf6
                               const char **ret_other)
 {
     const Elf64_Shdr *table = &sections[index], *names = &sections[table->sh_link];
-    const Elf64_Sym *symbols = part(file, size, table->sh_offset, table->sh_size);
-    const char *texts = part(file, size, names->sh_offset, names->sh_size);
+    const Elf64_Sym *symbols = part_of_file(file, size, table->sh_offset, table->sh_size);
+    const char *texts = part_of_file(file, size, names->sh_offset, names->sh_size);
     uint32_t count = 0;
 
     for (size_t i = 0; symbols && texts && i < table->sh_size / sizeof *symbols; i++) {
@@ -127,20 +128,21 @@ static uint32_t count_exports(const unsigned char *file, size_t size, const Elf6
     return count;
 }
 
-static uint32_t exports(const unsigned char *file, size_t size, const char **ret_other)
+static uint32_t count_other_exports(const unsigned char *file, size_t size, const char **ret_other)
 {
-    const Elf64_Ehdr *header = part(file, size, 0, sizeof *header);
+    const Elf64_Ehdr *header = part_of_file(file, size, 0, sizeof *header);
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
         return 0;
-    const Elf64_Shdr *sections = part(file, size, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
+    const Elf64_Shdr *sections =
+        part_of_file(file, size, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
     for (uint32_t i = 0; sections && i < header->e_shnum; i++)
         if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < header->e_shnum)
             return count_exports(file, size, sections, i, ret_other);
     return 0;
 }
 
-static void symbols(struct facet_check *check)
+static void check_symbols(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = open(check->path, O_RDONLY | O_CLOEXEC);
     const char *other = NULL;
@@ -156,7 +158,7 @@ static void symbols(struct facet_check *check)
         facet_check_judge(check, false, "expected: a file to map\ngot: %s", strerror(errno));
         return;
     }
-    uint32_t count = exports(file, (size_t)status.st_size, &other);
+    uint32_t count = count_other_exports(file, (size_t)status.st_size, &other);
     facet_check_judge(check, count == 1 && !other,
                       "expected: 1, " FACET_PROVIDER_ENTRY_NAME "\ngot: %" PRIu32 "%s%.80s", count,
                       other ? ", one of them " : "", other ? other : "");
@@ -172,7 +174,7 @@ static enum facet_status count_devices(struct facet_check *check, struct facet_p
     return status == FACET_TOO_SMALL ? FACET_OK : status;
 }
 
-static void instances(struct facet_check *check)
+static void check_instances(struct facet_check *check)
 {
     const struct facet_device_ops *ops = &check->device_ops;
     struct facet_provider_instance *first = NULL, *second = NULL;
@@ -200,7 +202,8 @@ static void instances(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {versions, 0}, {texts, 0}, {tables, 0}, {symbols, 0}, {instances, 0}, {facet_check_leaks, 0}, {NULL, 0}};
+    {check_versions, 0},  {check_texts, 0},       {check_tables, 0}, {check_symbols, 0},
+    {check_instances, 0}, {facet_check_leaks, 0}, {NULL, 0}};
 
 const struct facet_check_group facet_check_entry = {
-    .name = "entry", .about = "the entry point, exports, open and close", .cases = cases, .bare = true};
+    .name = "entry", .about = "the entry point, exports, open and close", .cases = cases, .opens_itself = true};

@@ -8,7 +8,7 @@
 enum { WORDS = 1024, UNKNOWN = 0x7fffffff };
 
 /* Executions have no device argument: the unknown argument there is the context. */
-static void unknown_context(struct facet_check *check)
+static void refuse_unknown_context(struct facet_check *check)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -34,7 +34,7 @@ static void unknown_context(struct facet_check *check)
                   ops->cancel(instance, UNKNOWN, 1, &check->error));
 }
 
-static void unknown_stream(struct facet_check *check, uint64_t context)
+static void refuse_unknown_stream(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -53,7 +53,7 @@ static void unknown_stream(struct facet_check *check, uint64_t context)
                   ops->cancel(instance, context, UNKNOWN, &check->error));
 }
 
-static void images(struct facet_check *check, uint64_t context)
+static void check_images(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -72,7 +72,7 @@ static void images(struct facet_check *check, uint64_t context)
                   ops->unload(instance, context, UNKNOWN, &check->error));
 }
 
-static void others_stream(struct facet_check *check, uint64_t stream)
+static void refuse_others_stream(struct facet_check *check, uint64_t stream)
 {
     struct facet_stream_state state;
     uint64_t other = 0;
@@ -93,7 +93,7 @@ static enum facet_status fill_state(struct facet_check *check, const void *subje
     return check->execution_ops.query(check->instance, at->context, at->stream, out, &check->error);
 }
 
-static void streams(struct facet_check *check)
+static void check_streams(struct facet_check *check)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -101,11 +101,11 @@ static void streams(struct facet_check *check)
     struct facet_launch launch = {.grid = {1, 1, 1}, .group = {1, 1, 1}, .kernel = "none"};
     struct facet_check_kernel at = {0};
 
-    unknown_context(check);
+    refuse_unknown_context(check);
     if (!facet_check_context(check, FACET_CHECK_WORKER, &at.context))
         return;
-    unknown_stream(check, at.context);
-    images(check, at.context);
+    refuse_unknown_stream(check, at.context);
+    check_images(check, at.context);
     EXPECT_STATUS(check, "execution.create_stream: no place for the answer is an invalid argument",
                   FACET_INVALID_ARGUMENT, ops->create_stream(instance, at.context, NULL, &check->error));
     if (!EXPECT_OK(check, "execution.create_stream: in a context",
@@ -125,7 +125,7 @@ static void streams(struct facet_check *check)
     launch.size = 0;
     EXPECT_STATUS(check, "execution.launch: a struct of size 0 is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->launch(instance, at.context, at.stream, &launch, NULL, &check->error));
-    others_stream(check, at.stream);
+    refuse_others_stream(check, at.stream);
     EXPECT_OK(check, "execution.destroy_stream: a stream",
               ops->destroy_stream(instance, at.context, at.stream, &check->error));
     EXPECT_STATUS(check, "execution.destroy_stream: a second time is not found", FACET_NOT_FOUND,
@@ -133,7 +133,7 @@ static void streams(struct facet_check *check)
     facet_check_drop_context(check, at.context);
 }
 
-static void wrong_launches(struct facet_check *check, const struct facet_check_kernel *kernel)
+static void refuse_wrong_launches(struct facet_check *check, const struct facet_check_kernel *kernel)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_launch launch = {
@@ -188,7 +188,7 @@ static void run_kernel(struct facet_check *check, const struct facet_check_kerne
         EXPECT_NUMBER(check, "execution.query: what is complete has begun", state.launched, state.begun);
 }
 
-static void kernels(struct facet_check *check)
+static void check_kernels(struct facet_check *check)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_check_kernel kernel = {0};
@@ -204,7 +204,7 @@ static void kernels(struct facet_check *check)
         EXPECT_OK(
             check, "memory.alloc: for the kernel to write to",
             check->memory_ops.alloc(check->instance, context, WORDS * sizeof(uint64_t), &address, &check->error))) {
-        wrong_launches(check, &kernel);
+        refuse_wrong_launches(check, &kernel);
         run_kernel(check, &kernel, address);
         facet_check_launch_forms(check, &kernel, address);
         facet_check_queue(check, &kernel, address);
@@ -217,8 +217,8 @@ static void kernels(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {streams, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
-    {kernels, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {check_streams, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {check_kernels, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {facet_check_enqueue, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE},
     {facet_check_share, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_SHARE},
     {facet_check_records, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_RECORD},

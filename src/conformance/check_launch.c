@@ -9,8 +9,8 @@
 
 enum { WORDS = 16 };
 
-static enum facet_status launch(struct facet_check *check, const struct facet_check_kernel *kernel,
-                                const struct facet_launch *like, uint64_t address, uint64_t value)
+static enum facet_status launch_sized(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                      const struct facet_launch *like, uint64_t address, uint64_t value)
 {
     const uint64_t arguments[] = {address, WORDS, value};
     struct facet_launch made = *like;
@@ -36,7 +36,7 @@ static void expect_word(struct facet_check *check, const struct facet_check_kern
 }
 
 /* The bytes behind a version 1.1 caller's struct may be anything. */
-static struct facet_launch of_1_1(void)
+static struct facet_launch launch_with_abi_1_1(void)
 {
     struct facet_launch old = {.size = offsetof(struct facet_launch, offset), .grid = {1, 1, 1}, .group = {1, 1, 1}};
 
@@ -47,21 +47,22 @@ static struct facet_launch of_1_1(void)
 void facet_check_launch_forms(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_launch one = {.size = sizeof one, .grid = {1, 1, 1}, .group = {1, 1, 1}};
-    const struct facet_launch old = of_1_1();
+    const struct facet_launch old = launch_with_abi_1_1();
 
-    EXPECT_OK(check, "execution.launch: as a caller of version 1.1 has it", launch(check, kernel, &old, address, 1));
+    EXPECT_OK(check, "execution.launch: as a caller of version 1.1 has it",
+              launch_sized(check, kernel, &old, address, 1));
     if (check->provider->abi_minor < 2)
         return;
     one.dimensions = 4;
     EXPECT_STATUS(check, "execution.launch: 4 dimensions are out of range", FACET_OUT_OF_RANGE,
-                  launch(check, kernel, &one, address, 2));
+                  launch_sized(check, kernel, &one, address, 2));
     one.dimensions = 1;
-    EXPECT_OK(check, "execution.launch: of 1 dimension", launch(check, kernel, &one, address, 3));
+    EXPECT_OK(check, "execution.launch: of 1 dimension", launch_sized(check, kernel, &one, address, 3));
     one.dimensions = 3;
     one.offset[0] = 5;
     one.offset[2] = 9;
     /* Refusing is honest where a device counts from 0; launching without the offset is not. */
-    enum facet_status status = launch(check, kernel, &one, address, 4);
+    enum facet_status status = launch_sized(check, kernel, &one, address, 4);
     EXPECT_STATUS(check, "execution.launch: of 3 dimensions, with an offset that it has or refuses",
                   status == FACET_UNSUPPORTED ? FACET_UNSUPPORTED : FACET_OK, status);
     expect_word(check, kernel, address, status == FACET_OK ? 4 : 3);

@@ -17,12 +17,12 @@ static enum facet_status set_compute(struct facet_check *check, const char *work
     return check->limit_ops.set_compute(check->instance, check->device, worker, milli, &check->error);
 }
 
-static enum facet_status get(struct facet_check *check, const char *worker, struct facet_worker_limit *ret_limit)
+static enum facet_status get_limit(struct facet_check *check, const char *worker, struct facet_worker_limit *ret_limit)
 {
     return check->limit_ops.get(check->instance, check->device, worker, ret_limit, &check->error);
 }
 
-static enum facet_status clear(struct facet_check *check, const char *worker)
+static enum facet_status clear_limit(struct facet_check *check, const char *worker)
 {
     return check->limit_ops.clear(check->instance, check->device, worker, &check->error);
 }
@@ -36,14 +36,14 @@ static enum facet_status call_list(struct facet_check *check, const void *subjec
 static const struct facet_check_list limits_list = {"limit.list", sizeof(struct facet_worker_limit), false, call_list,
                                                     NULL};
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "limit");
 }
 
 /* Names that no worker may have. */
-static void names(struct facet_check *check, const char *text,
-                  enum facet_status (*set)(struct facet_check *check, const char *worker))
+static void refuse_names(struct facet_check *check, const char *text,
+                         enum facet_status (*set)(struct facet_check *check, const char *worker))
 {
     static const char longest[] = "a23456789012345678901234567890123456789012345678901234567890123";
     static const char *const bad[] = {"", "-a", ".a", "_a", "a b", "a/b", "a\n", "../a", "a:b", "\xc3\xa4", NULL};
@@ -53,17 +53,17 @@ static void names(struct facet_check *check, const char *text,
     facet_check_begin(check, "%s", text);
     for (int i = 0; bad[i]; i++)
         if (set(check, bad[i]) != FACET_INVALID_ARGUMENT)
-            facet_check_miss(&tally, "expected: invalid_argument for name number %d of the suite's list\ngot: another",
-                             i);
+            facet_check_tally_miss(
+                &tally, "expected: invalid_argument for name number %d of the suite's list\ngot: another", i);
     snprintf(too_long + 1, sizeof too_long - 1, "%s", longest);
     if (set(check, too_long) != FACET_INVALID_ARGUMENT)
-        facet_check_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another");
+        facet_check_tally_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another");
     if (set(check, NULL) != FACET_INVALID_ARGUMENT)
-        facet_check_miss(&tally, "expected: invalid_argument for NULL\ngot: another");
+        facet_check_tally_miss(&tally, "expected: invalid_argument for NULL\ngot: another");
     if (set(check, longest) != FACET_OK)
-        facet_check_miss(&tally, "expected: ok for a name of 63 bytes\ngot: %s", check->error.message);
-    clear(check, longest);
-    facet_check_tell(check, &tally, 1);
+        facet_check_tally_miss(&tally, "expected: ok for a name of 63 bytes\ngot: %s", check->error.message);
+    clear_limit(check, longest);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 static enum facet_status set_some_memory(struct facet_check *check, const char *worker)
@@ -86,7 +86,7 @@ static bool is_empty(struct facet_check *check, const char *what)
     return status == FACET_OK && count == 0;
 }
 
-static void memory_refusals(struct facet_check *check)
+static void refuse_wrong_memory(struct facet_check *check)
 {
     uint64_t whole = facet_check_info(check)->memory_bytes;
 
@@ -96,24 +96,24 @@ static void memory_refusals(struct facet_check *check)
                   set_memory(check, FACET_CHECK_WORKER, whole + 1));
     EXPECT_STATUS(check, "limit.set_memory: UINT64_MAX is out of range", FACET_OUT_OF_RANGE,
                   set_memory(check, FACET_CHECK_WORKER, UINT64_MAX));
-    names(check, "limit.set_memory: names of workers are checked", set_some_memory);
+    refuse_names(check, "limit.set_memory: names of workers are checked", set_some_memory);
     EXPECT_STATUS(check, "limit.clear: a worker without a limit is not found", FACET_NOT_FOUND,
-                  clear(check, FACET_CHECK_WORKER));
+                  clear_limit(check, FACET_CHECK_WORKER));
 }
 
-static void memory(struct facet_check *check)
+static void check_memory_limit(struct facet_check *check)
 {
     uint64_t whole = facet_check_info(check)->memory_bytes, asked = whole / 4;
     struct facet_worker_limit limit = {.size = sizeof limit};
 
     if (!is_empty(check, "limit.set_memory"))
         return;
-    memory_refusals(check);
+    refuse_wrong_memory(check);
     if (!EXPECT_OK(check, "limit.set_memory: a quarter of the device", set_memory(check, FACET_CHECK_WORKER, asked)))
         return;
     EXPECT_STATUS(check, "limit.set_memory: a second time is a bad state", FACET_BAD_STATE,
                   set_memory(check, FACET_CHECK_WORKER, asked / 2));
-    if (EXPECT_OK(check, "limit.get: a worker with a memory limit", get(check, FACET_CHECK_WORKER, &limit)))
+    if (EXPECT_OK(check, "limit.get: a worker with a memory limit", get_limit(check, FACET_CHECK_WORKER, &limit)))
         EXPECT_TRUE(check, "limit.get: says what was granted, at least what was asked for",
                     (limit.valid & FACET_WORKER_HAS_MEMORY) && !(limit.valid & FACET_WORKER_HAS_COMPUTE) &&
                         limit.memory_bytes >= asked && limit.memory_bytes <= whole,
@@ -123,18 +123,19 @@ static void memory(struct facet_check *check)
     EXPECT_STATUS(check, "limit.set_memory: the sum stays within the device", FACET_NO_SPACE,
                   set_memory(check, FACET_CHECK_OTHER, whole));
     EXPECT_OK(check, "limit.set_memory: another worker", set_memory(check, FACET_CHECK_OTHER, asked));
-    EXPECT_OK(check, "limit.clear: lifts it", clear(check, FACET_CHECK_WORKER));
-    EXPECT_STATUS(check, "limit.clear: a second time is not found", FACET_NOT_FOUND, clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: lifts it", clear_limit(check, FACET_CHECK_WORKER));
+    EXPECT_STATUS(check, "limit.clear: a second time is not found", FACET_NOT_FOUND,
+                  clear_limit(check, FACET_CHECK_WORKER));
     EXPECT_REFUSED(check, "limit.get: a worker whose limit was lifted is not found", FACET_NOT_FOUND, &limit,
-                   sizeof limit, get(check, FACET_CHECK_WORKER, &limit));
+                   sizeof limit, get_limit(check, FACET_CHECK_WORKER, &limit));
     EXPECT_OK(check, "limit.set_memory: once cleared it can be set again",
               set_memory(check, FACET_CHECK_WORKER, asked));
-    EXPECT_OK(check, "limit.clear: the one", clear(check, FACET_CHECK_WORKER));
-    EXPECT_OK(check, "limit.clear: the other", clear(check, FACET_CHECK_OTHER));
+    EXPECT_OK(check, "limit.clear: the one", clear_limit(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: the other", clear_limit(check, FACET_CHECK_OTHER));
 }
 
 /* An amount that no page or unit divides is granted whole, or rounded up. */
-static void odd_memory(struct facet_check *check)
+static void refuse_odd_memory(struct facet_check *check)
 {
     uint64_t asked = facet_check_info(check)->memory_bytes / 8 / 2 * 2 + 1;
     struct facet_worker_limit limit = {.size = sizeof limit};
@@ -143,13 +144,13 @@ static void odd_memory(struct facet_check *check)
         return;
     if (!EXPECT_OK(check, "limit.set_memory: an odd number of bytes", set_memory(check, FACET_CHECK_WORKER, asked)))
         return;
-    if (EXPECT_OK(check, "limit.get: an odd limit", get(check, FACET_CHECK_WORKER, &limit)))
+    if (EXPECT_OK(check, "limit.get: an odd limit", get_limit(check, FACET_CHECK_WORKER, &limit)))
         EXPECT_TRUE(check, "limit.get: a limit is never rounded down", limit.memory_bytes >= asked,
                     "expected: at least %" PRIu64 " bytes\ngot: %" PRIu64, asked, limit.memory_bytes);
-    EXPECT_OK(check, "limit.clear: the odd one", clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: the odd one", clear_limit(check, FACET_CHECK_WORKER));
 }
 
-static void compute(struct facet_check *check)
+static void check_compute_limit(struct facet_check *check)
 {
     struct facet_worker_limit limit = {.size = sizeof limit};
 
@@ -161,12 +162,12 @@ static void compute(struct facet_check *check)
                   set_compute(check, FACET_CHECK_WORKER, 1001));
     EXPECT_STATUS(check, "limit.set_compute: UINT32_MAX is out of range", FACET_OUT_OF_RANGE,
                   set_compute(check, FACET_CHECK_WORKER, UINT32_MAX));
-    names(check, "limit.set_compute: names of workers are checked", set_some_compute);
+    refuse_names(check, "limit.set_compute: names of workers are checked", set_some_compute);
     if (!EXPECT_OK(check, "limit.set_compute: half of the device", set_compute(check, FACET_CHECK_WORKER, 500)))
         return;
     EXPECT_STATUS(check, "limit.set_compute: a second time is a bad state", FACET_BAD_STATE,
                   set_compute(check, FACET_CHECK_WORKER, 300));
-    if (EXPECT_OK(check, "limit.get: a worker with a compute limit", get(check, FACET_CHECK_WORKER, &limit)))
+    if (EXPECT_OK(check, "limit.get: a worker with a compute limit", get_limit(check, FACET_CHECK_WORKER, &limit)))
         EXPECT_TRUE(check, "limit.get: says what share was granted, at least what was asked for",
                     (limit.valid & FACET_WORKER_HAS_COMPUTE) && !(limit.valid & FACET_WORKER_HAS_MEMORY) &&
                         limit.compute_milli >= 500 && limit.compute_milli <= FACET_MILLI_WHOLE,
@@ -174,9 +175,9 @@ static void compute(struct facet_check *check)
                     limit.valid, limit.compute_milli);
     EXPECT_STATUS(check, "limit.set_compute: the sum stays within the device", FACET_NO_SPACE,
                   set_compute(check, FACET_CHECK_OTHER, FACET_MILLI_WHOLE - limit.compute_milli + 1));
-    EXPECT_OK(check, "limit.clear: lifts a compute limit", clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: lifts a compute limit", clear_limit(check, FACET_CHECK_WORKER));
     EXPECT_OK(check, "limit.set_compute: all of the device", set_compute(check, FACET_CHECK_OTHER, 1000));
-    EXPECT_OK(check, "limit.clear: lifts that too", clear(check, FACET_CHECK_OTHER));
+    EXPECT_OK(check, "limit.clear: lifts that too", clear_limit(check, FACET_CHECK_OTHER));
 }
 
 static bool set_either(struct facet_check *check, const char *worker)
@@ -188,7 +189,7 @@ static bool set_either(struct facet_check *check, const char *worker)
 
 static enum facet_status fill_limit(struct facet_check *check, const void *subject, void *out)
 {
-    return get(check, subject, out);
+    return get_limit(check, subject, out);
 }
 
 static void check_entries(struct facet_check *check)
@@ -205,11 +206,11 @@ static void check_entries(struct facet_check *check)
         limit.size = sizeof limit;
         if (!facet_check_is_worker(all[i].worker, sizeof all[i].worker) || all[i].device != check->device ||
             !facet_check_is_text(all[i].address, sizeof all[i].address))
-            facet_check_miss(&tally, "expected: a worker's name, this device, a printable address\ngot: another");
-        else if (get(check, all[i].worker, &limit) != FACET_OK || memcmp(&limit, &all[i], sizeof limit) != 0)
-            facet_check_miss(&tally, "expected: the same of '%.63s'\ngot: another", all[i].worker);
+            facet_check_tally_miss(&tally, "expected: a worker's name, this device, a printable address\ngot: another");
+        else if (get_limit(check, all[i].worker, &limit) != FACET_OK || memcmp(&limit, &all[i], sizeof limit) != 0)
+            facet_check_tally_miss(&tally, "expected: the same of '%.63s'\ngot: another", all[i].worker);
     }
-    facet_check_tell(check, &tally, 1);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 static void list_both(struct facet_check *check)
@@ -225,15 +226,15 @@ static void list_both(struct facet_check *check)
     check_entries(check);
     facet_check_struct_rules(check, "limit.get", sizeof(struct facet_worker_limit), fill_limit, FACET_CHECK_WORKER);
     EXPECT_REFUSED(check, "limit.get: an unknown worker is not found", FACET_NOT_FOUND, &none, sizeof none,
-                   get(check, "conformance-unknown", &none));
+                   get_limit(check, "conformance-unknown", &none));
     EXPECT_REFUSED(check, "limit.get: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT, &none, sizeof none,
-                   get(check, NULL, &none));
+                   get_limit(check, NULL, &none));
     EXPECT_STATUS(check, "limit.get: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
-                  get(check, FACET_CHECK_WORKER, NULL));
+                  get_limit(check, FACET_CHECK_WORKER, NULL));
     EXPECT_STATUS(check, "limit.clear: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT,
-                  clear(check, NULL));
-    EXPECT_OK(check, "limit.clear: the one of two", clear(check, FACET_CHECK_WORKER));
-    EXPECT_OK(check, "limit.clear: the other of two", clear(check, FACET_CHECK_OTHER));
+                  clear_limit(check, NULL));
+    EXPECT_OK(check, "limit.clear: the one of two", clear_limit(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: the other of two", clear_limit(check, FACET_CHECK_OTHER));
 }
 
 static void list_memory(struct facet_check *check)
@@ -247,7 +248,7 @@ static void list_compute(struct facet_check *check)
         list_both(check);
 }
 
-static void bound(struct facet_check *check, uint64_t context, uint64_t limit)
+static void check_allocation_bound(struct facet_check *check, uint64_t context, uint64_t limit)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     struct facet_memory_info info = {.size = sizeof info};
@@ -261,11 +262,12 @@ static void bound(struct facet_check *check, uint64_t context, uint64_t limit)
               ops->alloc(check->instance, context, limit / 2, &address, &check->error));
     EXPECT_REFUSED(check, "memory.alloc: the sum above the worker's limit is over quota", FACET_QUOTA, &none,
                    sizeof none, ops->alloc(check->instance, context, limit / 2 + limit / 4, &none, &check->error));
-    EXPECT_STATUS(check, "limit.clear: a worker with a context is busy", FACET_BUSY, clear(check, FACET_CHECK_WORKER));
+    EXPECT_STATUS(check, "limit.clear: a worker with a context is busy", FACET_BUSY,
+                  clear_limit(check, FACET_CHECK_WORKER));
 }
 
 /* Memory held by one context of a worker is not free for its other one. */
-static void shared(struct facet_check *check, uint64_t limit)
+static void check_shared_limit(struct facet_check *check, uint64_t limit)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     uint64_t context = 0, address = 0, none;
@@ -279,7 +281,7 @@ static void shared(struct facet_check *check, uint64_t limit)
     facet_check_drop_context(check, context);
 }
 
-static void binds(struct facet_check *check)
+static void check_limits_bind(struct facet_check *check)
 {
     struct facet_worker_limit limit = {.size = sizeof limit};
     uint64_t context = 0;
@@ -289,23 +291,23 @@ static void binds(struct facet_check *check)
     if (!EXPECT_OK(check, "limit.set_memory: an eighth of the device, to be bound by it",
                    set_memory(check, FACET_CHECK_WORKER, facet_check_info(check)->memory_bytes / 8)))
         return;
-    EXPECT_OK(check, "limit.get: what is to bind", get(check, FACET_CHECK_WORKER, &limit));
+    EXPECT_OK(check, "limit.get: what is to bind", get_limit(check, FACET_CHECK_WORKER, &limit));
     if (facet_check_context(check, FACET_CHECK_WORKER, &context)) {
-        bound(check, context, limit.memory_bytes);
-        shared(check, limit.memory_bytes);
+        check_allocation_bound(check, context, limit.memory_bytes);
+        check_shared_limit(check, limit.memory_bytes);
         facet_check_drop_context(check, context);
     }
-    EXPECT_OK(check, "limit.clear: once the context is gone", clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: once the context is gone", clear_limit(check, FACET_CHECK_WORKER));
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0},
-    {memory, FACET_CAN_LIMIT_MEMORY},
-    {odd_memory, FACET_CAN_LIMIT_MEMORY},
-    {compute, FACET_CAN_LIMIT_COMPUTE},
+    {refuse_absent_device, 0},
+    {check_memory_limit, FACET_CAN_LIMIT_MEMORY},
+    {refuse_odd_memory, FACET_CAN_LIMIT_MEMORY},
+    {check_compute_limit, FACET_CAN_LIMIT_COMPUTE},
     {list_memory, FACET_CAN_LIMIT_MEMORY},
     {list_compute, FACET_CAN_LIMIT_COMPUTE},
-    {binds, FACET_CAN_LIMIT_MEMORY | FACET_CAN_MEMORY},
+    {check_limits_bind, FACET_CAN_LIMIT_MEMORY | FACET_CAN_MEMORY},
     {NULL, 0},
 };
 

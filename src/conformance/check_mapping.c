@@ -14,10 +14,10 @@ struct map {
     const struct facet_memory_ops *ops;
     struct facet_provider_instance *instance;
     struct facet_error *error;
-    uint64_t context, page, first, second, pages;
+    uint64_t context, page, first_address, second_address, pages;
 };
 
-static void refusals(struct map *map)
+static void check_refusals(struct map *map)
 {
     struct facet_check *check = map->check;
     const struct facet_memory_ops *ops = map->ops;
@@ -55,51 +55,53 @@ static void refusals(struct map *map)
                   ops->destroy_pages(map->instance, map->context, INT32_MAX, map->error));
 }
 
-static bool prepare(struct map *map)
+static bool prepare_map(struct map *map)
 {
     struct facet_check *check = map->check;
     const struct facet_memory_ops *ops = map->ops;
     uint64_t page = map->page;
 
-    refusals(map);
+    check_refusals(map);
     if (!EXPECT_OK(check, "memory.reserve: four pages",
-                   ops->reserve(map->instance, map->context, 4 * page, 0, &map->first, map->error)) ||
+                   ops->reserve(map->instance, map->context, 4 * page, 0, &map->first_address, map->error)) ||
         !EXPECT_OK(check, "memory.reserve: four pages, aligned to four",
-                   ops->reserve(map->instance, map->context, 4 * page, 4 * page, &map->second, map->error)) ||
+                   ops->reserve(map->instance, map->context, 4 * page, 4 * page, &map->second_address, map->error)) ||
         !EXPECT_OK(check, "memory.create_pages: two",
                    ops->create_pages(map->instance, map->context, 2 * page, &map->pages, map->error)))
         return false;
     return EXPECT_TRUE(check, "memory.reserve: addresses are aligned, apart and not 0",
-                       map->first && map->first % page == 0 && map->second && map->second % (4 * page) == 0 &&
-                           (map->first >= map->second + 4 * page || map->second >= map->first + 4 * page),
+                       map->first_address && map->first_address % page == 0 && map->second_address &&
+                           map->second_address % (4 * page) == 0 &&
+                           (map->first_address >= map->second_address + 4 * page ||
+                            map->second_address >= map->first_address + 4 * page),
                        "expected: multiples of 0x%" PRIx64 " and of four times that\ngot: 0x%" PRIx64 " and 0x%" PRIx64,
-                       page, map->first, map->second);
+                       page, map->first_address, map->second_address);
 }
 
-static enum facet_status put(struct map *map, uint64_t address, uint64_t offset, uint64_t bytes)
+static enum facet_status map_bytes(struct map *map, uint64_t address, uint64_t offset, uint64_t bytes)
 {
     return map->ops->map(map->instance, map->context, address, map->pages, offset, bytes, map->error);
 }
 
-static void wrong_maps(struct map *map)
+static void refuse_wrong_maps(struct map *map)
 {
     struct facet_check *check = map->check;
     unsigned char bytes[WORD];
 
     EXPECT_REFUSED(check, "memory.read: reserved addresses without memory are out of range", FACET_OUT_OF_RANGE, bytes,
                    sizeof bytes,
-                   map->ops->read(map->instance, map->context, map->first, sizeof bytes, bytes, map->error));
+                   map->ops->read(map->instance, map->context, map->first_address, sizeof bytes, bytes, map->error));
     EXPECT_STATUS(check, "memory.map: beyond the pages is out of range", FACET_OUT_OF_RANGE,
-                  put(map, map->first, map->page, 2 * map->page));
+                  map_bytes(map, map->first_address, map->page, 2 * map->page));
     EXPECT_STATUS(check, "memory.map: half a page is out of range", FACET_OUT_OF_RANGE,
-                  put(map, map->first, 0, map->page / 2));
+                  map_bytes(map, map->first_address, 0, map->page / 2));
     EXPECT_STATUS(check, "memory.map: beyond the reservation is out of range", FACET_OUT_OF_RANGE,
-                  put(map, map->first + 3 * map->page, 0, 2 * map->page));
+                  map_bytes(map, map->first_address + 3 * map->page, 0, 2 * map->page));
     EXPECT_STATUS(check, "memory.map: unknown pages are not found", FACET_NOT_FOUND,
-                  map->ops->map(map->instance, map->context, map->first, INT32_MAX, 0, map->page, map->error));
+                  map->ops->map(map->instance, map->context, map->first_address, INT32_MAX, 0, map->page, map->error));
 }
 
-static bool has(struct map *map, const char *text, uint64_t address, unsigned char value)
+static bool expect_word(struct map *map, const char *text, uint64_t address, unsigned char value)
 {
     struct facet_check *check = map->check;
     unsigned char bytes[WORD], expected[WORD];
@@ -114,60 +116,61 @@ static bool has(struct map *map, const char *text, uint64_t address, unsigned ch
 }
 
 /* The point of it all: data stay when their pages move under another address. */
-static void moving(struct map *map)
+static void move_mapping(struct map *map)
 {
     struct facet_check *check = map->check;
     uint64_t page = map->page;
 
-    if (!EXPECT_OK(check, "memory.map: two pages", put(map, map->first, 0, 2 * page)))
+    if (!EXPECT_OK(check, "memory.map: two pages", map_bytes(map, map->first_address, 0, 2 * page)))
         return;
     EXPECT_STATUS(check, "memory.map: where something is mapped is busy", FACET_BUSY,
-                  put(map, map->first + page, 0, page));
+                  map_bytes(map, map->first_address + page, 0, page));
     EXPECT_OK(check, "memory.fill: across two mapped pages",
-              map->ops->fill(map->instance, map->context, map->first, 0x3d, 2 * page, map->error));
-    EXPECT_OK(check, "memory.map: a page at a second address too", put(map, map->second + page, page, page));
-    has(map, "memory.map: a second address sees the same memory", map->second + page, 0x3d);
+              map->ops->fill(map->instance, map->context, map->first_address, 0x3d, 2 * page, map->error));
+    EXPECT_OK(check, "memory.map: a page at a second address too",
+              map_bytes(map, map->second_address + page, page, page));
+    expect_word(map, "memory.map: a second address sees the same memory", map->second_address + page, 0x3d);
     EXPECT_OK(check, "memory.fill: through the second address",
-              map->ops->fill(map->instance, map->context, map->second + page, 0x7e, WORD, map->error));
-    has(map, "memory.map: and the first sees what the second wrote", map->first + page, 0x7e);
+              map->ops->fill(map->instance, map->context, map->second_address + page, 0x7e, WORD, map->error));
+    expect_word(map, "memory.map: and the first sees what the second wrote", map->first_address + page, 0x7e);
     EXPECT_STATUS(check, "memory.release: with something mapped is busy", FACET_BUSY,
-                  map->ops->release(map->instance, map->context, map->second, map->error));
+                  map->ops->release(map->instance, map->context, map->second_address, map->error));
     EXPECT_OK(check, "memory.unmap: both from the first",
-              map->ops->unmap(map->instance, map->context, map->first, 2 * page, map->error));
-    EXPECT_OK(check, "memory.map: the first page elsewhere", put(map, map->second, 0, page));
-    has(map, "memory.map: data survive the move of their pages", map->second, 0x3d);
-    has(map, "memory.unmap: leaves the other address its memory", map->second + page, 0x7e);
+              map->ops->unmap(map->instance, map->context, map->first_address, 2 * page, map->error));
+    EXPECT_OK(check, "memory.map: the first page elsewhere", map_bytes(map, map->second_address, 0, page));
+    expect_word(map, "memory.map: data survive the move of their pages", map->second_address, 0x3d);
+    expect_word(map, "memory.unmap: leaves the other address its memory", map->second_address + page, 0x7e);
 }
 
-static void unmapping(struct map *map)
+static void check_unmapping(struct map *map)
 {
     struct facet_check *check = map->check;
     unsigned char bytes[WORD];
     uint64_t used = facet_check_used(check, map->context);
 
     EXPECT_STATUS(check, "memory.unmap: where nothing is mapped is out of range", FACET_OUT_OF_RANGE,
-                  map->ops->unmap(map->instance, map->context, map->first, map->page, map->error));
+                  map->ops->unmap(map->instance, map->context, map->first_address, map->page, map->error));
     EXPECT_REFUSED(check, "memory.read: unmapped addresses are out of range", FACET_OUT_OF_RANGE, bytes, sizeof bytes,
-                   map->ops->read(map->instance, map->context, map->first, sizeof bytes, bytes, map->error));
+                   map->ops->read(map->instance, map->context, map->first_address, sizeof bytes, bytes, map->error));
     EXPECT_OK(check, "memory.destroy_pages: while they are mapped",
               map->ops->destroy_pages(map->instance, map->context, map->pages, map->error));
-    has(map, "memory.destroy_pages: takes effect with the last unmap", map->second, 0x3d);
+    expect_word(map, "memory.destroy_pages: takes effect with the last unmap", map->second_address, 0x3d);
     EXPECT_OK(check, "memory.unmap: one of two pages",
-              map->ops->unmap(map->instance, map->context, map->second, map->page, map->error));
+              map->ops->unmap(map->instance, map->context, map->second_address, map->page, map->error));
     EXPECT_OK(check, "memory.unmap: the other",
-              map->ops->unmap(map->instance, map->context, map->second + map->page, map->page, map->error));
+              map->ops->unmap(map->instance, map->context, map->second_address + map->page, map->page, map->error));
     EXPECT_TRUE(check, "memory.info: pages that are gone are no longer used",
                 facet_check_used(check, map->context) < used, "expected: less than %" PRIu64 "\ngot: %" PRIu64, used,
                 facet_check_used(check, map->context));
     EXPECT_OK(check, "memory.release: a reservation",
-              map->ops->release(map->instance, map->context, map->first, map->error));
+              map->ops->release(map->instance, map->context, map->first_address, map->error));
     EXPECT_STATUS(check, "memory.release: a second time is not found", FACET_NOT_FOUND,
-                  map->ops->release(map->instance, map->context, map->first, map->error));
+                  map->ops->release(map->instance, map->context, map->first_address, map->error));
     EXPECT_OK(check, "memory.release: the other",
-              map->ops->release(map->instance, map->context, map->second, map->error));
+              map->ops->release(map->instance, map->context, map->second_address, map->error));
 }
 
-static void mapping(struct facet_check *check)
+static void check_mapping(struct facet_check *check)
 {
     struct map map = {check, &check->memory_ops, check->instance, &check->error, 0, 0, 0, 0, 0};
     struct facet_memory_info info = {.size = sizeof info};
@@ -179,16 +182,16 @@ static void mapping(struct facet_check *check)
     map.page = info.page_bytes;
     if (EXPECT_TRUE(check, "memory.info: a device that maps memory has pages", map.page >= WORD,
                     "expected: page_bytes, a power of two\ngot: %" PRIu64, map.page) &&
-        prepare(&map)) {
-        wrong_maps(&map);
-        moving(&map);
-        unmapping(&map);
+        prepare_map(&map)) {
+        refuse_wrong_maps(&map);
+        move_mapping(&map);
+        check_unmapping(&map);
     }
     facet_check_drop_context(check, map.context);
 }
 
 /* Mappings that a context leaves behind end with it. */
-static void leftovers(struct facet_check *check)
+static void check_leftovers(struct facet_check *check)
 {
     struct map map = {check, &check->memory_ops, check->instance, &check->error, 0, 0, 0, 0, 0};
     struct facet_memory_info info = {.size = sizeof info};
@@ -200,9 +203,9 @@ static void leftovers(struct facet_check *check)
     map.ops->info(check->instance, watcher, &info, NULL);
     map.page = info.page_bytes;
     uint64_t before = facet_check_used(check, watcher);
-    if (map.ops->reserve(check->instance, map.context, map.page, 0, &map.first, NULL) == FACET_OK &&
+    if (map.ops->reserve(check->instance, map.context, map.page, 0, &map.first_address, NULL) == FACET_OK &&
         map.ops->create_pages(check->instance, map.context, map.page, &map.pages, NULL) == FACET_OK)
-        put(&map, map.first, 0, map.page);
+        map_bytes(&map, map.first_address, 0, map.page);
     facet_check_drop_context(check, map.context);
     EXPECT_NUMBER(check, "memory.destroy_context: frees pages and mappings too", before,
                   facet_check_used(check, watcher));
@@ -210,8 +213,8 @@ static void leftovers(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {mapping, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
-    {leftovers, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
+    {check_mapping, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
+    {check_leftovers, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
     {facet_check_share_pages, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES},
     {facet_check_move_pages, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_MOVE_PAGES},
     {facet_check_move_under_launches,

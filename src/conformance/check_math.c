@@ -40,7 +40,7 @@ static void check_support(struct facet_check *check, const struct facet_math_sup
                 "expected: printable ASCII with an end\ngot: something else");
 }
 
-static void support(struct facet_check *check)
+static void check_all_support(struct facet_check *check)
 {
     struct facet_math_support given = {.size = sizeof given};
 
@@ -75,7 +75,7 @@ enum facet_status facet_check_trial_run(struct facet_check_trial *trial, unsigne
     return status;
 }
 
-static bool prepare(struct facet_check_trial *trial)
+static bool prepare_trial(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
 
@@ -87,7 +87,7 @@ static bool prepare(struct facet_check_trial *trial)
                                              &check->error));
 }
 
-static void operations(struct facet_check *check)
+static void check_operations(struct facet_check *check)
 {
     struct facet_math_support given = {.size = sizeof given};
     FACET_CLEANUP_FREE struct facet_check_trial *trial = calloc(1, sizeof *trial);
@@ -98,7 +98,7 @@ static void operations(struct facet_check *check)
     if (check->math_ops.support(check->instance, check->device, &given, &check->error) != FACET_OK ||
         !facet_check_context(check, FACET_CHECK_WORKER, &trial->context))
         return;
-    if (prepare(trial)) {
+    if (prepare_trial(trial)) {
         facet_check_math_refusals(trial, &given);
         facet_check_math_results(trial, &given);
         facet_check_math_order(trial, &given);
@@ -107,7 +107,9 @@ static void operations(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {support, FACET_CAN_MATH}, {operations, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_MATH}, {NULL, 0}};
+    {check_all_support, FACET_CAN_MATH},
+    {check_operations, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_MATH},
+    {NULL, 0}};
 
 const struct facet_check_group facet_check_math = {
     .name = "math", .about = "matrices, convolution, activation, normalization, attention", .cases = cases};

@@ -16,7 +16,7 @@ enum { SIDE = 192 };
 
 #define POLL_NS (20 * FACET_NS_PER_MS)
 
-static enum facet_status run(struct facet_check_trial *trial)
+static enum facet_status run_operation(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
 
@@ -30,7 +30,7 @@ static enum facet_status wait_for(struct facet_check_trial *trial, uint64_t time
     return check->execution_ops.synchronize(check->instance, trial->context, trial->stream, timeout_ns, &check->error);
 }
 
-static struct facet_stream_state query(struct facet_check_trial *trial)
+static struct facet_stream_state query_stream(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     struct facet_stream_state state = {.size = sizeof state};
@@ -71,13 +71,13 @@ static void expect_one(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     const char *name = facet_check_math_name(trial->math.operation);
-    struct facet_stream_state before = query(trial);
+    struct facet_stream_state before = query_stream(trial);
 
     facet_check_begin(check, "math.run: %s, to be counted", name);
-    if (!facet_check_status(check, FACET_OK, run(trial)) ||
+    if (!facet_check_status(check, FACET_OK, run_operation(trial)) ||
         !EXPECT_OK(check, "execution.synchronize: with an operation", wait_for(trial, FACET_CHECK_KERNEL_NS)))
         return;
-    struct facet_stream_state after = query(trial);
+    struct facet_stream_state after = query_stream(trial);
     facet_check_begin(check, "math.run: %s counts as one launch", name);
     facet_check_judge(check,
                       after.launched == before.launched + 1 && after.completed == after.launched &&
@@ -88,7 +88,7 @@ static void expect_one(struct facet_check_trial *trial)
     expect_record(trial, before.launched);
 }
 
-static void counted(struct facet_check_trial *trial, const struct facet_math_support *support)
+static void check_counts(struct facet_check_trial *trial, const struct facet_math_support *support)
 {
     for (uint32_t operation = 0; operation < FACET_MATH_KINDS; operation++) {
         uint32_t type = facet_check_first_type(support, operation);
@@ -101,7 +101,7 @@ static void counted(struct facet_check_trial *trial, const struct facet_math_sup
 }
 
 /* All elements of a are 1 and of b 2, so that all of c are the same. */
-static void large(struct facet_check_trial *trial)
+static void check_large_product(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
@@ -138,7 +138,7 @@ static void large(struct facet_check_trial *trial)
 }
 
 /* The published kernel writes a, as two numbers to the word, before it is multiplied. */
-static void behind_a_launch(struct facet_check_trial *trial)
+static void check_order_behind_launch(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     const float ones[] = {1, 1, 1, 1};
@@ -166,7 +166,7 @@ static void behind_a_launch(struct facet_check_trial *trial)
                                       &check->error));
     EXPECT_OK(check, "execution.launch: that writes what is multiplied",
               facet_check_kernel_launch(check, &kernel, trial->address, 2, word));
-    EXPECT_OK(check, "math.run: gemm behind a launch", run(trial));
+    EXPECT_OK(check, "math.run: gemm behind a launch", run_operation(trial));
     EXPECT_OK(check, "execution.launch: behind gemm", facet_check_kernel_launch(check, &kernel, trial->address, 2, 0));
     EXPECT_OK(check, "execution.synchronize: with launches and an operation", wait_for(trial, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(
@@ -178,7 +178,7 @@ static void behind_a_launch(struct facet_check_trial *trial)
 }
 
 /* Held by a pause, one of two is cancelled. */
-static void paused(struct facet_check_trial *trial)
+static void cancel_paused_operation(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     const struct facet_execution_ops *ops = &check->execution_ops;
@@ -189,17 +189,17 @@ static void paused(struct facet_check_trial *trial)
     EXPECT_OK(check, "memory.write: matrices for a pause",
               check->memory_ops.write(check->instance, trial->context, trial->address, trial->image,
                                       sizeof trial->image, &check->error));
-    uint64_t before = query(trial).launched;
+    uint64_t before = query_stream(trial).launched;
     EXPECT_OK(check, "execution.pause: before an operation",
               ops->pause(check->instance, trial->context, 1, &check->error));
-    EXPECT_OK(check, "math.run: while paused", run(trial));
-    trial->math.of.gemm.c = trial->address + trial->used; /* it would be seen there */
-    EXPECT_OK(check, "math.run: another while paused", run(trial));
+    EXPECT_OK(check, "math.run: while paused", run_operation(trial));
+    trial->math.of.gemm.c = trial->address + trial->used_bytes; /* it would be seen there */
+    EXPECT_OK(check, "math.run: another while paused", run_operation(trial));
     EXPECT_OK(check, "execution.cancel_launch: an operation",
               ops->cancel_launch(check->instance, trial->context, trial->stream, before + 2, &check->error));
     EXPECT_STATUS(check, "execution.synchronize: an operation that is paused is not done", FACET_TIMEOUT,
                   wait_for(trial, POLL_NS));
-    uint64_t begun = query(trial).begun;
+    uint64_t begun = query_stream(trial).begun;
     EXPECT_NUMBER(check, "execution.query: an operation that is paused has not begun", before, begun);
     EXPECT_OK(check, "execution.pause: an operation goes on",
               ops->pause(check->instance, trial->context, 0, &check->error));
@@ -212,11 +212,11 @@ static void paused(struct facet_check_trial *trial)
 
 void facet_check_math_order(struct facet_check_trial *trial, const struct facet_math_support *support)
 {
-    counted(trial, support);
+    check_counts(trial, support);
     if (!(support->types[FACET_MATH_GEMM] & (1u << FACET_MATH_F32)))
         return;
-    large(trial);
-    behind_a_launch(trial);
+    check_large_product(trial);
+    check_order_behind_launch(trial);
     if (facet_check_claims(trial->check, FACET_CAN_CONTROL))
-        paused(trial);
+        cancel_paused_operation(trial);
 }

@@ -9,7 +9,7 @@ enum { UNKNOWN = 0x7fffffff };
 /* The highest address that an operand may have the start of and be partly outside. */
 #define BEYOND(trial) ((trial)->address + FACET_CHECK_AREA - 1)
 
-static enum facet_status run(struct facet_check_trial *trial)
+static enum facet_status run_operation(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
 
@@ -23,12 +23,13 @@ struct change {
     void (*make)(struct facet_check_trial *trial);
 };
 
-static void none_of(struct facet_check_trial *trial, const char *text, enum facet_status one, enum facet_status other)
+static void refuse_null_operand(struct facet_check_trial *trial, const char *text, enum facet_status one,
+                                enum facet_status other)
 {
     struct facet_check *check = trial->check;
 
     facet_check_begin(check, "%s", text);
-    enum facet_status status = run(trial);
+    enum facet_status status = run_operation(trial);
     facet_check_judge(check, status == one || status == other, "expected: %s or %s\ngot: %s", facet_status_name(one),
                       facet_status_name(other), facet_status_name(status));
 }
@@ -149,7 +150,7 @@ static void change_all(struct facet_check_trial *trial, const struct facet_math_
     for (size_t i = 0; type < FACET_MATH_TYPES && i < count; i++) {
         facet_check_make(trial, operation, type);
         changes[i].make(trial);
-        EXPECT_STATUS(trial->check, changes[i].text, changes[i].expected, run(trial));
+        EXPECT_STATUS(trial->check, changes[i].text, changes[i].expected, run_operation(trial));
     }
 }
 
@@ -162,25 +163,26 @@ static void unclaimed_types(struct facet_check_trial *trial, const struct facet_
             facet_check_make(trial, operation, type);
             facet_check_begin(trial->check, "math.run: %s of %s is unsupported, as it is not claimed",
                               facet_check_math_name(operation), facet_check_type_name(type));
-            facet_check_status(trial->check, FACET_UNSUPPORTED, run(trial));
+            facet_check_status(trial->check, FACET_UNSUPPORTED, run_operation(trial));
         }
 }
 
-static void of_int8(struct facet_check_trial *trial, const struct facet_math_support *support)
+static void refuse_int8(struct facet_check_trial *trial, const struct facet_math_support *support)
 {
     if (!(support->types[FACET_MATH_GEMM] & (1u << FACET_MATH_INT8)))
         return;
     facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
     trial->math.of.gemm.alpha = 2;
-    none_of(trial, "math.run: gemm of int8 with an alpha of 2 is refused", FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE);
+    refuse_null_operand(trial, "math.run: gemm of int8 with an alpha of 2 is refused", FACET_INVALID_ARGUMENT,
+                        FACET_OUT_OF_RANGE);
     facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
     trial->math.of.gemm.beta = 0.5f;
-    none_of(trial, "math.run: gemm of int8 with a beta of a half is refused", FACET_INVALID_ARGUMENT,
-            FACET_OUT_OF_RANGE);
+    refuse_null_operand(trial, "math.run: gemm of int8 with a beta of a half is refused", FACET_INVALID_ARGUMENT,
+                        FACET_OUT_OF_RANGE);
 }
 
 /* Errors that are independent of the operation's kind. */
-static void heads(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
+static void refuse_common_errors(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
 {
     struct facet_check *check = trial->check;
     const struct facet_math_ops *ops = &check->math_ops;
@@ -193,17 +195,18 @@ static void heads(struct facet_check_trial *trial, uint32_t operation, uint32_t 
     EXPECT_STATUS(check, "math.run: an unknown stream is not found", FACET_NOT_FOUND,
                   ops->run(check->instance, trial->context, UNKNOWN, &trial->math, &check->error));
     trial->math.size = 0;
-    EXPECT_STATUS(check, "math.run: a struct of size 0 is an invalid argument", FACET_INVALID_ARGUMENT, run(trial));
+    EXPECT_STATUS(check, "math.run: a struct of size 0 is an invalid argument", FACET_INVALID_ARGUMENT,
+                  run_operation(trial));
     facet_check_make(trial, operation, type);
     trial->math.operation = FACET_MATH_KINDS + 90;
-    none_of(trial, "math.run: an unknown operation is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
+    refuse_null_operand(trial, "math.run: an unknown operation is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
     facet_check_make(trial, operation, type);
     trial->math.type = FACET_MATH_TYPES + 90;
-    none_of(trial, "math.run: an unknown type is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
+    refuse_null_operand(trial, "math.run: an unknown type is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
 }
 
 /* With the context's own stream, but operands of another context. */
-static void others(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
+static void refuse_others_operands(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
 {
     struct facet_check *check = trial->check;
     uint64_t other = 0, theirs = 0;
@@ -234,15 +237,15 @@ void facet_check_math_refusals(struct facet_check_trial *trial, const struct fac
         operation++;
     if (operation == FACET_MATH_KINDS)
         return;
-    heads(trial, operation, facet_check_first_type(support, operation));
-    others(trial, operation, facet_check_first_type(support, operation));
+    refuse_common_errors(trial, operation, facet_check_first_type(support, operation));
+    refuse_others_operands(trial, operation, facet_check_first_type(support, operation));
     CHANGE_ALL(FACET_MATH_GEMM, gemms);
     CHANGE_ALL(FACET_MATH_CONVOLUTION, convolutions);
     CHANGE_ALL(FACET_MATH_ACTIVATION, activations);
     CHANGE_ALL(FACET_MATH_NORMALIZATION, normalizations);
     CHANGE_ALL(FACET_MATH_ATTENTION, attentions);
     unclaimed_types(trial, support);
-    of_int8(trial, support);
+    refuse_int8(trial, support);
     EXPECT_OK(check, "execution.query: after operations that were refused",
               check->execution_ops.query(check->instance, trial->context, trial->stream, &state, &check->error));
     EXPECT_NUMBER(check, "math.run: what was refused is not queued", 0, state.launched);

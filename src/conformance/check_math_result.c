@@ -8,7 +8,7 @@
 #define VARIANTS(list) list, (uint32_t)(sizeof(list) / sizeof(list)[0])
 
 /* Runs the operation, and compares the memory with the expected image. */
-static void judge(struct facet_check_trial *trial, const char *about)
+static void check_result(struct facet_check_trial *trial, const char *about)
 {
     static unsigned char got[FACET_CHECK_AREA];
     struct facet_check *check = trial->check;
@@ -25,9 +25,9 @@ static void judge(struct facet_check_trial *trial, const char *about)
     facet_check_judge(check, !fault, "%s", fault);
 }
 
-static void try_all(struct facet_check_trial *trial, const struct facet_math_support *support, uint32_t operation,
-                    const struct facet_check_variant *variants, uint32_t count,
-                    void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
+static void try_all_shapes(struct facet_check_trial *trial, const struct facet_math_support *support,
+                           uint32_t operation, const struct facet_check_variant *variants, uint32_t count,
+                           void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
 {
     for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
         for (uint32_t i = 0; (support->types[operation] & (1u << type)) && i < count; i++) {
@@ -36,7 +36,7 @@ static void try_all(struct facet_check_trial *trial, const struct facet_math_sup
                 continue;
             facet_check_trial_begin(trial, operation, type, variants[i].flags);
             make(trial, &variants[i]);
-            judge(trial, variants[i].about);
+            check_result(trial, variants[i].about);
         }
 }
 
@@ -45,60 +45,60 @@ static const struct facet_check_variant gemms[] = {
     {.about = "a transposed", .flags = FACET_MATH_TRANSPOSE_A},
     {.about = "b transposed", .flags = FACET_MATH_TRANSPOSE_B},
     {.about = "column-major", .flags = FACET_MATH_COLUMN_MAJOR},
-    {.about = "a batch with leading dimensions, added to c", .rich = true},
+    {.about = "a batch with leading dimensions, added to c", .full_shape = true},
     {.about = "column-major with leading dimensions, both transposed",
      .flags = FACET_MATH_COLUMN_MAJOR | FACET_MATH_TRANSPOSE_A | FACET_MATH_TRANSPOSE_B,
-     .rich = true},
+     .full_shape = true},
     {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR},
     {.about = "without tensor units, both transposed",
      .flags = FACET_MATH_NO_TENSOR | FACET_MATH_TRANSPOSE_A | FACET_MATH_TRANSPOSE_B,
-     .rich = true},
+     .full_shape = true},
     {.about = "mixed", .flags = FACET_MATH_MIXED},
 };
 
 static const struct facet_check_variant convolutions[] = {
     {.about = "plain"},
-    {.about = "with bias, groups, padding, strides and dilation", .rich = true},
-    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .rich = true},
+    {.about = "with bias, groups, padding, strides and dilation", .full_shape = true},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .full_shape = true},
     {.about = "mixed", .flags = FACET_MATH_MIXED},
 };
 
 static const struct facet_check_variant activations[] = {
     {.about = "relu", .kind = FACET_ACTIVATION_RELU},
-    {.about = "relu in place", .kind = FACET_ACTIVATION_RELU, .rich = true},
+    {.about = "relu in place", .kind = FACET_ACTIVATION_RELU, .full_shape = true},
     {.about = "sigmoid", .kind = FACET_ACTIVATION_SIGMOID},
-    {.about = "tanh in place", .kind = FACET_ACTIVATION_TANH, .rich = true},
+    {.about = "tanh in place", .kind = FACET_ACTIVATION_TANH, .full_shape = true},
     {.about = "gelu", .kind = FACET_ACTIVATION_GELU},
     {.about = "gelu by tanh", .kind = FACET_ACTIVATION_GELU_TANH},
     {.about = "silu", .kind = FACET_ACTIVATION_SILU},
     {.about = "leaky relu", .kind = FACET_ACTIVATION_LEAKY_RELU},
     {.about = "elu", .kind = FACET_ACTIVATION_ELU},
     {.about = "softmax", .kind = FACET_ACTIVATION_SOFTMAX},
-    {.about = "softmax in place", .kind = FACET_ACTIVATION_SOFTMAX, .rich = true},
+    {.about = "softmax in place", .kind = FACET_ACTIVATION_SOFTMAX, .full_shape = true},
     {.about = "relu without tensor units", .flags = FACET_MATH_NO_TENSOR, .kind = FACET_ACTIVATION_RELU},
 };
 
 static const struct facet_check_variant normalizations[] = {
     {.about = "by mean and variance alone"},
-    {.about = "with scale and bias, in place", .rich = true, .kind = 1},
+    {.about = "with scale and bias, in place", .full_shape = true, .kind = 1},
     {.about = "training", .flags = FACET_MATH_TRAINING},
-    {.about = "training with scale and bias, in place", .flags = FACET_MATH_TRAINING, .rich = true, .kind = 1},
-    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .rich = true},
+    {.about = "training with scale and bias, in place", .flags = FACET_MATH_TRAINING, .full_shape = true, .kind = 1},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .full_shape = true},
 };
 
 static const struct facet_check_variant attentions[] = {
     {.about = "scaled by the dimension"},
-    {.about = "of a scale", .rich = true},
+    {.about = "of a scale", .full_shape = true},
     {.about = "causal", .flags = FACET_MATH_CAUSAL},
-    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR | FACET_MATH_CAUSAL, .rich = true},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR | FACET_MATH_CAUSAL, .full_shape = true},
     {.about = "mixed", .flags = FACET_MATH_MIXED},
 };
 
 void facet_check_math_results(struct facet_check_trial *trial, const struct facet_math_support *support)
 {
-    try_all(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
-    try_all(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
-    try_all(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
-    try_all(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations), facet_check_make_normalization);
-    try_all(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
+    try_all_shapes(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
+    try_all_shapes(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
+    try_all_shapes(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
+    try_all_shapes(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations), facet_check_make_normalization);
+    try_all_shapes(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
 }

@@ -8,13 +8,13 @@
 
 enum { PIECE = 64 << 10, UNKNOWN = 0x7fffffff };
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "memory");
 }
 
 /* Every operation with a context that does not exist. */
-static void unknown_context(struct facet_check *check)
+static void refuse_unknown_context(struct facet_check *check)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -48,13 +48,13 @@ static enum facet_status fill_info(struct facet_check *check, const void *subjec
     return check->memory_ops.info(check->instance, *(const uint64_t *)subject, out, &check->error);
 }
 
-static void contexts(struct facet_check *check)
+static void check_contexts(struct facet_check *check)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     struct facet_memory_info info = {.size = sizeof info};
     uint64_t one = 0, two = 0, none;
 
-    unknown_context(check);
+    refuse_unknown_context(check);
     EXPECT_REFUSED(check, "memory.create_context: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT, &none,
                    sizeof none, ops->create_context(check->instance, check->device, NULL, NULL, &none, &check->error));
     EXPECT_REFUSED(check, "memory.create_context: a malformed worker is an invalid argument", FACET_INVALID_ARGUMENT,
@@ -82,7 +82,7 @@ static void contexts(struct facet_check *check)
                   ops->destroy_context(check->instance, one, &check->error));
 }
 
-static void allocate(struct facet_check *check, uint64_t context, uint64_t other)
+static void check_allocations(struct facet_check *check, uint64_t context, uint64_t other)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -118,7 +118,7 @@ static void allocate(struct facet_check *check, uint64_t context, uint64_t other
 }
 
 /* A neighbour that stays sees memory that is freed when another context ends. */
-static void all_freed(struct facet_check *check, uint64_t watcher)
+static void expect_all_freed(struct facet_check *check, uint64_t watcher)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     uint64_t before = facet_check_used(check, watcher), context = 0, address;
@@ -146,7 +146,7 @@ static void warm_up(struct facet_check *check, uint64_t context)
         ops->free(check->instance, context, second, NULL);
 }
 
-static void plain(struct facet_check *check)
+static void check_plain_memory(struct facet_check *check)
 {
     uint64_t context = 0, other = 0, empty;
 
@@ -155,14 +155,14 @@ static void plain(struct facet_check *check)
         return;
     warm_up(check, context);
     empty = facet_check_used(check, context);
-    allocate(check, context, other);
+    check_allocations(check, context, other);
     EXPECT_NUMBER(check, "memory.free: gives everything back", empty, facet_check_used(check, context));
     facet_check_drop_context(check, context);
-    all_freed(check, other);
+    expect_all_freed(check, other);
     facet_check_drop_context(check, other);
 }
 
-static void pattern(unsigned char *bytes, size_t count, unsigned seed)
+static void fill_pattern(unsigned char *bytes, size_t count, unsigned seed)
 {
     for (size_t i = 0; i < count; i++)
         bytes[i] = (unsigned char)(i * 7 + i / 251 + seed);
@@ -191,7 +191,7 @@ static bool reads_back(struct area *area, const char *text)
                              area->expected[at % PIECE], at, area->got[at % PIECE]);
 }
 
-static void move(struct area *area, size_t to, size_t from, size_t bytes, const char *text)
+static void copy_in_area(struct area *area, size_t to, size_t from, size_t bytes, const char *text)
 {
     struct facet_check *check = area->check;
 
@@ -203,16 +203,16 @@ static void move(struct area *area, size_t to, size_t from, size_t bytes, const 
     reads_back(area, "memory.copy: moves what was there");
 }
 
-static void contents(struct area *area)
+static void check_contents(struct area *area)
 {
     struct facet_check *check = area->check;
     const struct facet_memory_ops *ops = &check->memory_ops;
 
-    pattern(area->expected, PIECE, 1);
+    fill_pattern(area->expected, PIECE, 1);
     EXPECT_OK(check, "memory.write: a whole piece",
               ops->write(check->instance, area->context, area->address, area->expected, PIECE, &check->error));
     reads_back(area, "memory.read: gives what was written");
-    pattern(area->expected + 100, 1000, 99);
+    fill_pattern(area->expected + 100, 1000, 99);
     EXPECT_OK(
         check, "memory.write: a part",
         ops->write(check->instance, area->context, area->address + 100, area->expected + 100, 1000, &check->error));
@@ -221,13 +221,13 @@ static void contents(struct area *area)
     EXPECT_OK(check, "memory.fill: a part",
               ops->fill(check->instance, area->context, area->address + 4097, 0x5c, 3001, &check->error));
     reads_back(area, "memory.fill: changes that part and no other");
-    move(area, 20000, 100, 9000, "memory.copy: inside a piece");
-    move(area, 1000, 500, 8000, "memory.copy: upwards over itself");
-    move(area, 500, 1000, 8000, "memory.copy: downwards over itself");
+    copy_in_area(area, 20000, 100, 9000, "memory.copy: inside a piece");
+    copy_in_area(area, 1000, 500, 8000, "memory.copy: upwards over itself");
+    copy_in_area(area, 500, 1000, 8000, "memory.copy: downwards over itself");
 }
 
 /* Nothing of a range that is not wholly memory may be touched. */
-static void outside(struct area *area, uint64_t other)
+static void refuse_outside(struct area *area, uint64_t other)
 {
     struct facet_check *check = area->check;
     const struct facet_memory_ops *ops = &check->memory_ops;
@@ -259,7 +259,7 @@ static void outside(struct area *area, uint64_t other)
     reads_back(area, "memory.read: what was refused changed nothing");
 }
 
-static void copies(struct facet_check *check)
+static void check_copies(struct facet_check *check)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     static struct area area;
@@ -272,8 +272,8 @@ static void copies(struct facet_check *check)
         !EXPECT_OK(check, "memory.alloc: a piece to copy in",
                    ops->alloc(check->instance, area.context, PIECE, &area.address, &check->error)))
         return;
-    contents(&area);
-    outside(&area, other);
+    check_contents(&area);
+    refuse_outside(&area, other);
     EXPECT_OK(check, "memory.free: the piece that was copied in",
               ops->free(check->instance, area.context, area.address, &check->error));
     EXPECT_REFUSED(check, "memory.read: freed memory is out of range", FACET_OUT_OF_RANGE, &area.got, 16,
@@ -285,7 +285,11 @@ static void copies(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0}, {contexts, FACET_CAN_MEMORY}, {plain, FACET_CAN_MEMORY}, {copies, FACET_CAN_MEMORY}, {NULL, 0},
+    {refuse_absent_device, 0},
+    {check_contexts, FACET_CAN_MEMORY},
+    {check_plain_memory, FACET_CAN_MEMORY},
+    {check_copies, FACET_CAN_MEMORY},
+    {NULL, 0},
 };
 
 const struct facet_check_group facet_check_memory = {

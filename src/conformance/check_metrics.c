@@ -11,7 +11,7 @@
 
 enum { READINGS = 20, PAUSE_MS = 10, PATIENCE = 300 };
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "metrics");
 }
@@ -77,33 +77,35 @@ static void check_reading(const struct facet_check *check, const struct facet_de
         uint64_t value = value_of(now, &fields[i]);
 
         if (!(now->valid & fields[i].bit) && value != 0)
-            facet_check_miss(&tallies[ABSENT], "expected: %s 0, as its bit is clear\ngot: %" PRIu64, fields[i].name,
-                             value);
+            facet_check_tally_miss(&tallies[ABSENT], "expected: %s 0, as its bit is clear\ngot: %" PRIu64,
+                                   fields[i].name, value);
         if (fields[i].milli && value > FACET_MILLI_WHOLE)
-            facet_check_miss(&tallies[MILLI], "expected: %s of at most 1000\ngot: %" PRIu64, fields[i].name, value);
+            facet_check_tally_miss(&tallies[MILLI], "expected: %s of at most 1000\ngot: %" PRIu64, fields[i].name,
+                                   value);
     }
     if (now->device != check->device)
-        facet_check_miss(&tallies[SANE], "expected: device %" PRIu32 "\ngot: %" PRIu32, check->device, now->device);
+        facet_check_tally_miss(&tallies[SANE], "expected: device %" PRIu32 "\ngot: %" PRIu32, check->device,
+                               now->device);
     if (now->timestamp_ns == 0 || now->timestamp_ns > wall + FACET_NS_PER_S)
-        facet_check_miss(&tallies[SANE], "expected: a time of CLOCK_REALTIME, now %" PRIu64 "\ngot: %" PRIu64, wall,
-                         now->timestamp_ns);
+        facet_check_tally_miss(&tallies[SANE], "expected: a time of CLOCK_REALTIME, now %" PRIu64 "\ngot: %" PRIu64,
+                               wall, now->timestamp_ns);
     if ((facet_check_info(check)->valid & FACET_DEVICE_HAS_MEMORY) &&
         now->memory_used_bytes > facet_check_info(check)->memory_bytes)
-        facet_check_miss(&tallies[SANE], "expected: memory_used_bytes within the device\ngot: %" PRIu64,
-                         now->memory_used_bytes);
+        facet_check_tally_miss(&tallies[SANE], "expected: memory_used_bytes within the device\ngot: %" PRIu64,
+                               now->memory_used_bytes);
 }
 
-static void compare(const struct facet_device_metrics *before, const struct facet_device_metrics *now,
-                    struct facet_check_tally *tallies)
+static void compare_readings(const struct facet_device_metrics *before, const struct facet_device_metrics *now,
+                             struct facet_check_tally *tallies)
 {
     for (int i = 0; i < FIELDS; i++)
         if (fields[i].counter && (before->valid & now->valid & fields[i].bit) &&
             value_of(now, &fields[i]) < value_of(before, &fields[i]))
-            facet_check_miss(&tallies[COUNTERS], "expected: %s of at least %" PRIu64 "\ngot: %" PRIu64, fields[i].name,
-                             value_of(before, &fields[i]), value_of(now, &fields[i]));
+            facet_check_tally_miss(&tallies[COUNTERS], "expected: %s of at least %" PRIu64 "\ngot: %" PRIu64,
+                                   fields[i].name, value_of(before, &fields[i]), value_of(now, &fields[i]));
     if (now->timestamp_ns < before->timestamp_ns)
-        facet_check_miss(&tallies[BACKWARDS], "expected: at least %" PRIu64 "\ngot: %" PRIu64, before->timestamp_ns,
-                         now->timestamp_ns);
+        facet_check_tally_miss(&tallies[BACKWARDS], "expected: at least %" PRIu64 "\ngot: %" PRIu64,
+                               before->timestamp_ns, now->timestamp_ns);
 }
 
 static void pause_briefly(void)
@@ -113,28 +115,28 @@ static void pause_briefly(void)
     nanosleep(&pause, NULL);
 }
 
-static enum facet_status reading(struct facet_check *check, struct facet_device_metrics *ret_metrics)
+static enum facet_status read_metrics(struct facet_check *check, struct facet_device_metrics *ret_metrics)
 {
     ret_metrics->size = sizeof *ret_metrics;
     return check->metrics_ops.device(check->instance, check->device, ret_metrics, &check->error);
 }
 
 /* A provider reads at its own pace; within seconds it reads again. */
-static void moves_on(struct facet_check *check, uint64_t first_ns)
+static void expect_later_reading(struct facet_check *check, uint64_t first_ns)
 {
     struct facet_device_metrics now = {.timestamp_ns = first_ns};
 
     facet_check_begin(check, "metrics.device: the time of the reading moves on");
     for (int i = 0; i < PATIENCE && now.timestamp_ns <= first_ns; i++) {
         pause_briefly();
-        if (reading(check, &now) != FACET_OK)
+        if (read_metrics(check, &now) != FACET_OK)
             break;
     }
     facet_check_judge(check, now.timestamp_ns > first_ns, "expected: above %" PRIu64 " within 3 s\ngot: %" PRIu64,
                       first_ns, now.timestamp_ns);
 }
 
-static void readings(struct facet_check *check)
+static void check_readings(struct facet_check *check)
 {
     struct facet_check_tally tallies[ASPECTS] = {
         [ANSWERS] = {.text = "metrics.device: answers again and again"},
@@ -149,22 +151,22 @@ static void readings(struct facet_check *check)
 
     facet_check_begin(check, "%s", tallies[ANSWERS].text);
     for (int i = 0; i < READINGS; i++) {
-        enum facet_status status = reading(check, &now);
+        enum facet_status status = read_metrics(check, &now);
 
         if (status != FACET_OK) {
-            facet_check_miss(&tallies[ANSWERS], "expected: ok\ngot: %s", facet_status_name(status));
+            facet_check_tally_miss(&tallies[ANSWERS], "expected: ok\ngot: %s", facet_status_name(status));
             break;
         }
         check_reading(check, &now, tallies);
         if (i == 0)
             first_ns = now.timestamp_ns;
         else
-            compare(&before, &now, tallies);
+            compare_readings(&before, &now, tallies);
         before = now;
         pause_briefly();
     }
-    facet_check_tell(check, tallies, ASPECTS);
-    moves_on(check, first_ns);
+    facet_check_report_tallies(check, tallies, ASPECTS);
+    expect_later_reading(check, first_ns);
 }
 
 static enum facet_status fill_metrics(struct facet_check *check, const void *subject, void *out)
@@ -172,12 +174,12 @@ static enum facet_status fill_metrics(struct facet_check *check, const void *sub
     return check->metrics_ops.device(check->instance, check->device, out, &check->error);
 }
 
-static void device(struct facet_check *check)
+static void check_device_metrics(struct facet_check *check)
 {
     facet_check_struct_rules(check, "metrics.device", sizeof(struct facet_device_metrics), fill_metrics, NULL);
     EXPECT_STATUS(check, "metrics.device: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
                   check->metrics_ops.device(check->instance, check->device, NULL, &check->error));
-    readings(check);
+    check_readings(check);
 }
 
 static enum facet_status call_processes(struct facet_check *check, const void *subject, void *items, uint32_t item_size,
@@ -214,7 +216,7 @@ static const char *fault_of_process(const struct facet_check *check, const struc
     return NULL;
 }
 
-static void processes(struct facet_check *check)
+static void check_processes(struct facet_check *check)
 {
     const struct facet_check_list list = {"metrics.processes", sizeof(struct facet_process_metrics), true,
                                           call_processes, NULL};
@@ -229,14 +231,14 @@ static void processes(struct facet_check *check)
         const char *fault = fault_of_process(check, &all[i]);
 
         if (fault)
-            facet_check_miss(&tally, "expected: a sound process\ngot: %s, for pid %" PRId32, fault, all[i].pid);
+            facet_check_tally_miss(&tally, "expected: a sound process\ngot: %s, for pid %" PRId32, fault, all[i].pid);
     }
-    facet_check_tell(check, &tally, 1);
+    facet_check_report_tallies(check, &tally, 1);
     if (used)
         facet_check_drop_context(check, context);
 }
 
-static void links(struct facet_check *check)
+static void check_links(struct facet_check *check)
 {
     const struct facet_check_list list = {"metrics.links", sizeof(struct facet_link_metrics), true, call_links, NULL};
     struct facet_check_tally tally = {.text = "metrics.links: each is a link of the topology, and sound"};
@@ -253,23 +255,24 @@ static void links(struct facet_check *check)
             (!(one->valid & FACET_LINK_METRIC_RX) && one->rx_bytes) ||
             (!(one->valid & FACET_LINK_METRIC_TX) && one->tx_bytes) ||
             (!(one->valid & FACET_LINK_METRIC_ERRORS) && one->errors))
-            facet_check_miss(&tally,
-                             "expected: a link below %" PRIu32 ", a known type, a time, zero where a bit is clear\n"
-                             "got: link %" PRIu32 ", type %" PRIu32 ", valid 0x%" PRIx32,
-                             link_count, one->link, one->type, one->valid);
+            facet_check_tally_miss(&tally,
+                                   "expected: a link below %" PRIu32
+                                   ", a known type, a time, zero where a bit is clear\n"
+                                   "got: link %" PRIu32 ", type %" PRIu32 ", valid 0x%" PRIx32,
+                                   link_count, one->link, one->type, one->valid);
     }
-    facet_check_tell(check, &tally, 1);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0},
-    {device, FACET_CAN_DEVICE_METRICS},
+    {refuse_absent_device, 0},
+    {check_device_metrics, FACET_CAN_DEVICE_METRICS},
     {facet_check_activity_clock, FACET_CAN_DEVICE_METRICS},
     {facet_check_activity_memory, FACET_CAN_DEVICE_METRICS | FACET_CAN_MEMORY},
     {facet_check_activity_busy, FACET_CAN_DEVICE_METRICS | FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
-    {processes, FACET_CAN_PROCESS_METRICS},
+    {check_processes, FACET_CAN_PROCESS_METRICS},
     {facet_check_activity_process, FACET_CAN_PROCESS_METRICS | FACET_CAN_MEMORY},
-    {links, FACET_CAN_LINK_METRICS},
+    {check_links, FACET_CAN_LINK_METRICS},
     {NULL, 0},
 };
 

@@ -13,7 +13,7 @@
 enum { ALL_MODES = 0xf };
 
 /* Asks again, because facet_check_drop_broken_promises() has cleared claims in check->devices. */
-static struct facet_device_info *as_claimed(struct facet_check *check, uint32_t *ret_count)
+static struct facet_device_info *fetch_device_infos(struct facet_check *check, uint32_t *ret_count)
 {
     FACET_CLEANUP_FREE struct facet_device_info *all = calloc((size_t)check->device_count + 1, sizeof *all);
 
@@ -33,8 +33,8 @@ static void check_claims(const struct facet_check *check, const struct facet_dev
         const char *missing = facet_check_missing_operation(check, rest & -rest);
 
         if (missing)
-            facet_check_miss(tally, "expected: all operations behind %s of device %" PRIu32 "\ngot: no %s",
-                             facet_check_capability_name(rest & -rest), info->index, missing);
+            facet_check_tally_miss(tally, "expected: all operations behind %s of device %" PRIu32 "\ngot: no %s",
+                                   facet_check_capability_name(rest & -rest), info->index, missing);
     }
 }
 
@@ -59,7 +59,7 @@ static const char *fault_of_modes(const struct facet_device_info *info)
     return NULL;
 }
 
-static void claims(struct facet_check *check)
+static void check_all_claims(struct facet_check *check)
 {
     struct facet_check_tally tallies[] = {
         {.text = "modes: every operation behind a claimed capability is offered"},
@@ -67,7 +67,7 @@ static void claims(struct facet_check *check)
         {.text = "modes: no unknown capability is claimed"},
     };
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_device_info *all = as_claimed(check, &count);
+    FACET_CLEANUP_FREE struct facet_device_info *all = fetch_device_infos(check, &count);
 
     if (count == 0) {
         facet_check_skip(check, "modes: capabilities and modes", "there is no device");
@@ -79,11 +79,12 @@ static void claims(struct facet_check *check)
 
         check_claims(check, &all[i], &tallies[0]);
         if (fault)
-            facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
         if (all[i].capabilities >= FACET_CAN_MATH << 1)
-            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_MATH\ngot: 0x%" PRIx64, all[i].capabilities);
+            facet_check_tally_miss(&tallies[2], "expected: bits up to FACET_CAN_MATH\ngot: 0x%" PRIx64,
+                                   all[i].capabilities);
     }
-    facet_check_tell(check, tallies, 3);
+    facet_check_report_tallies(check, tallies, 3);
 }
 
 static void expect_unsupported(struct facet_check *check, const char *operation, enum facet_status got)
@@ -102,7 +103,7 @@ static void expect_unsupported(struct facet_check *check, const char *operation,
     } while (0)
 
 /* On a device of each kind: an operation that is offered without its bit says so. */
-static void unclaimed_tables(struct facet_check *check)
+static void check_unclaimed_tables(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_partition_ops partition = check->partition_ops;
@@ -139,7 +140,7 @@ static void unclaimed_tables(struct facet_check *check)
 }
 
 /* The operations that came with version 1.4. */
-static void unclaimed_control(struct facet_check *check, uint64_t context)
+static void check_unclaimed_control(struct facet_check *check, uint64_t context)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_execution_ops execution = check->execution_ops;
@@ -155,7 +156,7 @@ static void unclaimed_control(struct facet_check *check, uint64_t context)
     EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.run, math.run(instance, context, 1, &operation, NULL));
 }
 
-static void unclaimed_work(struct facet_check *check)
+static void check_unclaimed_work(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_container_ops container = check->container_ops;
@@ -194,19 +195,19 @@ static void unclaimed_work(struct facet_check *check)
                        execution.set_share(instance, context, 0, 1000, 1, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_RECORD, execution.records,
                        execution.records(instance, context, 1, 0, NULL, 136, 0, &got, NULL));
-    unclaimed_control(check, context);
+    check_unclaimed_control(check, context);
     facet_check_drop_context(check, context);
 }
 
-static void unclaimed(struct facet_check *check)
+static void check_unclaimed(struct facet_check *check)
 {
     for (uint32_t i = 0; i < check->device_count && i < 1; i++) {
-        unclaimed_tables(check);
-        unclaimed_work(check);
+        check_unclaimed_tables(check);
+        check_unclaimed_work(check);
     }
 }
 
-static bool may_mix(const struct facet_device_info *info, enum facet_mode one, enum facet_mode two)
+static bool modes_may_mix(const struct facet_device_info *info, enum facet_mode one, enum facet_mode two)
 {
     return info->mode_group[one] != 0 && info->mode_group[one] == info->mode_group[two];
 }
@@ -227,7 +228,7 @@ static enum facet_status set_limit(struct facet_check *check)
 }
 
 /* Modes of different groups are never on a device together, whichever came first. */
-static void keep_apart(struct facet_check *check, const char *template_id)
+static void refuse_mixed_modes(struct facet_check *check, const char *template_id)
 {
     struct facet_partition_info made;
 
@@ -251,21 +252,22 @@ static void keep_apart(struct facet_check *check, const char *template_id)
               check->limit_ops.clear(check->instance, check->device, FACET_CHECK_WORKER, &check->error));
 }
 
-static void mixing(struct facet_check *check)
+static void check_mixing(struct facet_check *check)
 {
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    uint32_t there = facet_check_partition_count(check);
+    uint32_t existing = facet_check_partition_count(check);
 
     if (!facet_check_claims(check, FACET_CAN_LIMIT_MEMORY) && !facet_check_claims(check, FACET_CAN_LIMIT_COMPUTE))
         return;
-    if (may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
+    if (modes_may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
         facet_check_skip(check, "modes: hard and partitioned are kept apart", "the device says that they may mix");
-    else if (count > 0 && there == 0)
-        keep_apart(check, facet_check_smallest(all, count)->id);
+    else if (count > 0 && existing == 0)
+        refuse_mixed_modes(check, facet_check_smallest(all, count)->id);
 }
 
-static const struct facet_check_case cases[] = {{claims, 0}, {unclaimed, 0}, {mixing, FACET_CAN_PARTITION}, {NULL, 0}};
+static const struct facet_check_case cases[] = {
+    {check_all_claims, 0}, {check_unclaimed, 0}, {check_mixing, FACET_CAN_PARTITION}, {NULL, 0}};
 
 const struct facet_check_group facet_check_modes = {
     .name = "modes", .about = "capabilities, modes and what is offered", .cases = cases};

@@ -105,7 +105,7 @@ static bool prepare_move(struct move *move)
            mark_pages(move);
 }
 
-static void refusals(struct move *move)
+static void check_refusals(struct move *move)
 {
     struct facet_check *check = move->check;
     uint64_t page = move->page;
@@ -134,7 +134,7 @@ static void refusals(struct move *move)
     expect_marks(move, "memory.move: what was refused changed nothing");
 }
 
-static void moving(struct move *move)
+static void check_moving(struct move *move)
 {
     struct facet_check *check = move->check;
     uint64_t page = move->page, used;
@@ -169,8 +169,8 @@ void facet_check_move_pages(struct facet_check *check)
     if (!begin_move(check, &move))
         return;
     if (prepare_move(&move)) {
-        refusals(&move);
-        moving(&move);
+        check_refusals(&move);
+        check_moving(&move);
     }
     facet_check_drop_context(check, move.context);
 }

@@ -13,14 +13,14 @@
 static bool is_empty(struct facet_check *check, const char *what)
 {
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_partition_info *there = facet_check_partitions(check, &count);
+    FACET_CLEANUP_FREE struct facet_partition_info *existing = facet_check_partitions(check, &count);
 
     if (count > 0)
         facet_check_skip(check, what, "the device has %" PRIu32 " partitions already", count);
-    return there && count == 0;
+    return existing && count == 0;
 }
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "partition");
 }
@@ -74,7 +74,7 @@ static bool id_is_taken(const struct facet_partition_template *templates, uint32
     return false;
 }
 
-static void templates(struct facet_check *check)
+static void check_templates(struct facet_check *check)
 {
     struct facet_check_tally tallies[] = {{.text = "partition.templates: each template is sound, its id its own"},
                                           {.text = "partition.placements: each template has sound placements"}};
@@ -89,16 +89,16 @@ static void templates(struct facet_check *check)
         const char *place = fault_of_placements(check, &all[i]);
 
         if (fault)
-            facet_check_miss(&tallies[0], "expected: a sound template\ngot: '%.31s': %s", all[i].id, fault);
+            facet_check_tally_miss(&tallies[0], "expected: a sound template\ngot: '%.31s': %s", all[i].id, fault);
         if (place)
-            facet_check_miss(&tallies[1], "expected: sound placements\ngot: '%.31s': %s", all[i].id, place);
+            facet_check_tally_miss(&tallies[1], "expected: sound placements\ngot: '%.31s': %s", all[i].id, place);
     }
-    facet_check_tell(check, tallies, 2);
+    facet_check_report_tallies(check, tallies, 2);
     const struct facet_check_list placements = facet_check_placements_list(all[0].id);
     facet_check_list_rules(check, &placements);
 }
 
-static void refusals(struct facet_check *check)
+static void check_refusals(struct facet_check *check)
 {
     const struct facet_partition_ops *ops = &check->partition_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -126,8 +126,8 @@ static void refusals(struct facet_check *check)
                   ops->destroy(instance, device, NULL, &check->error));
     EXPECT_STATUS(check, "partition.destroy: a template's id is no uuid", FACET_NOT_FOUND,
                   ops->destroy(instance, device, all[0].id, &check->error));
-    FACET_CLEANUP_FREE struct facet_partition_info *there = facet_check_partitions(check, &count);
-    EXPECT_NUMBER(check, "partition.list: nothing came of what was refused", 0, there ? count : UINT32_MAX);
+    FACET_CLEANUP_FREE struct facet_partition_info *existing = facet_check_partitions(check, &count);
+    EXPECT_NUMBER(check, "partition.list: nothing came of what was refused", 0, existing ? count : UINT32_MAX);
     facet_check_clear_partitions(check);
 }
 
@@ -151,7 +151,7 @@ static void check_distinct(struct facet_check *check, const struct facet_partiti
     EXPECT_OK(check, "partition.destroy: the other one", facet_check_destroy(check, two->uuid));
 }
 
-static void alike(struct facet_check *check)
+static void check_two_alike(struct facet_check *check)
 {
     struct facet_partition_info one, two;
     uint32_t count = 0;
@@ -196,7 +196,7 @@ static void struct_size(struct facet_check *check)
     facet_check_clear_partitions(check);
 }
 
-static uint32_t use_of(struct facet_check *check, const char *uuid)
+static uint32_t use_partition_memory(struct facet_check *check, const char *uuid)
 {
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_info *all = facet_check_partitions(check, &count);
@@ -205,7 +205,7 @@ static uint32_t use_of(struct facet_check *check, const char *uuid)
     return one ? one->in_use : UINT32_MAX;
 }
 
-static void use(struct facet_check *check, const struct facet_partition_info *made)
+static void use_partition(struct facet_check *check, const struct facet_partition_info *made)
 {
     const struct facet_memory_ops *memory = &check->memory_ops;
     struct facet_memory_info room = {.size = sizeof room};
@@ -218,12 +218,13 @@ static void use(struct facet_check *check, const struct facet_partition_info *ma
                    sizeof none,
                    memory->create_context(check->instance, check->device, "no such partition", FACET_CHECK_WORKER,
                                           &none, &check->error));
-    EXPECT_NUMBER(check, "partition.list: a partition without contexts is not in use", 0, use_of(check, made->uuid));
+    EXPECT_NUMBER(check, "partition.list: a partition without contexts is not in use", 0,
+                  use_partition_memory(check, made->uuid));
     if (!EXPECT_OK(check, "memory.create_context: on a partition",
                    memory->create_context(check->instance, check->device, made->uuid, FACET_CHECK_WORKER, &context,
                                           &check->error)))
         return;
-    EXPECT_NUMBER(check, "partition.list: one with a context is in use", 1, use_of(check, made->uuid));
+    EXPECT_NUMBER(check, "partition.list: one with a context is in use", 1, use_partition_memory(check, made->uuid));
     EXPECT_STATUS(check, "partition.destroy: one in use is busy", FACET_BUSY, facet_check_destroy(check, made->uuid));
     if ((made->valid & FACET_PARTITION_HAS_MEMORY) &&
         EXPECT_OK(check, "memory.info: of a context on a partition",
@@ -231,7 +232,7 @@ static void use(struct facet_check *check, const struct facet_partition_info *ma
         EXPECT_NUMBER(check, "memory.info: a context on a partition has the partition's memory", made->memory_bytes,
                       room.total_bytes);
     facet_check_drop_context(check, context);
-    EXPECT_NUMBER(check, "partition.list: afterwards it is not in use", 0, use_of(check, made->uuid));
+    EXPECT_NUMBER(check, "partition.list: afterwards it is not in use", 0, use_partition_memory(check, made->uuid));
     EXPECT_OK(check, "partition.destroy: one no longer in use", facet_check_destroy(check, made->uuid));
 }
 
@@ -245,12 +246,12 @@ static void in_use(struct facet_check *check)
         return;
     if (EXPECT_OK(check, "partition.create: one to use",
                   facet_check_create(check, facet_check_smallest(all, count)->id, FACET_PLACEMENT_ANY, &made)))
-        use(check, &made);
+        use_partition(check, &made);
     facet_check_clear_partitions(check);
 }
 
 /* The four checks that create many partitions, each on an empty device. */
-static void life(struct facet_check *check)
+static void check_partition_life(struct facet_check *check)
 {
     static void (*const stages[])(struct facet_check *) = {facet_check_partition_everywhere,
                                                            facet_check_partition_free_flags, facet_check_partition_fill,
@@ -265,13 +266,13 @@ static void life(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0},
-    {templates, FACET_CAN_PARTITION},
-    {refusals, FACET_CAN_PARTITION},
-    {alike, FACET_CAN_PARTITION},
+    {refuse_absent_device, 0},
+    {check_templates, FACET_CAN_PARTITION},
+    {check_refusals, FACET_CAN_PARTITION},
+    {check_two_alike, FACET_CAN_PARTITION},
     {struct_size, FACET_CAN_PARTITION},
     {in_use, FACET_CAN_PARTITION | FACET_CAN_MEMORY},
-    {life, FACET_CAN_PARTITION},
+    {check_partition_life, FACET_CAN_PARTITION},
     {NULL, 0},
 };
 

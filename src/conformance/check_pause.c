@@ -15,7 +15,7 @@
 /* Between two readings of something that stands still. */
 #define POLL_NS (20 * FACET_NS_PER_MS)
 
-static bool pause_it(struct facet_check *check, const struct facet_check_kernel *kernel)
+static bool pause_context(struct facet_check *check, const struct facet_check_kernel *kernel)
 {
     return EXPECT_OK(check, "execution.pause: a context",
                      check->execution_ops.pause(check->instance, kernel->context, 1, &check->error));
@@ -23,11 +23,11 @@ static bool pause_it(struct facet_check *check, const struct facet_check_kernel 
 
 /* Another context's view of the kernel's results; context 0: the device cannot share memory. */
 struct window {
-    uint64_t context, here, there; /* its address in the other context, and in the kernel's */
+    uint64_t context, window_address, kernel_address; /* its address in the other context, and in the kernel's */
 };
 
-static bool share(struct facet_check *check, const struct facet_check_kernel *kernel, struct window *window,
-                  uint64_t bytes)
+static bool share_pages_with_window(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                    struct window *window, uint64_t bytes)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -37,13 +37,13 @@ static bool share(struct facet_check *check, const struct facet_check_kernel *ke
     if (status == FACET_OK)
         status = ops->share_pages(instance, window->context, pages, &check->error);
     if (status == FACET_OK)
-        status = ops->reserve(instance, window->context, bytes, 0, &window->here, &check->error);
+        status = ops->reserve(instance, window->context, bytes, 0, &window->window_address, &check->error);
     if (status == FACET_OK)
-        status = ops->map(instance, window->context, window->here, pages, 0, bytes, &check->error);
+        status = ops->map(instance, window->context, window->window_address, pages, 0, bytes, &check->error);
     if (status == FACET_OK)
-        status = ops->reserve(instance, kernel->context, bytes, 0, &window->there, &check->error);
+        status = ops->reserve(instance, kernel->context, bytes, 0, &window->kernel_address, &check->error);
     if (status == FACET_OK)
-        status = ops->map(instance, kernel->context, window->there, pages, 0, bytes, &check->error);
+        status = ops->map(instance, kernel->context, window->kernel_address, pages, 0, bytes, &check->error);
     return facet_check_status(check, FACET_OK, status);
 }
 
@@ -51,7 +51,7 @@ static void open_window(struct facet_check *check, const struct facet_check_kern
                         struct window *ret_window)
 {
     struct facet_memory_info info = {.size = sizeof info};
-    struct window window = {.there = address};
+    struct window window = {.kernel_address = address};
 
     *ret_window = window;
     if (!facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES)) {
@@ -65,21 +65,21 @@ static void open_window(struct facet_check *check, const struct facet_check_kern
     uint64_t bytes = FACET_CHECK_QUEUE * sizeof(uint64_t);
     bytes = (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
     facet_check_begin(check, "memory.share_pages: to see what a context writes that is paused");
-    if (share(check, kernel, &window, bytes))
+    if (share_pages_with_window(check, kernel, &window, bytes))
         *ret_window = window;
 }
 
 /* The words as another context sees them. */
-static void look(struct facet_check *check, const struct window *window, uint64_t *ret_words)
+static void read_words(struct facet_check *check, const struct window *window, uint64_t *ret_words)
 {
     memset(ret_words, 0, FACET_CHECK_QUEUE * sizeof *ret_words);
     if (window->context)
         EXPECT_OK(check, "memory.read: what a context wrote that is paused",
-                  check->memory_ops.read(check->instance, window->context, window->here,
+                  check->memory_ops.read(check->instance, window->context, window->window_address,
                                          FACET_CHECK_QUEUE * sizeof *ret_words, ret_words, &check->error));
 }
 
-static bool resume(struct facet_check *check, const struct facet_check_kernel *kernel)
+static bool resume_context(struct facet_check *check, const struct facet_check_kernel *kernel)
 {
     return EXPECT_OK(check, "execution.pause: with 0, a context goes on",
                      check->execution_ops.pause(check->instance, kernel->context, 0, &check->error));
@@ -113,7 +113,7 @@ static void expect_all(struct facet_check *check, const struct facet_check_kerne
 }
 
 /* A pause of one context does not affect others. */
-static void others_go_on(struct facet_check *check)
+static void expect_others_unpaused(struct facet_check *check)
 {
     struct facet_check_kernel other = {0};
     uint64_t context = 0, address = 0;
@@ -131,15 +131,16 @@ static void others_go_on(struct facet_check *check)
     facet_check_drop_context(check, context);
 }
 
-static void held(struct facet_check *check, const struct facet_check_kernel *kernel, const struct window *window)
+static void check_queue_is_held(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                const struct window *window)
 {
     static const uint64_t none[FACET_CHECK_QUEUE];
     struct facet_stream_state before = {0}, queued = {0}, after = {0};
     uint64_t words[FACET_CHECK_QUEUE];
 
     EXPECT_OK(check, "execution.query: before a pause", facet_check_kernel_query(check, kernel, &before));
-    if (!pause_it(check, kernel) || !EXPECT_OK(check, "execution.launch: while its context is paused",
-                                               facet_check_queue_fill(check, kernel, window->there)))
+    if (!pause_context(check, kernel) || !EXPECT_OK(check, "execution.launch: while its context is paused",
+                                                    facet_check_queue_fill(check, kernel, window->kernel_address)))
         return;
     EXPECT_OK(check, "execution.query: while paused", facet_check_kernel_query(check, kernel, &queued));
     EXPECT_TRUE(check, "execution.query: what is queued while paused has not begun",
@@ -153,46 +154,49 @@ static void held(struct facet_check *check, const struct facet_check_kernel *ker
                 after.begun == queued.begun && after.completed == queued.completed,
                 "expected: %" PRIu64 " begun, %" PRIu64 " complete\ngot: %" PRIu64 ", %" PRIu64, queued.begun,
                 queued.completed, after.begun, after.completed);
-    look(check, window, words);
+    read_words(check, window, words);
     EXPECT_TRUE(check, "execution.pause: nothing is written while it lasts", memcmp(words, none, sizeof none) == 0,
                 "expected: %u words of 0\ngot: another first one, or a later one: %" PRIu64, FACET_CHECK_QUEUE,
                 words[0]);
-    others_go_on(check);
-    if (resume(check, kernel))
-        expect_all(check, kernel, window->there);
+    expect_others_unpaused(check);
+    if (resume_context(check, kernel))
+        expect_all(check, kernel, window->kernel_address);
 }
 
-static void stopped(struct facet_check *check, const struct facet_check_kernel *kernel, const struct window *window)
+static void check_running_stops(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                const struct window *window)
 {
     struct facet_stream_state before = {0}, after = {0};
     uint64_t words[FACET_CHECK_QUEUE], later[FACET_CHECK_QUEUE];
 
-    if (!EXPECT_OK(check, "execution.launch: a queue to pause", facet_check_queue_fill(check, kernel, window->there)) ||
-        !pause_it(check, kernel))
+    if (!EXPECT_OK(check, "execution.launch: a queue to pause",
+                   facet_check_queue_fill(check, kernel, window->kernel_address)) ||
+        !pause_context(check, kernel))
         return;
     EXPECT_OK(check, "execution.query: just paused", facet_check_kernel_query(check, kernel, &before));
-    look(check, window, words);
+    read_words(check, window, words);
     facet_check_kernel_wait(check, kernel, POLL_NS); /* either answer will do: all of it may have been done before */
     EXPECT_OK(check, "execution.query: paused for some time", facet_check_kernel_query(check, kernel, &after));
-    look(check, window, later);
+    read_words(check, window, later);
     EXPECT_TRUE(
         check, "execution.pause: what runs has stopped when it returns",
         after.completed == before.completed && after.begun == before.begun && memcmp(words, later, sizeof words) == 0,
         "expected: %" PRIu64 " complete, and memory as it was\ngot: %" PRIu64, before.completed, after.completed);
-    if (resume(check, kernel))
-        expect_all(check, kernel, window->there);
+    if (resume_context(check, kernel))
+        expect_all(check, kernel, window->kernel_address);
 }
 
-static void dropped(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void check_cancelled_in_pause(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                     uint64_t address)
 {
-    if (!pause_it(check, kernel) || !EXPECT_OK(check, "execution.launch: to be dropped while paused",
-                                               facet_check_queue_fill(check, kernel, address)))
+    if (!pause_context(check, kernel) || !EXPECT_OK(check, "execution.launch: to be dropped while paused",
+                                                    facet_check_queue_fill(check, kernel, address)))
         return;
     EXPECT_OK(check, "execution.cancel: while paused",
               check->execution_ops.cancel(check->instance, kernel->context, kernel->stream, &check->error));
     EXPECT_OK(check, "execution.synchronize: nothing is left to wait for, though it is paused",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
-    if (resume(check, kernel))
+    if (resume_context(check, kernel))
         EXPECT_OK(check, "execution.synchronize: after a pause that ended with nothing to do",
                   facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
     uint32_t ran = count_words(check, kernel, address);
@@ -200,7 +204,7 @@ static void dropped(struct facet_check *check, const struct facet_check_kernel *
 }
 
 /* A context may end while it is paused, with all that it has queued. */
-static void ended(struct facet_check *check)
+static void end_paused_context(struct facet_check *check)
 {
     struct facet_check_kernel kernel = {0};
     uint64_t context = 0, address = 0;
@@ -211,7 +215,7 @@ static void ended(struct facet_check *check)
         EXPECT_OK(check, "memory.alloc: for a context that ends while paused",
                   check->memory_ops.alloc(check->instance, context, FACET_CHECK_QUEUE * sizeof(uint64_t), &address,
                                           &check->error)) &&
-        pause_it(check, &kernel))
+        pause_context(check, &kernel))
         EXPECT_OK(check, "execution.launch: in a context that ends while paused",
                   facet_check_queue_fill(check, &kernel, address));
     EXPECT_OK(check, "memory.destroy_context: while it is paused, with work queued",
@@ -223,10 +227,10 @@ void facet_check_pause(struct facet_check *check, const struct facet_check_kerne
     struct window window;
 
     open_window(check, kernel, address, &window);
-    held(check, kernel, &window);
-    stopped(check, kernel, &window);
+    check_queue_is_held(check, kernel, &window);
+    check_running_stops(check, kernel, &window);
     if (window.context)
         facet_check_drop_context(check, window.context);
-    dropped(check, kernel, address);
-    ended(check);
+    check_cancelled_in_pause(check, kernel, address);
+    end_paused_context(check);
 }

@@ -17,21 +17,22 @@ struct subject {
 static enum facet_status call_records(struct facet_check *check, const void *subject, void *items, uint32_t item_size,
                                       uint32_t capacity, uint32_t *ret_count)
 {
-    const struct subject *of = subject;
+    const struct subject *range = subject;
 
-    return check->execution_ops.records(check->instance, of->context, of->stream, of->after, items, item_size, capacity,
-                                        ret_count, &check->error);
+    return check->execution_ops.records(check->instance, range->context, range->stream, range->after, items, item_size,
+                                        capacity, ret_count, &check->error);
 }
 
-static struct facet_check_list list_of(const struct subject *subject)
+static struct facet_check_list records_list(const struct subject *subject)
 {
     return (struct facet_check_list){"execution.records", sizeof(struct facet_launch_record), false, call_records,
                                      subject};
 }
 
-static struct facet_launch_record *fetch(struct facet_check *check, const struct subject *subject, uint32_t *ret_count)
+static struct facet_launch_record *fetch_records(struct facet_check *check, const struct subject *subject,
+                                                 uint32_t *ret_count)
 {
-    const struct facet_check_list list = list_of(subject);
+    const struct facet_check_list list = records_list(subject);
 
     *ret_count = 0;
     return facet_check_fetch(check, &list, ret_count);
@@ -42,26 +43,26 @@ struct facet_launch_record *facet_check_fetch_records(struct facet_check *check,
 {
     const struct subject subject = {context, stream, after};
 
-    return fetch(check, &subject, ret_count);
+    return fetch_records(check, &subject, ret_count);
 }
 
-static void unknown(struct facet_check *check, const struct subject *of)
+static void refuse_unknown(struct facet_check *check, const struct subject *range)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     uint32_t count;
 
     EXPECT_REFUSED(check, "execution.records: an unknown context is not found", FACET_NOT_FOUND, &count, sizeof count,
-                   ops->records(check->instance, UNKNOWN, of->stream, 0, NULL, sizeof(struct facet_launch_record), 0,
+                   ops->records(check->instance, UNKNOWN, range->stream, 0, NULL, sizeof(struct facet_launch_record), 0,
                                 &count, NULL));
     EXPECT_REFUSED(check, "execution.records: an unknown stream is not found", FACET_NOT_FOUND, &count, sizeof count,
-                   ops->records(check->instance, of->context, UNKNOWN, 0, NULL, sizeof(struct facet_launch_record), 0,
-                                &count, &check->error));
+                   ops->records(check->instance, range->context, UNKNOWN, 0, NULL, sizeof(struct facet_launch_record),
+                                0, &count, &check->error));
 }
 
-static void new_stream(struct facet_check *check, const struct subject *of)
+static void check_new_stream(struct facet_check *check, const struct subject *range)
 {
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch(check, of, &count);
+    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch_records(check, range, &count);
 
     if (all)
         EXPECT_NUMBER(check, "execution.records: a new stream has none", 0, count);
@@ -78,7 +79,7 @@ static bool is_sound_time(const struct facet_launch_record *record)
     return record->busy_ns > 0 && record->longest_ns <= record->busy_ns && record->units > 0;
 }
 
-static bool ended_well(const struct facet_launch_record *record, const struct facet_check_kernel *kernel)
+static bool is_whole_record(const struct facet_launch_record *record, const struct facet_check_kernel *kernel)
 {
     return record->status == FACET_OK && strncmp(record->kernel, kernel->name, sizeof record->kernel) == 0;
 }
@@ -96,31 +97,31 @@ static void judge_all(struct facet_check *check, const struct facet_check_kernel
 
     facet_check_begin(check, "%s", tallies[0].text);
     for (uint32_t i = 0; i < count; i++) {
-        const struct facet_launch_record *one = &all[i];
+        const struct facet_launch_record *record = &all[i];
 
-        if (one->sequence != i + 1)
-            facet_check_miss(&tallies[0], "expected: %" PRIu32 "\ngot: %" PRIu64, i + 1, one->sequence);
-        if (!in_order(one, i ? all[i - 1].end_ns : 0))
-            facet_check_miss(&tallies[1],
-                             "expected: times that do not fall\ngot: %" PRIu64 ", %" PRIu64 ", %" PRIu64
-                             " of record %" PRIu32,
-                             one->queued_ns, one->start_ns, one->end_ns, i);
-        if (one->groups != GROUPS)
-            facet_check_miss(&tallies[2], "expected: %d\ngot: %" PRIu64, GROUPS, one->groups);
-        if (!is_sound_time(one))
-            facet_check_miss(&tallies[3], "expected: some of each\ngot: %" PRIu64 " ns, %" PRIu64 " ns, %" PRIu32,
-                             one->busy_ns, one->longest_ns, one->units);
-        if (!ended_well(one, kernel))
-            facet_check_miss(&tallies[4], "expected: ok of %s\ngot: %s of '%.63s'", kernel->name,
-                             facet_status_name((enum facet_status)one->status), one->kernel);
+        if (record->sequence != i + 1)
+            facet_check_tally_miss(&tallies[0], "expected: %" PRIu32 "\ngot: %" PRIu64, i + 1, record->sequence);
+        if (!in_order(record, i ? all[i - 1].end_ns : 0))
+            facet_check_tally_miss(&tallies[1],
+                                   "expected: times that do not fall\ngot: %" PRIu64 ", %" PRIu64 ", %" PRIu64
+                                   " of record %" PRIu32,
+                                   record->queued_ns, record->start_ns, record->end_ns, i);
+        if (record->groups != GROUPS)
+            facet_check_tally_miss(&tallies[2], "expected: %d\ngot: %" PRIu64, GROUPS, record->groups);
+        if (!is_sound_time(record))
+            facet_check_tally_miss(&tallies[3], "expected: some of each\ngot: %" PRIu64 " ns, %" PRIu64 " ns, %" PRIu32,
+                                   record->busy_ns, record->longest_ns, record->units);
+        if (!is_whole_record(record, kernel))
+            facet_check_tally_miss(&tallies[4], "expected: ok of %s\ngot: %s of '%.63s'", kernel->name,
+                                   facet_status_name((enum facet_status)record->status), record->kernel);
     }
-    facet_check_tell(check, tallies, sizeof tallies / sizeof tallies[0]);
+    facet_check_report_tallies(check, tallies, sizeof tallies / sizeof tallies[0]);
 }
 
-static void launched(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void check_launch_records(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     const struct subject subject = {kernel->context, kernel->stream, 0};
-    const struct facet_check_list list = list_of(&subject);
+    const struct facet_check_list list = records_list(&subject);
     enum facet_status status = FACET_OK;
     uint32_t count = 0;
 
@@ -131,33 +132,35 @@ static void launched(struct facet_check *check, const struct facet_check_kernel 
     EXPECT_OK(check, "execution.synchronize: with what is recorded",
               check->execution_ops.synchronize(check->instance, kernel->context, kernel->stream, FACET_CHECK_KERNEL_NS,
                                                &check->error));
-    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch(check, &subject, &count);
+    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch_records(check, &subject, &count);
     if (!all || !EXPECT_NUMBER(check, "execution.records: one for each launch", LAUNCHES, count))
         return;
     judge_all(check, kernel, all, count);
     facet_check_list_rules(check, &list);
 }
 
-static void later_ones(struct facet_check *check, const struct facet_check_kernel *kernel)
+static void check_records_after(struct facet_check *check, const struct facet_check_kernel *kernel)
 {
     const struct subject last = {kernel->context, kernel->stream, LAUNCHES - 1};
     const struct subject beyond = {kernel->context, kernel->stream, LAUNCHES};
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_launch_record *one = fetch(check, &last, &count);
+    FACET_CLEANUP_FREE struct facet_launch_record *record = fetch_records(check, &last, &count);
 
-    if (one)
-        EXPECT_TRUE(check, "execution.records: only what is after `after`", count == 1 && one[0].sequence == LAUNCHES,
-                    "expected: record %d alone\ngot: %" PRIu32 " records", LAUNCHES, count);
-    FACET_CLEANUP_FREE struct facet_launch_record *none = fetch(check, &beyond, &count);
+    if (record)
+        EXPECT_TRUE(check, "execution.records: only what is after `after`",
+                    count == 1 && record[0].sequence == LAUNCHES, "expected: record %d alone\ngot: %" PRIu32 " records",
+                    LAUNCHES, count);
+    FACET_CLEANUP_FREE struct facet_launch_record *none = fetch_records(check, &beyond, &count);
     if (none)
         EXPECT_NUMBER(check, "execution.records: none after the last", 0, count);
 }
 
 /* A launch that ran whole is ok and has all of its groups; any other is a bad state. */
-static void cancelled(struct facet_check *check, const struct facet_check_kernel *like, uint64_t address)
+static void check_cancelled_records(struct facet_check *check, const struct facet_check_kernel *template_kernel,
+                                    uint64_t address)
 {
     struct facet_check_tally tally = {.text = "execution.records: what was cancelled is told from what ran"};
-    struct facet_check_kernel kernel = *like;
+    struct facet_check_kernel kernel = *template_kernel;
     const struct facet_execution_ops *ops = &check->execution_ops;
     uint32_t count = 0;
 
@@ -172,21 +175,23 @@ static void cancelled(struct facet_check *check, const struct facet_check_kernel
     EXPECT_OK(check, "execution.synchronize: after what was cancelled",
               ops->synchronize(check->instance, kernel.context, kernel.stream, FACET_CHECK_KERNEL_NS, &check->error));
     const struct subject subject = {kernel.context, kernel.stream, 0};
-    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch(check, &subject, &count);
+    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch_records(check, &subject, &count);
     if (!all || !EXPECT_NUMBER(check, "execution.records: one for what was cancelled, too", CANCELLED, count))
         return;
     facet_check_begin(check, "%s", tally.text);
     for (uint32_t i = 0; i < count; i++)
         if (all[i].status == FACET_OK ? all[i].groups != CANCELLED_GROUPS
                                       : all[i].status != FACET_BAD_STATE || all[i].groups > CANCELLED_GROUPS)
-            facet_check_miss(&tally, "expected: ok with %d work-groups, or bad_state\ngot: %s with %" PRIu64,
-                             CANCELLED_GROUPS, facet_status_name((enum facet_status)all[i].status), all[i].groups);
-    facet_check_tell(check, &tally, 1);
+            facet_check_tally_miss(&tally, "expected: ok with %d work-groups, or bad_state\ngot: %s with %" PRIu64,
+                                   CANCELLED_GROUPS, facet_status_name((enum facet_status)all[i].status),
+                                   all[i].groups);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
-static void transfers(struct facet_check *check, const struct facet_check_kernel *like, uint64_t address)
+static void check_transfer_record(struct facet_check *check, const struct facet_check_kernel *template_kernel,
+                                  uint64_t address)
 {
-    struct subject subject = {.context = like->context};
+    struct subject subject = {.context = template_kernel->context};
     const struct facet_execution_ops *ops = &check->execution_ops;
     uint32_t count = 0;
 
@@ -198,7 +203,7 @@ static void transfers(struct facet_check *check, const struct facet_check_kernel
               ops->fill(check->instance, subject.context, subject.stream, address, 7, sizeof(uint64_t), &check->error));
     EXPECT_OK(check, "execution.synchronize: with a transfer that is recorded",
               ops->synchronize(check->instance, subject.context, subject.stream, FACET_CHECK_KERNEL_NS, &check->error));
-    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch(check, &subject, &count);
+    FACET_CLEANUP_FREE struct facet_launch_record *all = fetch_records(check, &subject, &count);
     if (all)
         EXPECT_TRUE(check, "execution.records: a transfer has one, without a kernel",
                     count == 1 && all[0].sequence == 1 && all[0].status == FACET_OK && !all[0].kernel[0],
@@ -206,7 +211,7 @@ static void transfers(struct facet_check *check, const struct facet_check_kernel
                     count ? all[0].kernel : "");
 }
 
-static void kernels(struct facet_check *check, uint64_t context)
+static void check_kernel_records(struct facet_check *check, uint64_t context)
 {
     struct facet_check_kernel kernel = {0};
     uint64_t address = 0;
@@ -220,10 +225,10 @@ static void kernels(struct facet_check *check, uint64_t context)
                    check->memory_ops.alloc(check->instance, context, sizeof(uint64_t), &address, &check->error)))
         return;
     kernel.work_groups = GROUPS;
-    launched(check, &kernel, address);
-    later_ones(check, &kernel);
-    cancelled(check, &kernel, address);
-    transfers(check, &kernel, address);
+    check_launch_records(check, &kernel, address);
+    check_records_after(check, &kernel);
+    check_cancelled_records(check, &kernel, address);
+    check_transfer_record(check, &kernel, address);
 }
 
 void facet_check_records(struct facet_check *check)
@@ -235,9 +240,9 @@ void facet_check_records(struct facet_check *check)
     if (EXPECT_OK(
             check, "execution.create_stream: to be recorded",
             check->execution_ops.create_stream(check->instance, subject.context, &subject.stream, &check->error))) {
-        unknown(check, &subject);
-        new_stream(check, &subject);
-        kernels(check, subject.context);
+        refuse_unknown(check, &subject);
+        check_new_stream(check, &subject);
+        check_kernel_records(check, subject.context);
     }
     facet_check_drop_context(check, subject.context);
 }

@@ -13,14 +13,20 @@
 #include "base/cleanup.h"
 #include "conformance/kernel.h"
 
-enum { UNKNOWN_POLICY = FACET_SCHEDULE_FIFO + 1, STREAMS = 4, EACH = 16, FEW = EACH / 4, ATTEMPTS = 3 };
+enum {
+    UNKNOWN_POLICY = FACET_SCHEDULE_FIFO + 1,
+    STREAMS = 4,
+    LAUNCHES_PER_RIVAL = 16,
+    QUARTER_OF_LAUNCHES = LAUNCHES_PER_RIVAL / 4,
+    ATTEMPTS = 3
+};
 
 /* Several streams, so that at the end of a launch there is always another one that could begin. */
 struct rival {
     struct facet_check_kernel kernels[STREAMS];
-    uint64_t context, address, before[STREAMS]; /* launches before this contest */
-    struct facet_launch_record records[EACH];   /* of this contest */
-    uint64_t start_ns, end_ns;                  /* of the first and of the last of them */
+    uint64_t context, address, launched_before[STREAMS];    /* launches before this contest */
+    struct facet_launch_record records[LAUNCHES_PER_RIVAL]; /* of this contest */
+    uint64_t start_ns, end_ns;                              /* of the first and of the last of them */
 };
 
 static enum facet_status set_policy(struct facet_check *check, uint32_t policy, uint32_t preempt, uint64_t slice_ns)
@@ -28,7 +34,7 @@ static enum facet_status set_policy(struct facet_check *check, uint32_t policy, 
     return check->execution_ops.set_policy(check->instance, check->device, policy, preempt, slice_ns, &check->error);
 }
 
-static void forms(struct facet_check *check)
+static void check_policy_forms(struct facet_check *check)
 {
     facet_check_absent_device(check, "execution");
     EXPECT_STATUS(check, "execution.set_policy: an unknown policy is out of range", FACET_OUT_OF_RANGE,
@@ -42,21 +48,21 @@ static void forms(struct facet_check *check)
               set_policy(check, FACET_SCHEDULE_FAIR, 1, 0));
 }
 
-static bool prepare(struct facet_check *check, const char *worker, struct rival *rival)
+static bool prepare_rival(struct facet_check *check, const char *worker, struct rival *rival)
 {
-    bool there = facet_check_context(check, worker, &rival->context) &&
-                 facet_check_kernel_open(check, rival->context, &rival->kernels[0]) &&
-                 EXPECT_OK(check, "memory.alloc: for one of two rivals",
-                           check->memory_ops.alloc(check->instance, rival->context, sizeof(uint64_t), &rival->address,
-                                                   &check->error)) &&
-                 facet_check_kernel_lengthen(check, &rival->kernels[0], rival->address);
+    bool prepared = facet_check_context(check, worker, &rival->context) &&
+                    facet_check_kernel_open(check, rival->context, &rival->kernels[0]) &&
+                    EXPECT_OK(check, "memory.alloc: for one of two rivals",
+                              check->memory_ops.alloc(check->instance, rival->context, sizeof(uint64_t),
+                                                      &rival->address, &check->error)) &&
+                    facet_check_kernel_lengthen(check, &rival->kernels[0], rival->address);
 
-    for (int i = 1; there && i < STREAMS; i++)
-        there = facet_check_kernel_beside(check, &rival->kernels[0], &rival->kernels[i]);
-    return there;
+    for (int i = 1; prepared && i < STREAMS; i++)
+        prepared = facet_check_kernel_beside(check, &rival->kernels[0], &rival->kernels[i]);
+    return prepared;
 }
 
-static enum facet_status fill(struct facet_check *check, struct rival *rival)
+static enum facet_status fill_queues(struct facet_check *check, struct rival *rival)
 {
     enum facet_status status = FACET_OK;
 
@@ -64,9 +70,9 @@ static enum facet_status fill(struct facet_check *check, struct rival *rival)
         struct facet_stream_state state = {0};
 
         status = facet_check_kernel_query(check, &rival->kernels[i], &state);
-        rival->before[i] = state.launched;
+        rival->launched_before[i] = state.launched;
     }
-    for (int i = 0; status == FACET_OK && i < EACH; i++)
+    for (int i = 0; status == FACET_OK && i < LAUNCHES_PER_RIVAL; i++)
         status = facet_check_kernel_launch(check, &rival->kernels[i % STREAMS], rival->address, 1, 1);
     return status;
 }
@@ -80,66 +86,66 @@ static enum facet_status wait_for(struct facet_check *check, struct rival *rival
     return status;
 }
 
-static bool fetch(struct facet_check *check, struct rival *rival)
+static bool fetch_records(struct facet_check *check, struct rival *rival)
 {
     uint32_t total = 0, count = 0;
 
     rival->start_ns = UINT64_MAX;
     rival->end_ns = 0;
     for (int i = 0; i < STREAMS; i++) {
-        FACET_CLEANUP_FREE struct facet_launch_record *all =
-            facet_check_fetch_records(check, rival->context, rival->kernels[i].stream, rival->before[i], &count);
+        FACET_CLEANUP_FREE struct facet_launch_record *all = facet_check_fetch_records(
+            check, rival->context, rival->kernels[i].stream, rival->launched_before[i], &count);
 
-        for (uint32_t j = 0; all && j < count && total < EACH; j++) {
+        for (uint32_t j = 0; all && j < count && total < LAUNCHES_PER_RIVAL; j++) {
             rival->records[total++] = all[j];
             rival->start_ns = all[j].start_ns < rival->start_ns ? all[j].start_ns : rival->start_ns;
             rival->end_ns = all[j].end_ns > rival->end_ns ? all[j].end_ns : rival->end_ns;
         }
     }
-    return EXPECT_NUMBER(check, "execution.records: one for each launch of a rival", EACH, total);
+    return EXPECT_NUMBER(check, "execution.records: one for each launch of a rival", LAUNCHES_PER_RIVAL, total);
 }
 
 /* The first has all of its queue before the second has any. True with the records of both. */
-static bool contend(struct facet_check *check, struct rival *first, struct rival *second)
+static bool run_rivals(struct facet_check *check, struct rival *first, struct rival *second)
 {
     enum facet_status status;
 
     facet_check_begin(check, "execution.launch: of two rivals");
-    status = fill(check, first);
+    status = fill_queues(check, first);
     if (status == FACET_OK)
-        status = fill(check, second);
+        status = fill_queues(check, second);
     if (status == FACET_OK)
         status = wait_for(check, first);
     if (status == FACET_OK)
         status = wait_for(check, second);
-    return facet_check_status(check, FACET_OK, status) && fetch(check, first) && fetch(check, second);
+    return facet_check_status(check, FACET_OK, status) && fetch_records(check, first) && fetch_records(check, second);
 }
 
 /* How many launches of `rival` ended from `from` on, up to `to`. */
-static uint32_t ended(const struct rival *rival, uint64_t from, uint64_t to)
+static uint32_t count_ended(const struct rival *rival, uint64_t from, uint64_t to)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < EACH; i++)
+    for (uint32_t i = 0; i < LAUNCHES_PER_RIVAL; i++)
         count += rival->records[i].end_ns >= from && rival->records[i].end_ns <= to;
     return count;
 }
 
 /* How many launches of the second ended before the first was through. */
-static uint32_t second_of(const struct rival *first, const struct rival *second)
+static uint32_t second_before_first_ended(const struct rival *first, const struct rival *second)
 {
-    return ended(second, 0, first->end_ns);
+    return count_ended(second, 0, first->end_ns);
 }
 
 /* How many launches of the first ended from when the second began until it was through. */
-static uint32_t first_within(const struct rival *first, const struct rival *second)
+static uint32_t first_while_second_ran(const struct rival *first, const struct rival *second)
 {
-    return ended(first, second->start_ns, second->end_ns);
+    return count_ended(first, second->start_ns, second->end_ns);
 }
 
 /* The machine may be busy with something else for once; it is not each time. */
-static void contest(struct facet_check *check, struct rival *rivals, uint32_t policy, bool at_most,
-                    uint32_t (*count)(const struct rival *first, const struct rival *second), const char *text)
+static void expect_served(struct facet_check *check, struct rival *rivals, uint32_t policy, bool at_most,
+                          uint32_t (*count)(const struct rival *first, const struct rival *second), const char *text)
 {
     uint32_t got = 0;
     bool passed = false;
@@ -147,52 +153,52 @@ static void contest(struct facet_check *check, struct rival *rivals, uint32_t po
     if (!EXPECT_OK(check, "execution.set_policy: for two rivals", set_policy(check, policy, 1, 0)))
         return;
     for (int i = 0; i < ATTEMPTS && !passed; i++) {
-        if (!contend(check, &rivals[0], &rivals[1]))
+        if (!run_rivals(check, &rivals[0], &rivals[1]))
             return;
         got = count(&rivals[0], &rivals[1]);
-        passed = at_most ? got <= FEW : got >= FEW;
+        passed = at_most ? got <= QUARTER_OF_LAUNCHES : got >= QUARTER_OF_LAUNCHES;
     }
     EXPECT_TRUE(check, text, passed, "expected: %s %d of %d launches\ngot: %" PRIu32, at_most ? "at most" : "at least",
-                FEW, EACH, got);
+                QUARTER_OF_LAUNCHES, LAUNCHES_PER_RIVAL, got);
 }
 
-static void without_preemption(struct facet_check *check, struct rival *rivals)
+static void check_without_preemption(struct facet_check *check, struct rival *rivals)
 {
     struct facet_check_tally tally = {.text = "execution.set_policy: without preemption no launch makes room"};
 
     if (!EXPECT_OK(check, "execution.set_policy: fair, without preemption",
                    set_policy(check, FACET_SCHEDULE_FAIR, 0, 0)))
         return;
-    if (contend(check, &rivals[0], &rivals[1])) {
+    if (run_rivals(check, &rivals[0], &rivals[1])) {
         facet_check_begin(check, "%s", tally.text);
-        for (int i = 0; i < EACH; i++)
+        for (int i = 0; i < LAUNCHES_PER_RIVAL; i++)
             if (rivals[0].records[i].preemptions > 0 || rivals[1].records[i].preemptions > 0)
-                facet_check_miss(&tally, "expected: 0 preemptions\ngot: %" PRIu32 " and %" PRIu32,
-                                 rivals[0].records[i].preemptions, rivals[1].records[i].preemptions);
-        facet_check_tell(check, &tally, 1);
+                facet_check_tally_miss(&tally, "expected: 0 preemptions\ngot: %" PRIu32 " and %" PRIu32,
+                                       rivals[0].records[i].preemptions, rivals[1].records[i].preemptions);
+        facet_check_report_tallies(check, &tally, 1);
     }
 }
 
-static void policies(struct facet_check *check, struct rival *rivals)
+static void check_policies(struct facet_check *check, struct rival *rivals)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
 
     for (int i = 0; i < STREAMS; i++) /* of one length, as it was found for the first */
         rivals[1].kernels[i].work_groups = rivals[0].kernels[i].work_groups;
-    contest(check, rivals, FACET_SCHEDULE_FIFO, true, second_of,
-            "execution.set_policy: fifo serves who came first until it wants nothing more");
-    contest(check, rivals, FACET_SCHEDULE_FAIR, false, second_of,
-            "execution.set_policy: fair serves who came second as well");
-    contest(check, rivals, FACET_SCHEDULE_ROUND_ROBIN, false, second_of,
-            "execution.set_policy: in turns, who came second is served as well");
+    expect_served(check, rivals, FACET_SCHEDULE_FIFO, true, second_before_first_ended,
+                  "execution.set_policy: fifo serves who came first until it wants nothing more");
+    expect_served(check, rivals, FACET_SCHEDULE_FAIR, false, second_before_first_ended,
+                  "execution.set_policy: fair serves who came second as well");
+    expect_served(check, rivals, FACET_SCHEDULE_ROUND_ROBIN, false, second_before_first_ended,
+                  "execution.set_policy: in turns, who came second is served as well");
     if (facet_check_claims(check, FACET_CAN_SHARE) &&
         EXPECT_OK(check, "execution.set_share: of low priority",
                   ops->set_share(check->instance, rivals[0].context, 500, 1000, FACET_PRIORITY_LOW, &check->error)) &&
         EXPECT_OK(check, "execution.set_share: of high priority",
                   ops->set_share(check->instance, rivals[1].context, 500, 1000, FACET_PRIORITY_HIGH, &check->error)))
-        contest(check, rivals, FACET_SCHEDULE_PRIORITY, true, first_within,
-                "execution.set_policy: by priority, the higher one goes first");
-    without_preemption(check, rivals);
+        expect_served(check, rivals, FACET_SCHEDULE_PRIORITY, true, first_while_second_ran,
+                      "execution.set_policy: by priority, the higher one goes first");
+    check_without_preemption(check, rivals);
     EXPECT_OK(check, "execution.set_policy: fair again", set_policy(check, FACET_SCHEDULE_FAIR, 1, 0));
 }
 
@@ -201,14 +207,14 @@ void facet_check_schedule(struct facet_check *check)
     static struct rival rivals[2];
 
     memset(rivals, 0, sizeof rivals);
-    forms(check);
+    check_policy_forms(check);
     if (!facet_check_claims(check, FACET_CAN_RECORD) || !facet_check_kernel_published(check)) {
         facet_check_skip(check, "execution.set_policy: of two rivals",
                          "no property conformance_kernel is published, or no records are kept");
         return;
     }
-    if (prepare(check, FACET_CHECK_WORKER, &rivals[0]) && prepare(check, FACET_CHECK_OTHER, &rivals[1]))
-        policies(check, rivals);
+    if (prepare_rival(check, FACET_CHECK_WORKER, &rivals[0]) && prepare_rival(check, FACET_CHECK_OTHER, &rivals[1]))
+        check_policies(check, rivals);
     for (int i = 0; i < 2; i++)
         if (rivals[i].context)
             facet_check_drop_context(check, rivals[i].context);

@@ -9,7 +9,7 @@
 
 enum { UNKNOWN = 0x7fffffff };
 
-static void shares(struct facet_check *check, uint64_t context)
+static void check_shares(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -30,7 +30,7 @@ static void shares(struct facet_check *check, uint64_t context)
               ops->set_share(instance, context, 1000, 1000, FACET_PRIORITY_HIGH, &check->error));
 }
 
-static void priorities(struct facet_check *check, uint64_t context, uint64_t stream)
+static void check_priorities(struct facet_check *check, uint64_t context, uint64_t stream)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
@@ -48,7 +48,7 @@ static void priorities(struct facet_check *check, uint64_t context, uint64_t str
 }
 
 /* With any share, a launch comes to its end. */
-static void work(struct facet_check *check, uint64_t context)
+static void check_work_with_share(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_check_kernel kernel = {0};
@@ -78,11 +78,11 @@ void facet_check_share(struct facet_check *check)
 
     if (!facet_check_context(check, FACET_CHECK_WORKER, &context))
         return;
-    shares(check, context);
+    check_shares(check, context);
     if (EXPECT_OK(check, "execution.create_stream: to be preferred",
                   check->execution_ops.create_stream(check->instance, context, &stream, &check->error))) {
-        priorities(check, context, stream);
-        work(check, context);
+        check_priorities(check, context, stream);
+        check_work_with_share(check, context);
     }
     facet_check_drop_context(check, context);
 }

@@ -13,10 +13,10 @@ struct shared {
     const struct facet_memory_ops *ops;
     struct facet_provider_instance *instance;
     struct facet_error *error;
-    uint64_t owner, other, page, pages, here, there;
+    uint64_t owner, other, page, pages, owner_address, other_address;
 };
 
-static bool prepare(struct shared *shared)
+static bool prepare_contexts(struct shared *shared)
 {
     struct facet_memory_info info = {.size = sizeof info};
     struct facet_check *check = shared->check;
@@ -28,25 +28,25 @@ static bool prepare(struct shared *shared)
                    ops->info(shared->instance, shared->other, &info, shared->error)))
         return false;
     shared->page = info.page_bytes;
-    return EXPECT_OK(
-               check, "memory.reserve: where both will map",
-               ops->reserve(shared->instance, shared->owner, 2 * shared->page, 0, &shared->here, shared->error)) &&
-           EXPECT_OK(
-               check, "memory.reserve: and in another context",
-               ops->reserve(shared->instance, shared->other, 2 * shared->page, 0, &shared->there, shared->error)) &&
+    return EXPECT_OK(check, "memory.reserve: where both will map",
+                     ops->reserve(shared->instance, shared->owner, 2 * shared->page, 0, &shared->owner_address,
+                                  shared->error)) &&
+           EXPECT_OK(check, "memory.reserve: and in another context",
+                     ops->reserve(shared->instance, shared->other, 2 * shared->page, 0, &shared->other_address,
+                                  shared->error)) &&
            EXPECT_OK(
                check, "memory.create_pages: two, to be shared",
                ops->create_pages(shared->instance, shared->owner, 2 * shared->page, &shared->pages, shared->error));
 }
 
-static enum facet_status share(struct shared *shared, uint64_t context, uint64_t pages)
+static enum facet_status share_pages(struct shared *shared, uint64_t context, uint64_t pages)
 {
     return shared->ops->share_pages(shared->instance, context, pages, shared->error);
 }
 
 static enum facet_status map_there(struct shared *shared)
 {
-    return shared->ops->map(shared->instance, shared->other, shared->there, shared->pages, 0, 2 * shared->page,
+    return shared->ops->map(shared->instance, shared->other, shared->other_address, shared->pages, 0, 2 * shared->page,
                             shared->error);
 }
 
@@ -67,61 +67,62 @@ static void expect_word(struct shared *shared, const char *text, uint64_t addres
                           bytes[0]);
 }
 
-static void refusals(struct shared *shared)
+static void check_refusals(struct shared *shared)
 {
     struct facet_check *check = shared->check;
 
     EXPECT_STATUS(check, "memory.map: another context's pages that are not shared are not found", FACET_NOT_FOUND,
                   map_there(shared));
     EXPECT_STATUS(check, "memory.share_pages: an unknown context is not found", FACET_NOT_FOUND,
-                  share(shared, INT32_MAX, shared->pages));
+                  share_pages(shared, INT32_MAX, shared->pages));
     EXPECT_STATUS(check, "memory.share_pages: unknown pages are not found", FACET_NOT_FOUND,
-                  share(shared, shared->owner, INT32_MAX));
+                  share_pages(shared, shared->owner, INT32_MAX));
     EXPECT_STATUS(check, "memory.share_pages: another context's pages are not found", FACET_NOT_FOUND,
-                  share(shared, shared->other, shared->pages));
+                  share_pages(shared, shared->other, shared->pages));
 }
 
-static bool sharing(struct shared *shared)
+static bool check_sharing(struct shared *shared)
 {
     struct facet_check *check = shared->check;
     const struct facet_memory_ops *ops = shared->ops;
 
-    if (!EXPECT_OK(check, "memory.share_pages: two pages", share(shared, shared->owner, shared->pages)) ||
+    if (!EXPECT_OK(check, "memory.share_pages: two pages", share_pages(shared, shared->owner, shared->pages)) ||
         !EXPECT_OK(check, "memory.map: shared pages, in another context", map_there(shared)) ||
-        !EXPECT_OK(
-            check, "memory.map: shared pages, in their own",
-            ops->map(shared->instance, shared->owner, shared->here, shared->pages, 0, 2 * shared->page, shared->error)))
+        !EXPECT_OK(check, "memory.map: shared pages, in their own",
+                   ops->map(shared->instance, shared->owner, shared->owner_address, shared->pages, 0, 2 * shared->page,
+                            shared->error)))
         return false;
-    EXPECT_OK(check, "memory.share_pages: a second time", share(shared, shared->owner, shared->pages));
+    EXPECT_OK(check, "memory.share_pages: a second time", share_pages(shared, shared->owner, shared->pages));
     EXPECT_OK(check, "memory.fill: shared pages, through their own context",
-              ops->fill(shared->instance, shared->owner, shared->here, 0x5a, 2 * shared->page, shared->error));
-    expect_word(shared, "memory.share_pages: both contexts see the same memory", shared->there + shared->page, 0x5a);
+              ops->fill(shared->instance, shared->owner, shared->owner_address, 0x5a, 2 * shared->page, shared->error));
+    expect_word(shared, "memory.share_pages: both contexts see the same memory", shared->other_address + shared->page,
+                0x5a);
     EXPECT_STATUS(check, "memory.destroy_pages: shared pages are their own context's to destroy", FACET_NOT_FOUND,
                   ops->destroy_pages(shared->instance, shared->other, shared->pages, shared->error));
     return true;
 }
 
 /* The context that made them goes first. */
-static void outliving(struct shared *shared, uint64_t before)
+static void check_pages_outlive_owner(struct shared *shared, uint64_t before)
 {
     struct facet_check *check = shared->check;
     uint64_t used;
 
     facet_check_drop_context(check, shared->owner);
     shared->owner = 0;
-    expect_word(shared, "memory.destroy_context: a context that has its shared pages mapped keeps them", shared->there,
-                0x5a);
+    expect_word(shared, "memory.destroy_context: a context that has its shared pages mapped keeps them",
+                shared->other_address, 0x5a);
     used = facet_check_used(check, shared->other);
     EXPECT_TRUE(check, "memory.destroy_context: they stay in use", used >= before + 2 * shared->page,
                 "expected: at least %" PRIu64 "\ngot: %" PRIu64, before + 2 * shared->page, used);
     EXPECT_OK(check, "memory.unmap: one of two shared pages",
-              shared->ops->unmap(shared->instance, shared->other, shared->there, shared->page, shared->error));
+              shared->ops->unmap(shared->instance, shared->other, shared->other_address, shared->page, shared->error));
     EXPECT_STATUS(check, "memory.map: shared pages of a context that is gone are not found", FACET_NOT_FOUND,
-                  shared->ops->map(shared->instance, shared->other, shared->there, shared->pages, 0, shared->page,
-                                   shared->error));
-    EXPECT_OK(
-        check, "memory.unmap: the last of them",
-        shared->ops->unmap(shared->instance, shared->other, shared->there + shared->page, shared->page, shared->error));
+                  shared->ops->map(shared->instance, shared->other, shared->other_address, shared->pages, 0,
+                                   shared->page, shared->error));
+    EXPECT_OK(check, "memory.unmap: the last of them",
+              shared->ops->unmap(shared->instance, shared->other, shared->other_address + shared->page, shared->page,
+                                 shared->error));
     EXPECT_NUMBER(check, "memory.unmap: the last mapping frees them", before, facet_check_used(check, shared->other));
 }
 
@@ -130,12 +131,12 @@ void facet_check_share_pages(struct facet_check *check)
     struct shared shared = {
         .check = check, .ops = &check->memory_ops, .instance = check->instance, .error = &check->error};
 
-    if (prepare(&shared)) {
+    if (prepare_contexts(&shared)) {
         uint64_t before = facet_check_used(check, shared.other) - 2 * shared.page;
 
-        refusals(&shared);
-        if (sharing(&shared))
-            outliving(&shared, before);
+        check_refusals(&shared);
+        if (check_sharing(&shared))
+            check_pages_outlive_owner(&shared, before);
     }
     if (shared.owner)
         facet_check_drop_context(check, shared.owner);

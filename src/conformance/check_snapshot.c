@@ -10,14 +10,14 @@
 #include "conformance/kernel.h"
 
 /* A snapshot is written and read where the file stands, here behind something else. */
-enum { PIECE = 16 << 10, FREE_PID = 0x3ffffff, BEHIND = 100, QUEUE = 48 };
+enum { WORKER_BYTES = 16 << 10, UNUSED_PID = 0x3ffffff, SNAPSHOT_OFFSET = 100, QUEUED_LAUNCHES = 48 };
 
-static void absent_device(struct facet_check *check)
+static void refuse_absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "snapshot");
 }
 
-static enum facet_status save(struct facet_check *check, const char *worker, int fd)
+static enum facet_status save_worker(struct facet_check *check, const char *worker, int fd)
 {
     return check->snapshot_ops.snapshot(check->instance, check->device, worker, fd, &check->error);
 }
@@ -29,43 +29,43 @@ static enum facet_status resume_at(struct facet_check *check, const char *worker
     return check->snapshot_ops.resume(check->instance, check->device, worker, fd, &check->error);
 }
 
-static enum facet_status bring_back(struct facet_check *check, int fd)
+static enum facet_status resume_worker(struct facet_check *check, int fd)
 {
-    return resume_at(check, FACET_CHECK_WORKER, fd, BEHIND);
+    return resume_at(check, FACET_CHECK_WORKER, fd, SNAPSHOT_OFFSET);
 }
 
 /* An empty file that stands where a snapshot is to begin; -1 and a failed assertion without one. */
-static int new_file(struct facet_check *check)
+static int create_file(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
 
-    if (fd < 0 || lseek(fd, BEHIND, SEEK_SET) != BEHIND) {
+    if (fd < 0 || lseek(fd, SNAPSHOT_OFFSET, SEEK_SET) != SNAPSHOT_OFFSET) {
         EXPECT_TRUE(check, "snapshot.snapshot: a file to save to", false, "expected: a file\ngot: none");
         return -1;
     }
     return FACET_TAKE_FD(fd);
 }
 
-static void refusals(struct facet_check *check)
+static void check_refusals(struct facet_check *check)
 {
-    static const int32_t dead[] = {FREE_PID};
+    static const int32_t dead[] = {UNUSED_PID};
     static const char garbage[] =
         "this is not a snapshot; it is a line of text that goes on for a while, and ends here";
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
 
     if (fd < 0)
         return;
 
     EXPECT_STATUS(check, "snapshot.snapshot: a worker with nothing on the device is not found", FACET_NOT_FOUND,
-                  save(check, "conformance-unknown", fd));
+                  save_worker(check, "conformance-unknown", fd));
     EXPECT_TRUE(check, "snapshot.resume: garbage to resume from",
                 write(fd, garbage, sizeof garbage) == (ssize_t)sizeof garbage, "expected: a file\ngot: none");
-    EXPECT_STATUS(check, "snapshot.resume: garbage is corrupt", FACET_CORRUPT, bring_back(check, fd));
+    EXPECT_STATUS(check, "snapshot.resume: garbage is corrupt", FACET_CORRUPT, resume_worker(check, fd));
     EXPECT_TRUE(check, "snapshot.resume: an empty file to resume from", ftruncate(fd, 0) == 0,
                 "expected: a file\ngot: none");
-    EXPECT_STATUS(check, "snapshot.resume: an empty file is corrupt", FACET_CORRUPT, bring_back(check, fd));
+    EXPECT_STATUS(check, "snapshot.resume: an empty file is corrupt", FACET_CORRUPT, resume_worker(check, fd));
     EXPECT_STATUS(check, "snapshot.resume: nothing is kept in host memory, and that is not found", FACET_NOT_FOUND,
-                  bring_back(check, -1));
+                  resume_worker(check, -1));
     EXPECT_STATUS(check, "snapshot.snapshot_processes: a dead process is not found", FACET_NOT_FOUND,
                   check->snapshot_ops.snapshot_processes(check->instance, dead, 1, &check->error));
     EXPECT_STATUS(check, "snapshot.resume_processes: a dead process is not found", FACET_NOT_FOUND,
@@ -76,55 +76,55 @@ static void refusals(struct facet_check *check)
 struct worker {
     struct facet_check *check;
     uint64_t context, watcher, address, used;
-    unsigned char expected[PIECE], got[PIECE];
+    unsigned char expected[WORKER_BYTES], got[WORKER_BYTES];
 };
 
-static bool settle(struct worker *worker)
+static bool prepare_worker(struct worker *worker)
 {
     struct facet_check *check = worker->check;
     const struct facet_memory_ops *ops = &check->memory_ops;
 
-    for (size_t i = 0; i < PIECE; i++)
+    for (size_t i = 0; i < WORKER_BYTES; i++)
         worker->expected[i] = (unsigned char)(i * 13 + i / 256);
     if (!facet_check_context(check, FACET_CHECK_OTHER, &worker->watcher) ||
         !facet_check_context(check, FACET_CHECK_WORKER, &worker->context) ||
         !EXPECT_OK(check, "memory.alloc: something to save",
-                   ops->alloc(check->instance, worker->context, PIECE, &worker->address, &check->error)) ||
-        !EXPECT_OK(
-            check, "memory.write: something to save",
-            ops->write(check->instance, worker->context, worker->address, worker->expected, PIECE, &check->error)))
+                   ops->alloc(check->instance, worker->context, WORKER_BYTES, &worker->address, &check->error)) ||
+        !EXPECT_OK(check, "memory.write: something to save",
+                   ops->write(check->instance, worker->context, worker->address, worker->expected, WORKER_BYTES,
+                              &check->error)))
         return false;
     worker->used = facet_check_used(check, worker->watcher);
     return true;
 }
 
-static void look_back(struct worker *worker, const char *text)
+static void expect_same_bytes(struct worker *worker, const char *text)
 {
     struct facet_check *check = worker->check;
 
     facet_check_begin(check, "%s", text);
-    memset(worker->got, 0, PIECE);
-    enum facet_status status =
-        check->memory_ops.read(check->instance, worker->context, worker->address, PIECE, worker->got, &check->error);
+    memset(worker->got, 0, WORKER_BYTES);
+    enum facet_status status = check->memory_ops.read(check->instance, worker->context, worker->address, WORKER_BYTES,
+                                                      worker->got, &check->error);
     if (status != FACET_OK) {
         facet_check_status(check, FACET_OK, status);
         return;
     }
-    facet_check_judge(check, memcmp(worker->got, worker->expected, PIECE) == 0,
+    facet_check_judge(check, memcmp(worker->got, worker->expected, WORKER_BYTES) == 0,
                       "expected: the bytes that were saved\ngot: others");
 }
 
-static void expect_away(struct facet_check_tally *tally, const char *operation, enum facet_status got)
+static void expect_bad_state(struct facet_check_tally *tally, const char *operation, enum facet_status got)
 {
     if (got != FACET_BAD_STATE)
-        facet_check_miss(tally, "expected: bad_state of %s\ngot: %s", operation, facet_status_name(got));
+        facet_check_tally_miss(tally, "expected: bad_state of %s\ngot: %s", operation, facet_status_name(got));
 }
 
-#define AWAY(table, op, ...)                                                                                           \
-    expect_away(&tally, #table "." #op,                                                                                \
-                check->table##_ops.op(check->instance, worker->context, __VA_ARGS__, &check->error))
+#define EXPECT_BAD_STATE(table, op, ...)                                                                               \
+    expect_bad_state(&tally, #table "." #op,                                                                           \
+                     check->table##_ops.op(check->instance, worker->context, __VA_ARGS__, &check->error))
 
-static void refused_while_away(struct worker *worker)
+static void refuse_calls_off_device(struct worker *worker)
 {
     struct facet_check_tally tally = {.text =
                                           "snapshot.snapshot: every call with a context off the device is a bad state"};
@@ -134,94 +134,94 @@ static void refused_while_away(struct worker *worker)
     uint64_t none;
 
     facet_check_begin(check, "%s", tally.text);
-    AWAY(memory, info, &info);
-    AWAY(memory, alloc, PIECE, &none);
-    AWAY(memory, free, worker->address);
-    AWAY(memory, write, worker->address, worker->expected, 16);
-    AWAY(memory, read, worker->address, 16, worker->got);
-    AWAY(memory, copy, worker->address, worker->address + 64, 16);
-    AWAY(memory, fill, worker->address, 0, 16);
-    expect_away(&tally, "memory.destroy_context",
-                check->memory_ops.destroy_context(check->instance, worker->context, &check->error));
+    EXPECT_BAD_STATE(memory, info, &info);
+    EXPECT_BAD_STATE(memory, alloc, WORKER_BYTES, &none);
+    EXPECT_BAD_STATE(memory, free, worker->address);
+    EXPECT_BAD_STATE(memory, write, worker->address, worker->expected, 16);
+    EXPECT_BAD_STATE(memory, read, worker->address, 16, worker->got);
+    EXPECT_BAD_STATE(memory, copy, worker->address, worker->address + 64, 16);
+    EXPECT_BAD_STATE(memory, fill, worker->address, 0, 16);
+    expect_bad_state(&tally, "memory.destroy_context",
+                     check->memory_ops.destroy_context(check->instance, worker->context, &check->error));
     if (facet_check_claims(check, FACET_CAN_EXECUTE)) {
-        AWAY(execution, create_stream, &none);
-        AWAY(execution, synchronize, 1, 0);
-        AWAY(execution, query, 1, &state);
-        AWAY(execution, cancel, 1);
+        EXPECT_BAD_STATE(execution, create_stream, &none);
+        EXPECT_BAD_STATE(execution, synchronize, 1, 0);
+        EXPECT_BAD_STATE(execution, query, 1, &state);
+        EXPECT_BAD_STATE(execution, cancel, 1);
     }
     if (facet_check_claims(check, FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE))
-        AWAY(execution, fill, 1, worker->address, 0, 16);
-    facet_check_tell(check, &tally, 1);
+        EXPECT_BAD_STATE(execution, fill, 1, worker->address, 0, 16);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 /* While it is off the device, its memory is the neighbours'. */
-static void look_away(struct worker *worker)
+static void check_off_device(struct worker *worker)
 {
     struct facet_check *check = worker->check;
 
-    refused_while_away(worker);
+    refuse_calls_off_device(worker);
     EXPECT_TRUE(check, "snapshot.snapshot: takes its memory off the device",
-                facet_check_used(check, worker->watcher) + PIECE <= worker->used,
-                "expected: %d bytes less in use than %" PRIu64 "\ngot: %" PRIu64, PIECE, worker->used,
+                facet_check_used(check, worker->watcher) + WORKER_BYTES <= worker->used,
+                "expected: %d bytes less in use than %" PRIu64 "\ngot: %" PRIu64, WORKER_BYTES, worker->used,
                 facet_check_used(check, worker->watcher));
     EXPECT_STATUS(check, "snapshot.snapshot: of one that is off the device is a bad state", FACET_BAD_STATE,
-                  save(check, FACET_CHECK_WORKER, -1));
+                  save_worker(check, FACET_CHECK_WORKER, -1));
 }
 
-static void truncated(struct worker *worker, int fd)
+static void refuse_truncated(struct worker *worker, int fd)
 {
     struct facet_check *check = worker->check;
-    FACET_CLEANUP_FD int half = new_file(check);
-    static unsigned char bytes[PIECE];
+    FACET_CLEANUP_FD int half = create_file(check);
+    static unsigned char bytes[WORKER_BYTES];
     struct stat status = {0};
 
     facet_check_begin(check, "snapshot.resume: half of a snapshot is corrupt");
     fstat(fd, &status);
-    for (off_t at = BEHIND; at < status.st_size / 2;) {
+    for (off_t at = SNAPSHOT_OFFSET; at < status.st_size / 2;) {
         off_t left = status.st_size / 2 - at;
-        ssize_t count = pread(fd, bytes, left < PIECE ? (size_t)left : PIECE, at);
+        ssize_t count = pread(fd, bytes, left < WORKER_BYTES ? (size_t)left : WORKER_BYTES, at);
 
         if (count <= 0 || write(half, bytes, (size_t)count) != count)
             break;
         at += count;
     }
-    facet_check_status(check, FACET_CORRUPT, bring_back(check, half));
+    facet_check_status(check, FACET_CORRUPT, resume_worker(check, half));
 }
 
-static void to_file(struct worker *worker)
+static void check_save_to_file(struct worker *worker)
 {
     struct facet_check *check = worker->check;
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
 
-    if (fd < 0 || !EXPECT_OK(check, "snapshot.snapshot: to a file", save(check, FACET_CHECK_WORKER, fd)))
+    if (fd < 0 || !EXPECT_OK(check, "snapshot.snapshot: to a file", save_worker(check, FACET_CHECK_WORKER, fd)))
         return;
-    look_away(worker);
-    truncated(worker, fd);
-    if (EXPECT_OK(check, "snapshot.resume: from the file", bring_back(check, fd)))
-        look_back(worker, "snapshot.resume: the same bytes at the same address");
-    EXPECT_STATUS(check, "snapshot.resume: of one that is on the device is busy", FACET_BUSY, bring_back(check, fd));
-    look_back(worker, "snapshot.resume: what was refused changed nothing");
+    check_off_device(worker);
+    refuse_truncated(worker, fd);
+    if (EXPECT_OK(check, "snapshot.resume: from the file", resume_worker(check, fd)))
+        expect_same_bytes(worker, "snapshot.resume: the same bytes at the same address");
+    EXPECT_STATUS(check, "snapshot.resume: of one that is on the device is busy", FACET_BUSY, resume_worker(check, fd));
+    expect_same_bytes(worker, "snapshot.resume: what was refused changed nothing");
 }
 
-static void to_memory(struct worker *worker)
+static void check_save_to_memory(struct worker *worker)
 {
     struct facet_check *check = worker->check;
 
-    if (!EXPECT_OK(check, "snapshot.snapshot: to host memory", save(check, FACET_CHECK_WORKER, -1)))
+    if (!EXPECT_OK(check, "snapshot.snapshot: to host memory", save_worker(check, FACET_CHECK_WORKER, -1)))
         return;
-    if (EXPECT_OK(check, "snapshot.resume: from host memory", bring_back(check, -1)))
-        look_back(worker, "snapshot.resume: from host memory, the same bytes");
+    if (EXPECT_OK(check, "snapshot.resume: from host memory", resume_worker(check, -1)))
+        expect_same_bytes(worker, "snapshot.resume: from host memory, the same bytes");
 }
 
-static void rounds(struct facet_check *check)
+static void check_save_and_resume(struct facet_check *check)
 {
     static struct worker worker;
 
     worker.check = check;
-    if (!settle(&worker))
+    if (!prepare_worker(&worker))
         return;
-    to_file(&worker);
-    to_memory(&worker);
+    check_save_to_file(&worker);
+    check_save_to_memory(&worker);
     EXPECT_NUMBER(check, "snapshot.resume: as much memory in use as before", worker.used,
                   facet_check_used(check, worker.watcher));
     facet_check_drop_context(check, worker.context);
@@ -229,47 +229,47 @@ static void rounds(struct facet_check *check)
 }
 
 /* Resumes a snapshot from a file in another instance. Afterwards the same file serves the first instance too. */
-static void elsewhere(struct facet_check *check)
+static void resume_in_other_instance(struct facet_check *check)
 {
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
     static struct worker worker;
     struct facet_check other;
 
     worker.check = check;
-    if (fd < 0 || !settle(&worker))
+    if (fd < 0 || !prepare_worker(&worker))
         return;
-    if (EXPECT_OK(check, "snapshot.snapshot: for another instance", save(check, FACET_CHECK_WORKER, fd)) &&
+    if (EXPECT_OK(check, "snapshot.snapshot: for another instance", save_worker(check, FACET_CHECK_WORKER, fd)) &&
         facet_check_open_second(check, &other)) {
         worker.check = &other;
-        if (EXPECT_OK(&other, "snapshot.resume: in another instance", bring_back(&other, fd))) {
-            look_back(&worker, "snapshot.resume: in another instance, the same bytes by the same numbers");
+        if (EXPECT_OK(&other, "snapshot.resume: in another instance", resume_worker(&other, fd))) {
+            expect_same_bytes(&worker, "snapshot.resume: in another instance, the same bytes by the same numbers");
             facet_check_drop_context(&other, worker.context);
         }
         facet_check_close_second(&other);
         worker.check = check;
     }
-    if (EXPECT_OK(check, "snapshot.resume: where it came from", bring_back(check, fd)))
+    if (EXPECT_OK(check, "snapshot.resume: where it came from", resume_worker(check, fd)))
         facet_check_drop_context(check, worker.context);
     facet_check_drop_context(check, worker.watcher);
 }
 
 /* Two workers, and both leave. */
-static void everybody(struct facet_check *check)
+static void save_all_workers(struct facet_check *check)
 {
-    FACET_CLEANUP_FD int fd = new_file(check);
+    FACET_CLEANUP_FD int fd = create_file(check);
     struct facet_memory_info info = {.size = sizeof info};
     static struct worker worker;
 
     worker.check = check;
-    if (fd < 0 || !settle(&worker))
+    if (fd < 0 || !prepare_worker(&worker))
         return;
-    if (EXPECT_OK(check, "snapshot.snapshot: every worker, by NULL", save(check, NULL, fd))) {
+    if (EXPECT_OK(check, "snapshot.snapshot: every worker, by NULL", save_worker(check, NULL, fd))) {
         EXPECT_STATUS(check, "snapshot.snapshot: by NULL, one is off the device", FACET_BAD_STATE,
                       check->memory_ops.info(check->instance, worker.context, &info, &check->error));
         EXPECT_STATUS(check, "snapshot.snapshot: by NULL, so is the other", FACET_BAD_STATE,
                       check->memory_ops.info(check->instance, worker.watcher, &info, &check->error));
-        if (EXPECT_OK(check, "snapshot.resume: every worker, by NULL", resume_at(check, NULL, fd, BEHIND)))
-            look_back(&worker, "snapshot.resume: by NULL, the same bytes");
+        if (EXPECT_OK(check, "snapshot.resume: every worker, by NULL", resume_at(check, NULL, fd, SNAPSHOT_OFFSET)))
+            expect_same_bytes(&worker, "snapshot.resume: by NULL, the same bytes");
     }
     facet_check_drop_context(check, worker.context);
     facet_check_drop_context(check, worker.watcher);
@@ -278,31 +278,31 @@ static void everybody(struct facet_check *check)
 static void check_words(struct facet_check *check, uint64_t context, uint64_t address)
 {
     struct facet_check_tally tally = {.text = "snapshot.resume: queued work is done afterwards, all of it"};
-    uint64_t words[QUEUE] = {0};
+    uint64_t words[QUEUED_LAUNCHES] = {0};
 
     facet_check_begin(check, "%s", tally.text);
     enum facet_status status =
         check->memory_ops.read(check->instance, context, address, sizeof words, words, &check->error);
     if (status != FACET_OK)
-        facet_check_miss(&tally, "expected: words to read\ngot: %s", facet_status_name(status));
-    for (uint64_t i = 0; i < QUEUE; i++)
+        facet_check_tally_miss(&tally, "expected: words to read\ngot: %s", facet_status_name(status));
+    for (uint64_t i = 0; i < QUEUED_LAUNCHES; i++)
         if (words[i] != i + 1)
-            facet_check_miss(&tally, "expected: word %" PRIu64 " stored\ngot: 0x%" PRIx64, i, words[i]);
-    facet_check_tell(check, &tally, 1);
+            facet_check_tally_miss(&tally, "expected: word %" PRIu64 " stored\ngot: 0x%" PRIx64, i, words[i]);
+    facet_check_report_tallies(check, &tally, 1);
 }
 
 /* Each launch stores one word. How many are done before the snapshot is the device's affair. */
-static void leave_with_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void save_with_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state = {.size = sizeof state};
     enum facet_status status = FACET_OK;
 
     facet_check_begin(check, "execution.launch: many in a row");
-    for (uint64_t i = 0; i < QUEUE && status == FACET_OK; i++)
+    for (uint64_t i = 0; i < QUEUED_LAUNCHES && status == FACET_OK; i++)
         status = facet_check_kernel_launch(check, kernel, address + i * sizeof(uint64_t), 1, i + 1);
     facet_check_status(check, FACET_OK, status);
-    if (!EXPECT_OK(check, "snapshot.snapshot: with work queued", save(check, FACET_CHECK_WORKER, -1)) ||
-        !EXPECT_OK(check, "snapshot.resume: with work queued", bring_back(check, -1)))
+    if (!EXPECT_OK(check, "snapshot.snapshot: with work queued", save_worker(check, FACET_CHECK_WORKER, -1)) ||
+        !EXPECT_OK(check, "snapshot.resume: with work queued", resume_worker(check, -1)))
         return;
     EXPECT_OK(check, "execution.synchronize: work that was queued before a snapshot",
               check->execution_ops.synchronize(check->instance, kernel->context, kernel->stream, FACET_CHECK_KERNEL_NS,
@@ -310,12 +310,13 @@ static void leave_with_queue(struct facet_check *check, const struct facet_check
     check_words(check, kernel->context, address);
     EXPECT_OK(check, "execution.query: a stream that was saved",
               check->execution_ops.query(check->instance, kernel->context, kernel->stream, &state, &check->error));
-    EXPECT_TRUE(
-        check, "snapshot.resume: a stream's counters go on", state.launched == QUEUE && state.completed == QUEUE,
-        "expected: %d launched and completed\ngot: %" PRIu64 " and %" PRIu64, QUEUE, state.launched, state.completed);
+    EXPECT_TRUE(check, "snapshot.resume: a stream's counters go on",
+                state.launched == QUEUED_LAUNCHES && state.completed == QUEUED_LAUNCHES,
+                "expected: %d launched and completed\ngot: %" PRIu64 " and %" PRIu64, QUEUED_LAUNCHES, state.launched,
+                state.completed);
 }
 
-static void queued(struct facet_check *check)
+static void check_queued_work(struct facet_check *check)
 {
     struct facet_check_kernel kernel = {0};
     uint64_t context = 0, address = 0;
@@ -328,18 +329,19 @@ static void queued(struct facet_check *check)
         return;
     if (facet_check_kernel_open(check, context, &kernel) &&
         EXPECT_OK(check, "memory.alloc: for queued work to write to",
-                  check->memory_ops.alloc(check->instance, context, QUEUE * sizeof(uint64_t), &address, &check->error)))
-        leave_with_queue(check, &kernel, address);
+                  check->memory_ops.alloc(check->instance, context, QUEUED_LAUNCHES * sizeof(uint64_t), &address,
+                                          &check->error)))
+        save_with_queue(check, &kernel, address);
     facet_check_drop_context(check, context);
 }
 
 static const struct facet_check_case cases[] = {
-    {absent_device, 0},
-    {refusals, FACET_CAN_SNAPSHOT},
-    {rounds, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
-    {elsewhere, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
-    {everybody, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
-    {queued, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {refuse_absent_device, 0},
+    {check_refusals, FACET_CAN_SNAPSHOT},
+    {check_save_and_resume, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
+    {resume_in_other_instance, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
+    {save_all_workers, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
+    {check_queued_work, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {NULL, 0},
 };
 

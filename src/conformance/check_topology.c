@@ -68,13 +68,13 @@ static void check_nodes(struct facet_check *check, const struct facet_topology_n
         const char *fault = fault_of_node(check, &nodes[i], i);
 
         if (fault)
-            facet_check_miss(&tallies[0], "expected: a sound node %" PRIu32 "\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[0], "expected: a sound node %" PRIu32 "\ngot: %s", i, fault);
     }
     for (uint32_t i = 0; i < check->device_count; i++)
         if ((check->devices[i].capabilities & FACET_CAN_TOPOLOGY) && nodes_of_device(nodes, count, i) != 1)
-            facet_check_miss(&tallies[1], "expected: one node of device %" PRIu32 "\ngot: %" PRIu32, i,
-                             nodes_of_device(nodes, count, i));
-    facet_check_tell(check, tallies, 2);
+            facet_check_tally_miss(&tallies[1], "expected: one node of device %" PRIu32 "\ngot: %" PRIu32, i,
+                                   nodes_of_device(nodes, count, i));
+    facet_check_report_tallies(check, tallies, 2);
 }
 
 static const char *fault_of_link(const struct facet_topology_link *link, uint32_t node_count)
@@ -114,15 +114,16 @@ static void check_links(struct facet_check *check, const struct facet_topology_l
         const char *fault = fault_of_link(&links[i], node_count);
 
         if (fault)
-            facet_check_miss(&tallies[0], "expected: a sound link %" PRIu32 "\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[0], "expected: a sound link %" PRIu32 "\ngot: %s", i, fault);
         if (is_repeated(links, i))
-            facet_check_miss(&tallies[1], "expected: one link of a pair\ngot: another of %" PRIu32 " and %" PRIu32,
-                             links[i].a, links[i].b);
+            facet_check_tally_miss(&tallies[1],
+                                   "expected: one link of a pair\ngot: another of %" PRIu32 " and %" PRIu32, links[i].a,
+                                   links[i].b);
     }
-    facet_check_tell(check, tallies, 2);
+    facet_check_report_tallies(check, tallies, 2);
 }
 
-static void topology(struct facet_check *check)
+static void check_topology(struct facet_check *check)
 {
     uint32_t node_count = 0, link_count = 0;
 
@@ -141,7 +142,7 @@ static void topology(struct facet_check *check)
     facet_check_list_rules(check, &links_list);
 }
 
-static const struct facet_check_case cases[] = {{topology, 0}, {NULL, 0}};
+static const struct facet_check_case cases[] = {{check_topology, 0}, {NULL, 0}};
 
 const struct facet_check_group facet_check_topology = {
     .name = "topology", .about = "nodes and the links between them", .cases = cases};

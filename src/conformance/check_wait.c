@@ -16,7 +16,8 @@ static enum facet_status wait_for(struct facet_check *check, const struct facet_
     return check->execution_ops.wait(check->instance, kernel->context, kernel->stream, other->stream, &check->error);
 }
 
-static enum facet_status launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static enum facet_status launch_word(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                     uint64_t address)
 {
     return facet_check_kernel_launch(check, kernel, address, 1, BEHIND);
 }
@@ -25,39 +26,40 @@ static enum facet_status launch(struct facet_check *check, const struct facet_ch
 static void expect_not_begun(struct facet_check *check, const struct facet_check_kernel *waits,
                              const struct facet_check_kernel *other)
 {
-    struct facet_stream_state mine = {0}, theirs = {0};
+    struct facet_stream_state own_state = {0}, other_state = {0};
 
-    EXPECT_OK(check, "execution.query: of a stream that waits", facet_check_kernel_query(check, waits, &mine));
-    EXPECT_OK(check, "execution.query: of one that is waited for", facet_check_kernel_query(check, other, &theirs));
-    EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, mine.launched);
+    EXPECT_OK(check, "execution.query: of a stream that waits", facet_check_kernel_query(check, waits, &own_state));
+    EXPECT_OK(check, "execution.query: of one that is waited for",
+              facet_check_kernel_query(check, other, &other_state));
+    EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, own_state.launched);
     EXPECT_TRUE(check, "execution.query: what is behind a wait has not begun",
-                mine.begun < 2 || theirs.completed == theirs.launched,
-                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete", mine.begun,
-                theirs.completed, theirs.launched);
+                own_state.begun < 2 || other_state.completed == other_state.launched,
+                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete",
+                own_state.begun, other_state.completed, other_state.launched);
 }
 
 static void expect_times(struct facet_check *check, const struct facet_check_kernel *waits,
                          const struct facet_check_kernel *other, uint64_t last)
 {
-    uint32_t mine = 0, theirs = 0;
+    uint32_t own_count = 0, other_count = 0;
 
     if (!facet_check_claims(check, FACET_CAN_RECORD))
         return;
     FACET_CLEANUP_FREE struct facet_launch_record *behind =
-        facet_check_fetch_records(check, waits->context, waits->stream, 1, &mine);
+        facet_check_fetch_records(check, waits->context, waits->stream, 1, &own_count);
     FACET_CLEANUP_FREE struct facet_launch_record *before =
-        facet_check_fetch_records(check, other->context, other->stream, last - 1, &theirs);
+        facet_check_fetch_records(check, other->context, other->stream, last - 1, &other_count);
     if (behind && before &&
         EXPECT_TRUE(check, "execution.records: the launch behind a wait has the number behind it",
-                    mine == 1 && theirs == 1 && behind[0].sequence == 2 && before[0].sequence == last,
+                    own_count == 1 && other_count == 1 && behind[0].sequence == 2 && before[0].sequence == last,
                     "expected: record 2, and %" PRIu64 " of the other\ngot: %" PRIu32 " records, and %" PRIu32, last,
-                    mine, theirs))
+                    own_count, other_count))
         EXPECT_TRUE(check, "execution.records: what is behind a wait began when the other was done",
                     behind[0].start_ns >= before[0].end_ns, "expected: from %" PRIu64 " ns on\ngot: %" PRIu64,
                     before[0].end_ns, behind[0].start_ns);
 }
 
-static void in_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void check_wait_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_check_kernel beside;
     struct facet_stream_state state = {0};
@@ -67,7 +69,8 @@ static void in_order(struct facet_check *check, const struct facet_check_kernel 
         !EXPECT_OK(check, "execution.launch: a queue to be waited for",
                    facet_check_queue_fill(check, kernel, address)) ||
         !EXPECT_OK(check, "execution.wait: for a queue", wait_for(check, &beside, kernel)) ||
-        !EXPECT_OK(check, "execution.launch: behind a wait", launch(check, &beside, address + LAST * sizeof(uint64_t))))
+        !EXPECT_OK(check, "execution.launch: behind a wait",
+                   launch_word(check, &beside, address + LAST * sizeof(uint64_t))))
         return;
     expect_not_begun(check, &beside, kernel);
     EXPECT_OK(check, "execution.synchronize: a stream that waits for another",
@@ -81,7 +84,7 @@ static void in_order(struct facet_check *check, const struct facet_check_kernel 
 }
 
 /* Each waits for the other's work from before the wait. */
-static void for_the_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void wait_for_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_check_kernel beside;
     enum facet_status status;
@@ -89,15 +92,15 @@ static void for_the_past(struct facet_check *check, const struct facet_check_ker
     if (!facet_check_kernel_beside(check, kernel, &beside))
         return;
     facet_check_begin(check, "execution.wait: of two streams for each other");
-    status = launch(check, kernel, address);
+    status = launch_word(check, kernel, address);
     if (status == FACET_OK)
         status = wait_for(check, &beside, kernel);
     if (status == FACET_OK)
-        status = launch(check, &beside, address);
+        status = launch_word(check, &beside, address);
     if (status == FACET_OK)
         status = wait_for(check, kernel, &beside);
     if (status == FACET_OK)
-        status = launch(check, kernel, address);
+        status = launch_word(check, kernel, address);
     facet_check_status(check, FACET_OK, status);
     EXPECT_OK(check, "execution.wait: what the other stream is given later is not waited for",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
@@ -109,7 +112,7 @@ static void for_the_past(struct facet_check *check, const struct facet_check_ker
 }
 
 /* A pause makes sure that the cancelled work has not begun. */
-static void for_what_is_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+static void wait_for_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_check_kernel beside;
@@ -125,7 +128,7 @@ static void for_what_is_cancelled(struct facet_check *check, const struct facet_
     if (status == FACET_OK)
         status = wait_for(check, &beside, kernel);
     if (status == FACET_OK)
-        status = launch(check, &beside, address);
+        status = launch_word(check, &beside, address);
     if (status == FACET_OK)
         status = ops->cancel(check->instance, kernel->context, kernel->stream, &check->error);
     if (status == FACET_OK)
@@ -140,7 +143,7 @@ static void for_what_is_cancelled(struct facet_check *check, const struct facet_
 
 void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
-    in_order(check, kernel, address);
-    for_the_past(check, kernel, address);
-    for_what_is_cancelled(check, kernel, address);
+    check_wait_order(check, kernel, address);
+    wait_for_past(check, kernel, address);
+    wait_for_cancelled(check, kernel, address);
 }

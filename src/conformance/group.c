@@ -17,7 +17,7 @@
  * A check may leave nothing running and no core file: processes that a provider starts join the child's own process
  * group.
  */
-static void settle(void)
+static void end_other_processes(void)
 {
     const struct rlimit no_core = {0};
 
@@ -27,7 +27,7 @@ static void settle(void)
 }
 
 /* Devices alike in make and promises need one check: whether one of a lower index was of the same kind. */
-static bool seen_before(const struct facet_check *check, uint32_t index)
+static bool is_earlier_kind(const struct facet_check *check, uint32_t index)
 {
     const struct facet_device_info *one = &check->devices[index];
 
@@ -46,14 +46,14 @@ static uint32_t kinds_of_devices(const struct facet_check *check)
     uint32_t kinds = 0;
 
     for (uint32_t i = 0; i < check->device_count; i++)
-        kinds += !seen_before(check, i);
+        kinds += !is_earlier_kind(check, i);
     return kinds;
 }
 
 static void run_case(struct facet_check *check, const struct facet_check_case *one)
 {
     for (uint32_t i = 0; i < check->device_count; i++) {
-        if (seen_before(check, i) || (check->devices[i].capabilities & one->needs) != one->needs)
+        if (is_earlier_kind(check, i) || (check->devices[i].capabilities & one->needs) != one->needs)
             continue;
         check->device = i;
         one->run(check);
@@ -62,9 +62,9 @@ static void run_case(struct facet_check *check, const struct facet_check_case *o
 }
 
 /* Skips are reported once per promise that no device makes, not once per case. */
-static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64_t told)
+static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64_t reported)
 {
-    uint64_t missing = needs & ~told;
+    uint64_t missing = needs & ~reported;
 
     for (uint64_t rest = missing; rest; rest &= rest - 1) {
         uint64_t bit = rest & -rest;
@@ -72,24 +72,24 @@ static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64
 
         if (facet_check_any_claims(check, bit))
             continue;
-        told |= bit;
+        reported |= bit;
         snprintf(text, sizeof text, "%s: what %s promises", check->group, facet_check_capability_name(bit));
         facet_check_skip(check, text, check->device_count ? "no device claims %s" : "there is no device to claim %s",
                          facet_check_capability_name(bit));
     }
-    return told;
+    return reported;
 }
 
 static void run_cases(struct facet_check *check, const struct facet_check_group *group)
 {
-    uint64_t told = 0;
+    uint64_t reported = 0;
 
     for (const struct facet_check_case *one = group->cases; one->run; one++) {
         if (one->needs) {
-            told = skip_unclaimed(check, one->needs, told);
-            check->several = kinds_of_devices(check) > 1;
+            reported = skip_unclaimed(check, one->needs, reported);
+            check->several_kinds = kinds_of_devices(check) > 1;
             run_case(check, one);
-            check->several = false;
+            check->several_kinds = false;
         } else {
             one->run(check);
         }
@@ -121,14 +121,14 @@ _Noreturn void facet_check_group_run(const struct facet_check_group *group,
     const struct facet_check_message done = {.kind = FACET_CHECK_DONE};
     static struct facet_check_manners manners;
 
-    settle();
+    end_other_processes();
     if (!facet_check_manners_begin(&manners))
         _exit(FACET_CHECK_EXIT_UNHEARD);
-    if (group->twice)
-        facet_check_look_before(&check);
-    if (group->bare && options->isolated)
+    if (group->opened_before)
+        facet_check_open_before(&check);
+    if (group->opens_itself && options->isolated)
         facet_check_skip(&check, group->name, "needs the provider in this process");
-    else if (group->bare)
+    else if (group->opens_itself)
         run_cases(&check, group);
     else if (facet_check_load(&check))
         run_opened(&check, group, &manners);

@@ -50,7 +50,7 @@ static size_t read_all(int fd, void *ret_bytes, size_t count)
 }
 
 /* Its assertions go to /dev/null: the group makes the same ones itself. */
-static _Noreturn void look(struct facet_check *check, int fd)
+static _Noreturn void read_and_send_identity(struct facet_check *check, int fd)
 {
     int unheard = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -79,7 +79,7 @@ static int wait_for(pid_t pid)
 }
 
 /* It is of this process's group, and so ends with it at a deadline. */
-void facet_check_look_before(struct facet_check *check)
+void facet_check_open_before(struct facet_check *check)
 {
     FACET_CLEANUP_FREE struct facet_check_identity *seen = calloc(FACET_CHECK_ITEMS, sizeof *seen);
     struct facet_check copy = *check;
@@ -91,11 +91,11 @@ void facet_check_look_before(struct facet_check *check)
     FACET_CLEANUP_FD int write_end = ends[1];
     pid_t pid = fork();
     if (pid == 0)
-        look(&copy, write_end);
+        read_and_send_identity(&copy, write_end);
     close(FACET_TAKE_FD(write_end));
     size_t bytes = read_all(read_end, seen, FACET_CHECK_ITEMS * sizeof *seen);
     if (pid < 0 || wait_for(pid) != EXIT_SUCCESS)
         return;
     check->earlier_count = (uint32_t)(bytes / sizeof *seen);
-    check->earlier = FACET_TAKE_PTR(seen);
+    check->earlier_devices = FACET_TAKE_PTR(seen);
 }

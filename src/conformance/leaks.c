@@ -29,7 +29,7 @@ struct usage {
     uint64_t heap_bytes;
 };
 
-static uint32_t entries(const char *path)
+static uint32_t count_entries(const char *path)
 {
     FACET_CLEANUP_DIR DIR *folder = opendir(path);
     uint32_t count = 0;
@@ -48,10 +48,11 @@ static uint64_t heap_bytes(void)
     return info.uordblks + info.hblkhd;
 }
 
-static struct usage usage(void)
+static struct usage current_usage(void)
 {
-    return (struct usage){
-        .descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task"), .heap_bytes = heap_bytes()};
+    return (struct usage){.descriptors = count_entries("/proc/self/fd"),
+                          .threads = count_entries("/proc/self/task"),
+                          .heap_bytes = heap_bytes()};
 }
 
 static bool open_and_close(struct facet_check *check)
@@ -68,25 +69,25 @@ static bool open_and_close(struct facet_check *check)
 }
 
 /* How many rounds were made; fewer than the least when one did not open. */
-static uint32_t rounds(struct facet_check *check, uint32_t least, uint32_t most)
+static uint32_t open_and_close_rounds(struct facet_check *check, uint32_t min, uint32_t max)
 {
     uint64_t end = facet_clock_now_ns() + LONG_ENOUGH_NS;
     uint32_t made = 0;
 
-    while (made < most && (made < least || facet_clock_now_ns() < end) && open_and_close(check))
+    while (made < max && (made < min || facet_clock_now_ns() < end) && open_and_close(check))
         made++;
     return made;
 }
 
 /* A thread that was told to end may still be about to. */
-static struct usage settled(uint32_t threads)
+static struct usage settled_usage(uint32_t threads)
 {
     const struct timespec pause = facet_ns_timespec(10 * FACET_NS_PER_MS);
-    struct usage now = usage();
+    struct usage now = current_usage();
 
     for (int i = 0; i < PATIENCE && now.threads > threads; i++) {
         nanosleep(&pause, NULL);
-        now = usage();
+        now = current_usage();
     }
     return now;
 }
@@ -98,13 +99,13 @@ void facet_check_leaks(struct facet_check *check)
     if (!check->provider || !ops->open || !ops->list || !ops->close)
         return;
     facet_check_begin(check, "device.open: again and again");
-    if (rounds(check, LEAST_ROUNDS, WARM_UP) < LEAST_ROUNDS) {
+    if (open_and_close_rounds(check, LEAST_ROUNDS, WARM_UP) < LEAST_ROUNDS) {
         facet_check_status(check, FACET_OK, FACET_IO);
         return;
     }
-    struct usage before = usage();
-    uint32_t made = rounds(check, LEAST_ROUNDS, MOST_ROUNDS);
-    struct usage after = settled(before.threads);
+    struct usage before = current_usage();
+    uint32_t made = open_and_close_rounds(check, LEAST_ROUNDS, MOST_ROUNDS);
+    struct usage after = settled_usage(before.threads);
     facet_check_judge(check, made >= LEAST_ROUNDS, "expected: %d times at least\ngot: %" PRIu32, LEAST_ROUNDS, made);
     EXPECT_TRUE(check, "device.close: leaves no descriptor open", after.descriptors <= before.descriptors,
                 "expected: %" PRIu32 " open descriptors after %" PRIu32 " rounds\ngot: %" PRIu32, before.descriptors,

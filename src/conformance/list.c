@@ -23,7 +23,7 @@ static void room_cleanup(struct room *room)
 }
 #define ROOM_CLEANUP __attribute__((cleanup(room_cleanup)))
 
-static size_t room_inner(const struct room *room)
+static size_t room_items_bytes(const struct room *room)
 {
     return (size_t)room->item_size * room->capacity;
 }
@@ -34,14 +34,14 @@ static unsigned char *room_item(const struct room *room, uint32_t index)
 }
 
 /* Nothing is set in items: item_size says for all of them how much room there is. */
-static struct room room_make(uint32_t item_size, uint32_t capacity)
+static struct room room_create(uint32_t item_size, uint32_t capacity)
 {
     struct room room = {.item_size = item_size, .capacity = capacity};
 
-    room.bytes = malloc(room_inner(&room) + 2 * MARGIN);
+    room.bytes = malloc(room_items_bytes(&room) + 2 * MARGIN);
     if (!room.bytes)
         _exit(EXIT_FAILURE);
-    memset(room.bytes, CANARY, room_inner(&room) + 2 * MARGIN);
+    memset(room.bytes, CANARY, room_items_bytes(&room) + 2 * MARGIN);
     return room;
 }
 
@@ -55,13 +55,14 @@ static bool is_canary(const unsigned char *bytes, size_t count)
 
 static bool margins_hold(const struct room *room)
 {
-    return is_canary(room->bytes, MARGIN) && is_canary(room->bytes + MARGIN + room_inner(room), MARGIN);
+    return is_canary(room->bytes, MARGIN) && is_canary(room->bytes + MARGIN + room_items_bytes(room), MARGIN);
 }
 
-/* Whether the items from `first` on are as room_make() left them. */
+/* Whether the items from `first` on are as room_create() left them. */
 static bool rest_untouched(const struct room *room, uint32_t first)
 {
-    return is_canary(room_item(room, first), room_inner(room) - (size_t)first * room->item_size) && margins_hold(room);
+    return is_canary(room_item(room, first), room_items_bytes(room) - (size_t)first * room->item_size) &&
+           margins_hold(room);
 }
 
 static enum facet_status call_with(struct facet_check *check, const struct facet_check_list *list,
@@ -79,7 +80,7 @@ static uint32_t stated_size(const struct room *room, uint32_t index)
     return size;
 }
 
-static void begin(struct facet_check *check, const struct facet_check_list *list, const char *rule)
+static void begin_list_rule(struct facet_check *check, const struct facet_check_list *list, const char *rule)
 {
     facet_check_begin(check, "%s: %s", list->name, rule);
 }
@@ -88,16 +89,16 @@ void *facet_check_fetch(struct facet_check *check, const struct facet_check_list
 {
     uint32_t capacity = 0;
 
-    begin(check, list, "gives all items");
+    begin_list_rule(check, list, "gives all items");
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        ROOM_CLEANUP struct room room = room_make(list->struct_size, capacity);
+        ROOM_CLEANUP struct room room = room_create(list->struct_size, capacity);
         uint32_t count = UINT32_MAX;
         enum facet_status status = call_with(check, list, &room, &count);
 
         if (status == FACET_OK && count <= capacity) {
             *ret_count = count;
             facet_check_judge(check, true, "%s", "");
-            memmove(room.bytes, room.bytes + MARGIN, room_inner(&room));
+            memmove(room.bytes, room.bytes + MARGIN, room_items_bytes(&room));
             return FACET_TAKE_PTR(room.bytes);
         }
         if (status != FACET_TOO_SMALL) {
@@ -121,7 +122,7 @@ static uint32_t check_count(struct facet_check *check, const struct facet_check_
 {
     uint32_t count = UINT32_MAX;
 
-    begin(check, list, "no room at all says how many there are");
+    begin_list_rule(check, list, "no room at all says how many there are");
     enum facet_status status = list->call(check, list->subject, NULL, list->struct_size, 0, &count);
     bool sound = (status == FACET_OK && count == 0) || (status == FACET_TOO_SMALL && count > 0);
     if (!facet_check_judge(check, sound && count <= FACET_CHECK_ITEMS,
@@ -133,21 +134,21 @@ static uint32_t check_count(struct facet_check *check, const struct facet_check_
 
 static void check_exact(struct facet_check *check, const struct facet_check_list *list, uint32_t count)
 {
-    ROOM_CLEANUP struct room room = room_make(list->struct_size, count);
+    ROOM_CLEANUP struct room room = room_create(list->struct_size, count);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, "exact room is enough, and the count is the same");
+    begin_list_rule(check, list, "exact room is enough, and the count is the same");
     enum facet_status status = call_with(check, list, &room, &got);
     facet_check_judge(check, status == FACET_OK && got == count,
                       "expected: ok and a count of %" PRIu32 "\ngot: %s and a count of %" PRIu32, count,
                       facet_status_name(status), got);
-    begin(check, list, "writes nothing before or behind the room");
+    begin_list_rule(check, list, "writes nothing before or behind the room");
     facet_check_judge(check, margins_hold(&room), "expected: %d bytes around the items left alone\ngot: written to",
                       MARGIN);
     uint32_t wrong = 0;
     while (wrong < count && stated_size(&room, wrong) == list->struct_size)
         wrong++;
-    begin(check, list, "every item says how much of it was written");
+    begin_list_rule(check, list, "every item says how much of it was written");
     facet_check_judge(check, wrong == count, "expected: size %" PRIu32 " in each\ngot: %" PRIu32 " in item %" PRIu32,
                       list->struct_size, wrong < count ? stated_size(&room, wrong) : 0, wrong);
 }
@@ -155,10 +156,10 @@ static void check_exact(struct facet_check *check, const struct facet_check_list
 static void check_too_small(struct facet_check *check, const struct facet_check_list *list, uint32_t count,
                             uint32_t capacity, const char *rule)
 {
-    ROOM_CLEANUP struct room room = room_make(list->struct_size, capacity);
+    ROOM_CLEANUP struct room room = room_create(list->struct_size, capacity);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, rule);
+    begin_list_rule(check, list, rule);
     enum facet_status status = call_with(check, list, &room, &got);
     bool untouched = rest_untouched(&room, 0);
     facet_check_judge(check, status == FACET_TOO_SMALL && got == count && untouched,
@@ -169,10 +170,10 @@ static void check_too_small(struct facet_check *check, const struct facet_check_
 
 static void check_ample(struct facet_check *check, const struct facet_check_list *list, uint32_t count)
 {
-    ROOM_CLEANUP struct room room = room_make(list->struct_size, count + 3);
+    ROOM_CLEANUP struct room room = room_create(list->struct_size, count + 3);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, "more room than needed is left alone");
+    begin_list_rule(check, list, "more room than needed is left alone");
     enum facet_status status = call_with(check, list, &room, &got);
     bool untouched = got <= room.capacity && rest_untouched(&room, got);
     facet_check_judge(check, status == FACET_OK && got == count && untouched,
@@ -199,11 +200,11 @@ static bool is_part(const struct room *room, const struct room *full, uint32_t i
 static void check_item_size(struct facet_check *check, const struct facet_check_list *list, uint32_t count,
                             uint32_t item_size, const char *rule)
 {
-    ROOM_CLEANUP struct room full = room_make(list->struct_size, count);
-    ROOM_CLEANUP struct room room = room_make(item_size, count);
+    ROOM_CLEANUP struct room full = room_create(list->struct_size, count);
+    ROOM_CLEANUP struct room room = room_create(item_size, count);
     uint32_t got = UINT32_MAX, part = 0;
 
-    begin(check, list, rule);
+    begin_list_rule(check, list, rule);
     enum facet_status status = call_with(check, list, &full, &got);
     if (status == FACET_OK)
         status = call_with(check, list, &room, &got);
@@ -219,38 +220,38 @@ static void check_item_size(struct facet_check *check, const struct facet_check_
 
 static void check_order(struct facet_check *check, const struct facet_check_list *list, uint32_t count)
 {
-    ROOM_CLEANUP struct room first = room_make(list->struct_size, count);
-    ROOM_CLEANUP struct room second = room_make(list->struct_size, count);
+    ROOM_CLEANUP struct room first = room_create(list->struct_size, count);
+    ROOM_CLEANUP struct room second = room_create(list->struct_size, count);
     uint32_t got = 0;
 
-    begin(check, list, "the same again, in the same order");
+    begin_list_rule(check, list, "the same again, in the same order");
     enum facet_status status = call_with(check, list, &first, &got);
     if (status == FACET_OK)
         status = call_with(check, list, &second, &got);
-    bool same = memcmp(room_item(&first, 0), room_item(&second, 0), room_inner(&first)) == 0;
+    bool same = memcmp(room_item(&first, 0), room_item(&second, 0), room_items_bytes(&first)) == 0;
     facet_check_judge(check, status == FACET_OK && same, "expected: ok and the same items\ngot: %s and %s",
                       facet_status_name(status), same ? "the same" : "other items, or another order");
 }
 
 static void check_nulls(struct facet_check *check, const struct facet_check_list *list, uint32_t count)
 {
-    ROOM_CLEANUP struct room room = room_make(list->struct_size, count + 1);
+    ROOM_CLEANUP struct room room = room_create(list->struct_size, count + 1);
     uint32_t got = UINT32_MAX;
 
-    begin(check, list, "no place for the count is an invalid argument, and nothing is written");
+    begin_list_rule(check, list, "no place for the count is an invalid argument, and nothing is written");
     enum facet_status status = call_with(check, list, &room, NULL);
     if (rest_untouched(&room, 0))
         facet_check_status(check, FACET_INVALID_ARGUMENT, status);
     else
         facet_check_judge(check, false, "expected: nothing written\ngot: items written to");
-    begin(check, list, "items of size 0 are an invalid argument");
+    begin_list_rule(check, list, "items of size 0 are an invalid argument");
     status = list->call(check, list->subject, room_item(&room, 0), 0, room.capacity, &got);
     facet_check_judge(check, status == FACET_INVALID_ARGUMENT && got == UINT32_MAX && rest_untouched(&room, 0),
                       "expected: invalid_argument, and nothing written\ngot: %s, and a count of %" PRIu32,
                       facet_status_name(status), got);
     if (count == 0)
         return;
-    begin(check, list, "NULL items with room for some are an invalid argument");
+    begin_list_rule(check, list, "NULL items with room for some are an invalid argument");
     status = list->call(check, list->subject, NULL, list->struct_size, count, &got);
     facet_check_judge(check, status == FACET_INVALID_ARGUMENT && got == UINT32_MAX,
                       "expected: invalid_argument, and the count untouched\ngot: %s, and a count of %" PRIu32,

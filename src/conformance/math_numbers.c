@@ -15,7 +15,7 @@ const char *facet_check_type_name(uint32_t type)
     return type < sizeof names / sizeof names[0] ? names[type] : "an unknown type";
 }
 
-static size_t size_of(uint32_t type)
+static size_t type_bytes(uint32_t type)
 {
     return type == FACET_MATH_INT8 ? 1 : type == FACET_MATH_F32 || type == FACET_CHECK_INT32 ? 4 : 2;
 }
@@ -23,14 +23,14 @@ static size_t size_of(uint32_t type)
 void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation, uint32_t type, uint32_t flags)
 {
     memset(trial->image, 0x11, sizeof trial->image);
-    trial->used = 0;
-    trial->count = 0;
+    trial->used_bytes = 0;
+    trial->result_count = 0;
     trial->seed = 1;
     trial->math = (struct facet_math){.size = sizeof trial->math, .operation = operation, .type = type, .flags = flags};
 }
 
 /* The significand of a half has 11 bits, its exponent a bias of 15. */
-static double from_half(uint16_t bits)
+static double half_to_double(uint16_t bits)
 {
     double size = bits & 0x7c00 ? ldexp((bits & 0x3ff) | 0x400, (bits >> 10 & 0x1f) - 25) : ldexp(bits & 0x3ff, -24);
 
@@ -39,7 +39,7 @@ static double from_half(uint16_t bits)
     return bits & 0x8000 ? -size : size;
 }
 
-static double decode(const unsigned char *at, uint32_t type)
+static double decode_number(const unsigned char *at, uint32_t type)
 {
     uint16_t half;
     uint32_t word;
@@ -48,7 +48,7 @@ static double decode(const unsigned char *at, uint32_t type)
     memcpy(&half, at, sizeof half);
     memcpy(&word, at, sizeof word);
     if (type == FACET_MATH_F16)
-        return from_half(half);
+        return half_to_double(half);
     if (type == FACET_MATH_INT8)
         return (int8_t)at[0];
     if (type == FACET_CHECK_INT32)
@@ -62,11 +62,11 @@ static double decode(const unsigned char *at, uint32_t type)
 double facet_check_operand_get(const struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                uint64_t index)
 {
-    return decode(trial->image + operand->at + index * size_of(operand->type), operand->type);
+    return decode_number(trial->image + operand->at + index * type_bytes(operand->type), operand->type);
 }
 
 /* Of numbers that the type can hold. */
-static uint16_t to_half(double value)
+static uint16_t double_to_half(double value)
 {
     double size = fabs(value);
     int exponent = 0;
@@ -80,7 +80,7 @@ static uint16_t to_half(double value)
 void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
                              double value)
 {
-    unsigned char *at = trial->image + operand->at + index * size_of(operand->type);
+    unsigned char *at = trial->image + operand->at + index * type_bytes(operand->type);
     float single = (float)value;
     uint32_t word;
 
@@ -88,24 +88,24 @@ void facet_check_operand_set(struct facet_check_trial *trial, const struct facet
     if (operand->type == FACET_MATH_BF16)
         word >>= 16;
     if (operand->type == FACET_MATH_F16)
-        word = to_half(value);
+        word = double_to_half(value);
     if (operand->type == FACET_MATH_INT8 || operand->type == FACET_CHECK_INT32)
         word = (uint32_t)(int32_t)value;
-    memcpy(at, &word, size_of(operand->type)); /* the low bytes come first on all machines that Facet is for */
+    memcpy(at, &word, type_bytes(operand->type)); /* the low bytes come first on all machines that Facet is for */
 }
 
-static struct facet_check_operand allot(struct facet_check_trial *trial, uint32_t type, uint64_t count)
+static struct facet_check_operand allot_operand(struct facet_check_trial *trial, uint32_t type, uint64_t count)
 {
-    struct facet_check_operand operand = {.type = type, .at = trial->used, .count = count};
+    struct facet_check_operand operand = {.type = type, .at = trial->used_bytes, .count = count};
 
-    trial->used += (count * size_of(type) + 2 * ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+    trial->used_bytes += (count * type_bytes(type) + 2 * ALIGNMENT) / ALIGNMENT * ALIGNMENT;
     return operand;
 }
 
 /* All of int8, 64ths from -1 to 1 else: products and short sums of those are exact in f32. */
 struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count)
 {
-    struct facet_check_operand operand = allot(trial, type, count);
+    struct facet_check_operand operand = allot_operand(trial, type, count);
 
     for (uint64_t i = 0; i < count; i++) {
         trial->seed = trial->seed * 1664525u + 1013904223u;
@@ -119,9 +119,9 @@ struct facet_check_operand facet_check_operand_make(struct facet_check_trial *tr
 
 struct facet_check_operand facet_check_operand_poison(struct facet_check_trial *trial, uint32_t type, uint64_t count)
 {
-    struct facet_check_operand operand = allot(trial, type, count);
+    struct facet_check_operand operand = allot_operand(trial, type, count);
 
-    memset(trial->image + operand.at, POISON, count * size_of(type));
+    memset(trial->image + operand.at, POISON, count * type_bytes(type));
     return operand;
 }
 
@@ -131,7 +131,7 @@ uint64_t facet_check_operand_address(const struct facet_check_trial *trial, cons
 }
 
 /* The rounding error of a type: at most half the value of the last bit. */
-static double rounding(uint32_t type, double value)
+static double rounding_error(uint32_t type, double value)
 {
     switch (type) {
     case FACET_MATH_F32:
@@ -148,28 +148,28 @@ static double rounding(uint32_t type, double value)
 void facet_check_operand_expect(struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                 uint64_t index, double value, double margin)
 {
-    if (trial->count == FACET_CHECK_RESULTS)
+    if (trial->result_count == FACET_CHECK_RESULTS)
         return;
-    trial->results[trial->count++] =
-        (struct facet_check_result){.at = operand->at + index * size_of(operand->type),
+    trial->results[trial->result_count++] =
+        (struct facet_check_result){.at = operand->at + index * type_bytes(operand->type),
                                     .type = operand->type,
                                     .value = value,
-                                    .margin = margin + rounding(operand->type, fabs(value) + margin)};
+                                    .margin = margin + rounding_error(operand->type, fabs(value) + margin)};
 }
 
 const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsigned char *got, char *ret_text,
                                     size_t size)
 {
-    for (uint32_t i = 0; i < trial->count; i++) {
+    for (uint32_t i = 0; i < trial->result_count; i++) {
         const struct facet_check_result *one = &trial->results[i];
-        double value = decode(got + one->at, one->type);
+        double value = decode_number(got + one->at, one->type);
 
         if (!(fabs(value - one->value) <= one->margin)) { /* not a number is none of them */
-            snprintf(ret_text, size, "expected: result %u of %u, %.9g, within %.3g\ngot: %.9g", i, trial->count,
+            snprintf(ret_text, size, "expected: result %u of %u, %.9g, within %.3g\ngot: %.9g", i, trial->result_count,
                      one->value, one->margin, value);
             return ret_text;
         }
-        memcpy(trial->image + one->at, got + one->at, size_of(one->type));
+        memcpy(trial->image + one->at, got + one->at, type_bytes(one->type));
     }
     for (size_t i = 0; i < sizeof trial->image; i++)
         if (trial->image[i] != got[i]) {

@@ -11,18 +11,18 @@
 
 #include "conformance/trial.h"
 
-/* Of functions that are approximated. */
-#define APPROXIMATELY 1e-5
+/* The allowed error of a result of approximated functions. */
+#define APPROXIMATION_ERROR 1e-5
 
 struct sum {
-    double value, size; /* of all terms, without their signs */
+    double value, magnitude; /* of all terms, without their signs */
     uint64_t terms;
 };
 
-static void add(struct sum *sum, double term)
+static void add_term(struct sum *sum, double term)
 {
     sum->value += term;
-    sum->size += fabs(term);
+    sum->magnitude += fabs(term);
     sum->terms++;
 }
 
@@ -31,7 +31,7 @@ static double margin_of(const struct facet_check_trial *trial, const struct sum 
 {
     if (trial->math.type == FACET_MATH_INT8)
         return 0;
-    return sum->size * ((double)sum->terms * 0x1p-24 + (trial->math.flags & FACET_MATH_MIXED ? 0x1p-7 : 0));
+    return sum->magnitude * ((double)sum->terms * 0x1p-24 + (trial->math.flags & FACET_MATH_MIXED ? 0x1p-7 : 0));
 }
 
 static uint32_t sum_type(const struct facet_check_trial *trial)
@@ -42,21 +42,21 @@ static uint32_t sum_type(const struct facet_check_trial *trial)
 #define ADDRESS(operand) facet_check_operand_address(trial, &(operand))
 #define GET(operand, at) facet_check_operand_get(trial, &(operand), (at))
 
-/* A matrix of which element (i, j) is at i * down + j * right, as it is meant in the product. */
+/* A matrix of which element (i, j) is at i * row_stride + j * column_stride, as it is meant in the product. */
 struct matrix {
     struct facet_check_operand operand;
-    uint64_t down, right, stride, lead;
+    uint64_t row_stride, column_stride, stride, leading_dimension;
 };
 
 /* `turned`: the elements of a column lie side by side. */
-static struct matrix shape(uint64_t rows, uint64_t columns, bool turned, bool rich)
+static struct matrix matrix_shape(uint64_t rows, uint64_t columns, bool turned, bool full_shape)
 {
-    uint64_t lead = (turned ? rows : columns) + (rich ? 3 : 0);
+    uint64_t lead = (turned ? rows : columns) + (full_shape ? 3 : 0);
 
-    return (struct matrix){.down = turned ? 1 : lead,
-                           .right = turned ? lead : 1,
-                           .lead = lead,
-                           .stride = (turned ? columns : rows) * lead + (rich ? 5 : 0)};
+    return (struct matrix){.row_stride = turned ? 1 : lead,
+                           .column_stride = turned ? lead : 1,
+                           .leading_dimension = lead,
+                           .stride = (turned ? columns : rows) * lead + (full_shape ? 5 : 0)};
 }
 
 static void expect_products(struct facet_check_trial *trial, const struct matrix *a, const struct matrix *b,
@@ -67,41 +67,43 @@ static void expect_products(struct facet_check_trial *trial, const struct matrix
 
     for (uint64_t at = 0; at < batch * of->m * of->n; at++) {
         uint64_t n = at / of->m / of->n, i = at / of->n % of->m, j = at % of->n;
-        uint64_t target = n * c->stride + i * c->down + j * c->right;
+        uint64_t target = n * c->stride + i * c->row_stride + j * c->column_stride;
         struct sum sum = {0};
 
         for (uint64_t p = 0; p < of->k; p++)
-            add(&sum, (double)of->alpha * GET(a->operand, n * a->stride + i * a->down + p * a->right) *
-                          GET(b->operand, n * b->stride + p * b->down + j * b->right));
+            add_term(&sum, (double)of->alpha *
+                               GET(a->operand, n * a->stride + i * a->row_stride + p * a->column_stride) *
+                               GET(b->operand, n * b->stride + p * b->row_stride + j * b->column_stride));
         if (of->beta != 0)
-            add(&sum, (double)of->beta * GET(c->operand, target));
+            add_term(&sum, (double)of->beta * GET(c->operand, target));
         facet_check_operand_expect(trial, &c->operand, target, sum.value, margin_of(trial, &sum));
     }
 }
 
 void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_check_variant *variant)
 {
-    bool columns = variant->flags & FACET_MATH_COLUMN_MAJOR, rich = variant->rich;
+    bool columns = variant->flags & FACET_MATH_COLUMN_MAJOR, full_shape = variant->full_shape;
     bool int8 = trial->math.type == FACET_MATH_INT8;
-    struct facet_gemm of = {.m = 5, .n = 7, .k = 65, .alpha = rich && !int8 ? 0.5f : 1, .beta = rich ? 1 : 0};
-    struct matrix a = shape(of.m, of.k, columns != !!(variant->flags & FACET_MATH_TRANSPOSE_A), rich);
-    struct matrix b = shape(of.k, of.n, columns != !!(variant->flags & FACET_MATH_TRANSPOSE_B), rich);
-    struct matrix c = shape(of.m, of.n, columns, rich);
+    struct facet_gemm of = {
+        .m = 5, .n = 7, .k = 65, .alpha = full_shape && !int8 ? 0.5f : 1, .beta = full_shape ? 1 : 0};
+    struct matrix a = matrix_shape(of.m, of.k, columns != !!(variant->flags & FACET_MATH_TRANSPOSE_A), full_shape);
+    struct matrix b = matrix_shape(of.k, of.n, columns != !!(variant->flags & FACET_MATH_TRANSPOSE_B), full_shape);
+    struct matrix c = matrix_shape(of.m, of.n, columns, full_shape);
 
-    of.batch = rich ? 3 : 0;
-    if (rich && !int8)
+    of.batch = full_shape ? 3 : 0;
+    if (full_shape && !int8)
         of.beta = 0.25f;
     a.operand = facet_check_operand_make(trial, trial->math.type, (of.batch + 1) * a.stride);
     b.operand = facet_check_operand_make(trial, trial->math.type, (of.batch + 1) * b.stride);
-    c.operand = rich ? facet_check_operand_make(trial, sum_type(trial), (of.batch + 1) * c.stride)
-                     : facet_check_operand_poison(trial, sum_type(trial), c.stride);
+    c.operand = full_shape ? facet_check_operand_make(trial, sum_type(trial), (of.batch + 1) * c.stride)
+                           : facet_check_operand_poison(trial, sum_type(trial), c.stride);
     of.a = ADDRESS(a.operand);
     of.b = ADDRESS(b.operand);
     of.c = ADDRESS(c.operand);
-    if (rich) {
-        of.lead_a = a.lead;
-        of.lead_b = b.lead;
-        of.lead_c = c.lead;
+    if (full_shape) {
+        of.lead_a = a.leading_dimension;
+        of.lead_b = b.leading_dimension;
+        of.lead_c = c.leading_dimension;
         of.stride_a = a.stride;
         of.stride_b = b.stride;
         of.stride_c = c.stride;
@@ -111,9 +113,9 @@ void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_c
 }
 
 /* The sum for filter `out` at row `y`, column `x` of its output. */
-static struct sum correlate(const struct facet_check_trial *trial, const struct facet_check_operand *input,
-                            const struct facet_check_operand *filter, uint64_t batch, uint64_t out, uint64_t y,
-                            uint64_t x)
+static struct sum correlate_at(const struct facet_check_trial *trial, const struct facet_check_operand *input,
+                               const struct facet_check_operand *filter, uint64_t batch, uint64_t out, uint64_t y,
+                               uint64_t x)
 {
     const struct facet_convolution *of = &trial->math.of.convolution;
     uint64_t groups = of->groups ? of->groups : 1, depth = of->in_channels / groups;
@@ -130,12 +132,13 @@ static struct sum correlate(const struct facet_check_trial *trial, const struct 
 
                 if (row < 0 || column < 0 || row >= (int64_t)of->height || column >= (int64_t)of->width)
                     continue;
-                add(&sum, facet_check_operand_get(
-                              trial, input,
-                              ((batch * of->in_channels + first + channel) * of->height + (uint64_t)row) * of->width +
-                                  (uint64_t)column) *
-                              facet_check_operand_get(
-                                  trial, filter, ((out * depth + channel) * of->kernel[0] + i) * of->kernel[1] + j));
+                add_term(&sum,
+                         facet_check_operand_get(
+                             trial, input,
+                             ((batch * of->in_channels + first + channel) * of->height + (uint64_t)row) * of->width +
+                                 (uint64_t)column) *
+                             facet_check_operand_get(
+                                 trial, filter, ((out * depth + channel) * of->kernel[0] + i) * of->kernel[1] + j));
             }
     return sum;
 }
@@ -149,11 +152,11 @@ static void expect_places(struct facet_check_trial *trial, const struct facet_ch
 
     for (uint64_t at = 0; at < output->count; at++) {
         uint64_t out = at / places % of->out_channels;
-        struct sum sum =
-            correlate(trial, input, filter, at / places / of->out_channels, out, at % places / columns, at % columns);
+        struct sum sum = correlate_at(trial, input, filter, at / places / of->out_channels, out, at % places / columns,
+                                      at % columns);
 
         if (of->bias)
-            add(&sum, facet_check_operand_get(trial, bias, out));
+            add_term(&sum, facet_check_operand_get(trial, bias, out));
         facet_check_operand_expect(trial, output, at, sum.value, margin_of(trial, &sum));
     }
 }
@@ -164,7 +167,7 @@ void facet_check_make_convolution(struct facet_check_trial *trial, const struct 
         .batch = 1, .in_channels = 3, .out_channels = 2, .height = 5, .width = 4, .kernel = {3, 2}, .stride = {1, 1}};
     uint64_t rows = 3, columns = 3;
 
-    if (variant->rich) {
+    if (variant->full_shape) {
         of = (struct facet_convolution){.batch = 2,
                                         .in_channels = 4,
                                         .out_channels = 6,
@@ -190,12 +193,12 @@ void facet_check_make_convolution(struct facet_check_trial *trial, const struct 
     of.input = ADDRESS(input);
     of.filter = ADDRESS(filter);
     of.output = ADDRESS(output);
-    of.bias = variant->rich ? ADDRESS(bias) : 0;
+    of.bias = variant->full_shape ? ADDRESS(bias) : 0;
     trial->math.of.convolution = of;
     expect_places(trial, &input, &filter, &bias, &output, columns);
 }
 
-static double activated(uint32_t kind, double alpha, double x)
+static double apply_activation(uint32_t kind, double alpha, double x)
 {
     const double inner = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
 
@@ -219,7 +222,7 @@ static double activated(uint32_t kind, double alpha, double x)
     }
 }
 
-static double softmax(const struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t at)
+static double softmax_at(const struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t at)
 {
     const struct facet_activation *of = &trial->math.of.activation;
     uint64_t places = of->height * of->width, first = at / places / of->channels * of->channels * places + at % places;
@@ -237,7 +240,7 @@ void facet_check_make_activation(struct facet_check_trial *trial, const struct f
     uint64_t count = of.batch * of.channels * of.height * of.width;
     struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
     struct facet_check_operand output =
-        variant->rich ? input : facet_check_operand_poison(trial, trial->math.type, count);
+        variant->full_shape ? input : facet_check_operand_poison(trial, trial->math.type, count);
 
     for (uint64_t i = 0; trial->math.type != FACET_MATH_INT8 && i < count; i++)
         facet_check_operand_set(trial, &input, i, 4 * GET(input, i));
@@ -245,16 +248,16 @@ void facet_check_make_activation(struct facet_check_trial *trial, const struct f
     of.output = ADDRESS(output); /* rich: in place */
     trial->math.of.activation = of;
     for (uint64_t i = 0; i < count; i++) {
-        double value = of.kind == FACET_ACTIVATION_SOFTMAX ? softmax(trial, &input, i)
-                                                           : activated(of.kind, (double)of.alpha, GET(input, i));
+        double value = of.kind == FACET_ACTIVATION_SOFTMAX ? softmax_at(trial, &input, i)
+                                                           : apply_activation(of.kind, (double)of.alpha, GET(input, i));
         facet_check_operand_expect(trial, &output, i, value,
-                                   of.kind == FACET_ACTIVATION_RELU ? 0 : APPROXIMATELY * (fabs(value) + 1));
+                                   of.kind == FACET_ACTIVATION_RELU ? 0 : APPROXIMATION_ERROR * (fabs(value) + 1));
     }
 }
 
 /* Mean and variance of a channel, as they are written when they are computed. */
-static void measure(struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t channel,
-                    double *ret_mean, double *ret_variance)
+static void measure_channel(struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t channel,
+                            double *ret_mean, double *ret_variance)
 {
     const struct facet_normalization *of = &trial->math.of.normalization;
     uint64_t places = of->height * of->width, count = of->batch * places;
@@ -282,7 +285,7 @@ static struct facet_check_operand make_variance(struct facet_check_trial *trial,
 void facet_check_make_normalization(struct facet_check_trial *trial, const struct facet_check_variant *variant)
 {
     struct facet_normalization of = {
-        .batch = 2, .channels = 3, .height = 4, .width = 3, .epsilon = variant->rich ? 0.125f : 0};
+        .batch = 2, .channels = 3, .height = 4, .width = 3, .epsilon = variant->full_shape ? 0.125f : 0};
     bool training = variant->flags & FACET_MATH_TRAINING;
     uint64_t places = of.height * of.width, count = of.batch * of.channels * places;
     struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
@@ -298,22 +301,23 @@ void facet_check_make_normalization(struct facet_check_trial *trial, const struc
     of.output = ADDRESS(output);
     of.mean = ADDRESS(mean);
     of.variance = ADDRESS(variance);
-    of.scale = variant->rich ? ADDRESS(scale) : 0;
-    of.bias = variant->rich ? ADDRESS(bias) : 0;
+    of.scale = variant->full_shape ? ADDRESS(scale) : 0;
+    of.bias = variant->full_shape ? ADDRESS(bias) : 0;
     trial->math.of.normalization = of;
     for (uint64_t channel = 0; channel < of.channels; channel++) {
         double center = GET(mean, channel), width = GET(variance, channel);
         if (training) {
-            measure(trial, &input, channel, &center, &width);
-            facet_check_operand_expect(trial, &mean, channel, center, APPROXIMATELY);
-            facet_check_operand_expect(trial, &variance, channel, width, APPROXIMATELY);
+            measure_channel(trial, &input, channel, &center, &width);
+            facet_check_operand_expect(trial, &mean, channel, center, APPROXIMATION_ERROR);
+            facet_check_operand_expect(trial, &variance, channel, width, APPROXIMATION_ERROR);
         }
         double factor = (of.scale ? GET(scale, channel) : 1) / sqrt(width + epsilon);
         double shift = of.bias ? GET(bias, channel) : 0;
         for (uint64_t i = 0; i < of.batch * places; i++) {
             uint64_t at = (i / places * of.channels + channel) * places + i % places;
             double value = (GET(input, at) - center) * factor + shift;
-            facet_check_operand_expect(trial, &output, at, value, APPROXIMATELY * (fabs(value) + fabs(shift) + 1));
+            facet_check_operand_expect(trial, &output, at, value,
+                                       APPROXIMATION_ERROR * (fabs(value) + fabs(shift) + 1));
         }
     }
 }
@@ -323,7 +327,8 @@ struct heads {
     struct facet_check_operand q, k, v, output;
 };
 
-static double weight(const struct facet_check_trial *trial, const struct heads *heads, uint64_t query, uint64_t key)
+static double attention_weight(const struct facet_check_trial *trial, const struct heads *heads, uint64_t query,
+                               uint64_t key)
 {
     const struct facet_attention *of = &trial->math.of.attention;
     double sum = 0, scale = of->scale != 0 ? (double)of->scale : 1 / sqrt((double)of->dimension);
@@ -354,18 +359,18 @@ static void expect_query(struct facet_check_trial *trial, const struct heads *he
     double all = 0, mixed = trial->math.flags & FACET_MATH_MIXED ? 0x1p-6 : 0;
 
     for (uint64_t key = 0; key < seen; key++)
-        all += weight(trial, heads, query, first + key);
+        all += attention_weight(trial, heads, query, first + key);
     for (uint64_t i = 0; i < of->dimension; i++) {
         double value = 0, magnitude = 0;
         for (uint64_t key = 0; key < seen; key++) {
-            double part =
-                weight(trial, heads, query, first + key) / all * GET(heads->v, (first + key) * of->dimension + i);
+            double part = attention_weight(trial, heads, query, first + key) / all *
+                          GET(heads->v, (first + key) * of->dimension + i);
 
             value += part;
             magnitude += fabs(part);
         }
         facet_check_operand_expect(trial, &heads->output, query * of->dimension + i, value,
-                                   APPROXIMATELY + mixed + rounded_weights(trial, magnitude));
+                                   APPROXIMATION_ERROR + mixed + rounded_weights(trial, magnitude));
     }
 }
 
@@ -377,7 +382,7 @@ void facet_check_make_attention(struct facet_check_trial *trial, const struct fa
                                  .queries = causal ? 6 : 5,
                                  .keys = causal ? 6 : 7,
                                  .dimension = 9,
-                                 .scale = variant->rich ? 1.25f : 0};
+                                 .scale = variant->full_shape ? 1.25f : 0};
     uint64_t outer = of.batch * of.heads * of.queries, inner = of.batch * of.heads * of.keys;
     struct heads heads = {.q = facet_check_operand_make(trial, trial->math.type, outer * of.dimension),
                           .k = facet_check_operand_make(trial, trial->math.type, inner * of.dimension),

@@ -40,31 +40,31 @@ static void check_partition(struct facet_check *check, const struct facet_partit
     enum facet_status status = facet_check_create(check, wanted->id, start, &info);
 
     if (status != FACET_OK) {
-        facet_check_miss(&tallies[CREATED], "expected: ok for '%.31s' at %" PRIu32 "\ngot: %s: %.200s", wanted->id,
-                         start, facet_status_name(status), check->error.message);
+        facet_check_tally_miss(&tallies[CREATED], "expected: ok for '%.31s' at %" PRIu32 "\ngot: %s: %.200s",
+                               wanted->id, start, facet_status_name(status), check->error.message);
         return;
     }
     const char *fault = fault_of_answer(check, wanted, start, &info);
     if (fault)
-        facet_check_miss(&tallies[ANSWER], "expected: what '%.31s' at %" PRIu32 " stands for\ngot: %s", wanted->id,
-                         start, fault);
+        facet_check_tally_miss(&tallies[ANSWER], "expected: what '%.31s' at %" PRIu32 " stands for\ngot: %s",
+                               wanted->id, start, fault);
     FACET_CLEANUP_FREE struct facet_partition_info *all = facet_check_partitions(check, &count);
     const struct facet_partition_info *listed = facet_check_find(all, count, info.uuid);
     if (count != 1 || !listed || memcmp(listed, &info, sizeof info) != 0)
-        facet_check_miss(&tallies[LISTED],
-                         "expected: '%.31s' at %" PRIu32 " alone in the list, as create gave it\n"
-                         "got: %" PRIu32 " partitions, %s",
-                         wanted->id, start, count, listed ? "another content" : "not it");
+        facet_check_tally_miss(&tallies[LISTED],
+                               "expected: '%.31s' at %" PRIu32 " alone in the list, as create gave it\n"
+                               "got: %" PRIu32 " partitions, %s",
+                               wanted->id, start, count, listed ? "another content" : "not it");
     status = facet_check_create(check, wanted->id, start, &again);
     if (status != FACET_NO_SPACE)
-        facet_check_miss(&tallies[OVERLAP], "expected: no_space for a second '%.31s' at %" PRIu32 "\ngot: %s",
-                         wanted->id, start, facet_status_name(status));
+        facet_check_tally_miss(&tallies[OVERLAP], "expected: no_space for a second '%.31s' at %" PRIu32 "\ngot: %s",
+                               wanted->id, start, facet_status_name(status));
     if (status == FACET_OK)
         facet_check_destroy(check, again.uuid);
     status = facet_check_destroy(check, info.uuid);
     if (status != FACET_OK)
-        facet_check_miss(&tallies[REMOVED], "expected: ok for '%.31s' at %" PRIu32 "\ngot: %s", wanted->id, start,
-                         facet_status_name(status));
+        facet_check_tally_miss(&tallies[REMOVED], "expected: ok for '%.31s' at %" PRIu32 "\ngot: %s", wanted->id, start,
+                               facet_status_name(status));
 }
 
 void facet_check_partition_everywhere(struct facet_check *check)
@@ -88,7 +88,7 @@ void facet_check_partition_everywhere(struct facet_check *check)
         for (uint32_t j = 0; j < places; j++)
             check_partition(check, &templates[i], placements[j].start, tallies);
     }
-    facet_check_tell(check, tallies, EVERYWHERE);
+    facet_check_report_tallies(check, tallies, EVERYWHERE);
 }
 
 /* Tries each placement of a template, and whether its flag matches the result of create. */
@@ -104,11 +104,12 @@ static void try_flags(struct facet_check *check, const struct facet_partition_te
         enum facet_status status = facet_check_create(check, wanted->id, placements[i].start, &info);
 
         if (placements[i].free && status != FACET_OK)
-            facet_check_miss(free_ones, "expected: ok for '%.31s' at %" PRIu32 ", which is free\ngot: %s: %.200s",
-                             wanted->id, placements[i].start, facet_status_name(status), check->error.message);
+            facet_check_tally_miss(free_ones, "expected: ok for '%.31s' at %" PRIu32 ", which is free\ngot: %s: %.200s",
+                                   wanted->id, placements[i].start, facet_status_name(status), check->error.message);
         if (!placements[i].free && !is_refusal(status))
-            facet_check_miss(taken_ones, "expected: no_space for '%.31s' at %" PRIu32 ", which is not free\ngot: %s",
-                             wanted->id, placements[i].start, facet_status_name(status));
+            facet_check_tally_miss(taken_ones,
+                                   "expected: no_space for '%.31s' at %" PRIu32 ", which is not free\ngot: %s",
+                                   wanted->id, placements[i].start, facet_status_name(status));
         if (status == FACET_OK)
             facet_check_destroy(check, info.uuid);
     }
@@ -134,7 +135,7 @@ void facet_check_partition_free_flags(struct facet_check *check)
             try_flags(check, &templates[j], &tallies[0], &tallies[1]);
         facet_check_destroy(check, first.uuid);
     }
-    facet_check_tell(check, tallies, 2);
+    facet_check_report_tallies(check, tallies, 2);
 }
 
 /* As many as fit anywhere; the refusal that ended it in *ret_last. */
@@ -152,7 +153,7 @@ static uint32_t fill_with(struct facet_check *check, const char *template_id, en
     return made;
 }
 
-static void empty(struct facet_check *check, struct facet_check_tally *tally)
+static void destroy_all(struct facet_check *check, struct facet_check_tally *tally)
 {
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_info *all = facet_check_partitions(check, &count);
@@ -160,7 +161,7 @@ static void empty(struct facet_check *check, struct facet_check_tally *tally)
     for (uint32_t i = 0; i < count; i++) {
         enum facet_status status = facet_check_destroy(check, all[i].uuid);
         if (status != FACET_OK)
-            facet_check_miss(tally, "expected: ok\ngot: %s", facet_status_name(status));
+            facet_check_tally_miss(tally, "expected: ok\ngot: %s", facet_status_name(status));
     }
 }
 
@@ -180,17 +181,17 @@ void facet_check_partition_fill(struct facet_check *check)
         uint32_t made = fill_with(check, templates[i].id, &last);
 
         if (made != templates[i].max_count)
-            facet_check_miss(&tallies[0], "expected: max_count %" PRIu32 " of '%.31s'\ngot: %" PRIu32,
-                             templates[i].max_count, templates[i].id, made);
+            facet_check_tally_miss(&tallies[0], "expected: max_count %" PRIu32 " of '%.31s'\ngot: %" PRIu32,
+                                   templates[i].max_count, templates[i].id, made);
         if (last != FACET_NO_SPACE && last != FACET_BAD_STATE)
-            facet_check_miss(&tallies[1], "expected: no_space for one more '%.31s'\ngot: %s", templates[i].id,
-                             facet_status_name(last));
-        empty(check, &tallies[2]);
+            facet_check_tally_miss(&tallies[1], "expected: no_space for one more '%.31s'\ngot: %s", templates[i].id,
+                                   facet_status_name(last));
+        destroy_all(check, &tallies[2]);
     }
-    facet_check_tell(check, tallies, 3);
+    facet_check_report_tallies(check, tallies, 3);
 }
 
-static bool overlaps(const struct facet_partition_info *one, const struct facet_partition_info *two)
+static bool partitions_overlap(const struct facet_partition_info *one, const struct facet_partition_info *two)
 {
     return one->start < two->start + two->length && two->start < one->start + one->length;
 }
@@ -199,18 +200,18 @@ static void check_list(const struct facet_partition_info *all, uint32_t count, u
                        struct facet_check_tally *tallies)
 {
     if (count != expected)
-        facet_check_miss(&tallies[0], "expected: %" PRIu32 " partitions\ngot: %" PRIu32, expected, count);
+        facet_check_tally_miss(&tallies[0], "expected: %" PRIu32 " partitions\ngot: %" PRIu32, expected, count);
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0 && all[i].start < all[i - 1].start)
-            facet_check_miss(&tallies[1], "expected: in order of start\ngot: %" PRIu32 " after %" PRIu32, all[i].start,
-                             all[i - 1].start);
+            facet_check_tally_miss(&tallies[1], "expected: in order of start\ngot: %" PRIu32 " after %" PRIu32,
+                                   all[i].start, all[i - 1].start);
         for (uint32_t j = 0; j < i; j++) {
-            if (overlaps(&all[i], &all[j]))
-                facet_check_miss(&tallies[2],
-                                 "expected: no overlap\ngot: slices %" PRIu32 "+%" PRIu32 " and %" PRIu32 "+%" PRIu32,
-                                 all[j].start, all[j].length, all[i].start, all[i].length);
+            if (partitions_overlap(&all[i], &all[j]))
+                facet_check_tally_miss(
+                    &tallies[2], "expected: no overlap\ngot: slices %" PRIu32 "+%" PRIu32 " and %" PRIu32 "+%" PRIu32,
+                    all[j].start, all[j].length, all[i].start, all[i].length);
             if (strncmp(all[i].uuid, all[j].uuid, sizeof all[i].uuid) == 0)
-                facet_check_miss(&tallies[3], "expected: uuids of their own\ngot: '%.63s' twice", all[i].uuid);
+                facet_check_tally_miss(&tallies[3], "expected: uuids of their own\ngot: '%.63s' twice", all[i].uuid);
         }
     }
 }
@@ -256,5 +257,5 @@ void facet_check_partition_random(struct facet_check *check)
         check_list(all, count, expected, tallies);
         expected += (uint32_t)random_step(check, templates, template_count, all, count, &state);
     }
-    facet_check_tell(check, tallies, 4);
+    facet_check_report_tallies(check, tallies, 4);
 }

@@ -51,7 +51,7 @@ struct run {
     bool pending;        /* and it has no result yet */
 };
 
-static void tell(struct run *run, const struct facet_conformance_result *result)
+static void report_result(struct run *run, const struct facet_conformance_result *result)
 {
     run->summary.passed += result->outcome == FACET_CONFORMANCE_PASSED;
     run->summary.failed += result->outcome == FACET_CONFORMANCE_FAILED;
@@ -60,7 +60,7 @@ static void tell(struct run *run, const struct facet_conformance_result *result)
 }
 
 /* False when that was the last message. */
-static bool take(struct run *run, const struct facet_check_message *message)
+static bool take_message(struct run *run, const struct facet_check_message *message)
 {
     switch (message->kind) {
     case FACET_CHECK_BEGUN:
@@ -69,7 +69,7 @@ static bool take(struct run *run, const struct facet_check_message *message)
         return true;
     case FACET_CHECK_RESULT:
         run->pending = run->pending && message->result.outcome > FACET_CONFORMANCE_FAILED;
-        tell(run, &message->result);
+        report_result(run, &message->result);
         return true;
     default:
         return false;
@@ -94,7 +94,7 @@ static bool wait_readable(int fd, uint64_t limit_ns)
     }
 }
 
-static enum ending listen_to(struct run *run)
+static enum ending receive_results(struct run *run)
 {
     struct facet_check_message message;
 
@@ -106,13 +106,13 @@ static enum ending listen_to(struct run *run)
             continue;
         if (bytes != sizeof message)
             return ENDING_DIED;
-        if (!take(run, &message))
+        if (!take_message(run, &message))
             return ENDING_DONE;
     }
 }
 
 /* Processes that a provider left running end with the group, before the group's number is free again. */
-static int reap(pid_t pid)
+static int reap_group(pid_t pid)
 {
     siginfo_t info;
     int status, ended;
@@ -130,7 +130,7 @@ static int reap(pid_t pid)
     return waited == pid ? status : -1;
 }
 
-static void describe(const struct run *run, enum ending ending, int status, char *text, size_t size)
+static void describe_end(const struct run *run, enum ending ending, int status, char *text, size_t size)
 {
     if (ending == ENDING_HUNG)
         snprintf(text, size, "no answer within %" PRIu64 " s", run->deadline_ns / FACET_NS_PER_S);
@@ -148,7 +148,7 @@ static void report_end(struct run *run, enum ending ending, int status)
     struct facet_conformance_result result = {.outcome = FACET_CONFORMANCE_FAILED};
     char how[80];
 
-    describe(run, ending, status, how, sizeof how);
+    describe_end(run, ending, status, how, sizeof how);
     snprintf(result.group, sizeof result.group, "%s", run->group->name);
     if (run->pending)
         snprintf(result.text, sizeof result.text, "%s", run->under_way);
@@ -157,10 +157,10 @@ static void report_end(struct run *run, enum ending ending, int status)
     snprintf(result.diagnostic, sizeof result.diagnostic,
              "expected: an answer\ngot: %s %s '%s'\nnote: the rest of the group '%s' was not run", how,
              run->pending ? "during" : "after", run->under_way, run->group->name);
-    tell(run, &result);
+    report_result(run, &result);
 }
 
-static enum facet_status start(struct run *run, struct facet_error *error)
+static enum facet_status start_group(struct run *run, struct facet_error *error)
 {
     int ends[2];
 
@@ -182,14 +182,14 @@ static enum facet_status run_group(struct run *run, struct facet_error *error)
 {
     run->pending = false;
     snprintf(run->under_way, sizeof run->under_way, "%s: begins", run->group->name);
-    enum facet_status status = start(run, error);
+    enum facet_status status = start_group(run, error);
     if (status != FACET_OK)
         return status;
 
-    enum ending ending = listen_to(run);
+    enum ending ending = receive_results(run);
     if (ending == ENDING_HUNG)
         kill(run->pid, SIGKILL);
-    int wait_status = reap(run->pid);
+    int wait_status = reap_group(run->pid);
     if (ending != ENDING_DONE)
         report_end(run, ending, wait_status);
     close(run->fd);

@@ -40,7 +40,7 @@ struct facet_check_list facet_check_placements_list(const char *template_id)
 }
 
 /* The quiet two calls: these lists are asked for again and again, and their rules are checked elsewhere. */
-static void *fetch(struct facet_check *check, const struct facet_check_list *list, uint32_t *ret_count)
+static void *fetch_unchecked(struct facet_check *check, const struct facet_check_list *list, uint32_t *ret_count)
 {
     uint32_t count = 0;
     enum facet_status status = list->call(check, list->subject, NULL, list->struct_size, 0, &count);
@@ -62,7 +62,7 @@ static void *fetch(struct facet_check *check, const struct facet_check_list *lis
 
 struct facet_partition_template *facet_check_templates(struct facet_check *check, uint32_t *ret_count)
 {
-    return fetch(check, &facet_check_templates_list, ret_count);
+    return fetch_unchecked(check, &facet_check_templates_list, ret_count);
 }
 
 struct facet_partition_placement *facet_check_placements(struct facet_check *check, const char *template_id,
@@ -70,12 +70,12 @@ struct facet_partition_placement *facet_check_placements(struct facet_check *che
 {
     const struct facet_check_list list = facet_check_placements_list(template_id);
 
-    return fetch(check, &list, ret_count);
+    return fetch_unchecked(check, &list, ret_count);
 }
 
 struct facet_partition_info *facet_check_partitions(struct facet_check *check, uint32_t *ret_count)
 {
-    return fetch(check, &facet_check_partitions_list, ret_count);
+    return fetch_unchecked(check, &facet_check_partitions_list, ret_count);
 }
 
 uint32_t facet_check_partition_count(struct facet_check *check)

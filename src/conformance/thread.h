@@ -18,17 +18,17 @@ enum { FACET_CHECK_THREADS = 8 };
 
 /* The state that all threads share. */
 struct facet_check_team {
-    pthread_barrier_t together;
-    const char *smallest;                          /* template to create partitions of; NULL: none may be created */
-    const char *kernel, *image;                    /* as published; NULL: none is */
-    _Atomic uint64_t first[FACET_OPERATION_COUNT]; /* checksum of the first answer of a steady list; 0: none yet */
+    pthread_barrier_t barrier;
+    const char *smallest;                              /* template to create partitions of; NULL: none may be created */
+    const char *kernel, *image;                        /* as published; NULL: none is */
+    _Atomic uint64_t first_sum[FACET_OPERATION_COUNT]; /* checksum of the first answer of a steady list; 0: none yet */
 };
 
 struct facet_check_thread {
     struct facet_check check; /* a copy, so that each has an error of its own */
     struct facet_check_team *team;
     uint32_t number, rounds;
-    void (*round)(struct facet_check_thread *thread);
+    void (*use_once)(struct facet_check_thread *thread);
     unsigned char *called;          /* by enum facet_operation_id */
     char worker[FACET_WORKER_SIZE]; /* used by this thread alone */
     char complaint[200];
@@ -70,6 +70,6 @@ void facet_thread_use_streams(struct facet_check_thread *thread);
 void facet_thread_use_queue(struct facet_check_thread *thread);
 /* thread_control.c: control, policies, mathematics: as far as they are claimed. */
 void facet_thread_control(struct facet_check_thread *thread);
-void facet_thread_be_saved(struct facet_check_thread *thread);
+void facet_thread_use_snapshots(struct facet_check_thread *thread);
 
 #endif

@@ -8,7 +8,7 @@
 enum { PIECE = 64, SIDE = 2 };
 
 /* Work queued during a pause is done afterwards, except the cancelled part. */
-static void control(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
+static void use_pause_and_cancel(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0;
 
@@ -31,9 +31,9 @@ static bool has_gemm(struct facet_check_thread *thread)
            (support.types[FACET_MATH_GEMM] & (1u << FACET_MATH_F32));
 }
 
-static void multiply(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
+static void multiply_matrices(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
-    const float own = (float)(thread->number + 1), matrices[] = {own, 0, 0, own, 1, 2, 3, 4};
+    const float own_value = (float)(thread->number + 1), matrices[] = {own_value, 0, 0, own_value, 1, 2, 3, 4};
     struct facet_math math = {.size = sizeof math, .of.gemm = {.m = SIDE, .n = SIDE, .k = SIDE, .alpha = 1}};
     float got[SIDE * SIDE] = {0};
     uint64_t address = 0;
@@ -53,7 +53,7 @@ static void multiply(struct facet_check_thread *thread, uint64_t context, uint64
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, synchronize, context, stream, FACET_CHECK_KERNEL_NS);
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, read, context, math.of.gemm.c, sizeof got, got);
     for (int i = 0; i < SIDE * SIDE; i++)
-        if (got[i] < own * matrices[4 + i] || got[i] > own * matrices[4 + i])
+        if (got[i] < own_value * matrices[4 + i] || got[i] > own_value * matrices[4 + i])
             facet_thread_complain(thread, "math.run: not this thread's product");
 }
 
@@ -68,9 +68,9 @@ void facet_thread_control(struct facet_check_thread *thread)
         return;
     if (FACET_THREAD_EXPECT(thread, FACET_OK, execution, create_stream, context, &stream)) {
         if (facet_check_claims(check, FACET_CAN_CONTROL))
-            control(thread, context, stream);
+            use_pause_and_cancel(thread, context, stream);
         if (facet_check_claims(check, FACET_CAN_MATH))
-            multiply(thread, context, stream);
+            multiply_matrices(thread, context, stream);
         FACET_THREAD_EXPECT(thread, FACET_OK, execution, destroy_stream, context, stream);
     }
     facet_thread_drop_context(thread, context);

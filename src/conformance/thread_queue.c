@@ -11,17 +11,17 @@
 
 enum { PIECE = 1024 };
 
-static void transfer(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
+static void transfer_in_stream(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
-    const unsigned char own = (unsigned char)(thread->number + 1);
+    const unsigned char own_value = (unsigned char)(thread->number + 1);
     unsigned char expected[2 * PIECE], got[2 * PIECE] = {0};
     uint64_t address = 0;
 
-    memset(expected, own, sizeof expected);
-    memset(expected, own + 100, 8);
+    memset(expected, own_value, sizeof expected);
+    memset(expected, own_value + 100, 8);
     if (!FACET_THREAD_EXPECT(thread, FACET_OK, memory, alloc, context, sizeof got, &address))
         return;
-    FACET_THREAD_EXPECT(thread, FACET_OK, execution, fill, context, stream, address, own, PIECE);
+    FACET_THREAD_EXPECT(thread, FACET_OK, execution, fill, context, stream, address, own_value, PIECE);
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, copy, context, stream, address + PIECE, address, PIECE);
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, write, context, stream, address, expected, 8);
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, synchronize, context, stream, FACET_CHECK_KERNEL_NS);
@@ -30,7 +30,7 @@ static void transfer(struct facet_check_thread *thread, uint64_t context, uint64
         facet_thread_complain(thread, "memory.read: not what this thread's transfers wrote");
 }
 
-static void share(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
+static void set_share_and_priority(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, set_share, context, 100 * thread->number, 1000,
                         FACET_PRIORITY_NORMAL);
@@ -57,9 +57,9 @@ void facet_thread_use_queue(struct facet_check_thread *thread)
         return;
     if (FACET_THREAD_EXPECT(thread, FACET_OK, execution, create_stream, context, &stream)) {
         if (facet_check_claims(check, FACET_CAN_ENQUEUE))
-            transfer(thread, context, stream);
+            transfer_in_stream(thread, context, stream);
         if (facet_check_claims(check, FACET_CAN_SHARE))
-            share(thread, context, stream);
+            set_share_and_priority(thread, context, stream);
         if (facet_check_claims(check, FACET_CAN_RECORD))
             read_records(thread, context, stream);
         FACET_THREAD_EXPECT(thread, FACET_OK, execution, destroy_stream, context, stream);

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "conformance/thread.h"
 
-enum { ATTEMPTS = 16, SPARE = 4 };
+enum { ATTEMPTS = 16, SPARE_ITEMS = 4 };
 
 /* The allowed difference between two answers of a list while other threads are at work. */
 enum steadiness {
@@ -65,7 +65,7 @@ static void compare_to_first(struct facet_check_thread *thread, const struct lis
 
     if (list->steadiness == CHANGES)
         return;
-    if (!atomic_compare_exchange_strong(&thread->team->first[list->operation], &first, sum) && first != sum)
+    if (!atomic_compare_exchange_strong(&thread->team->first_sum[list->operation], &first, sum) && first != sum)
         facet_thread_complain(thread, "%s: another answer than before", facet_check_operation_name(list->operation));
 }
 
@@ -102,7 +102,7 @@ static void *fetch_list(struct facet_check_thread *thread, const struct list *li
         }
         if (status == FACET_OK || count > FACET_CHECK_ITEMS)
             status = FACET_CORRUPT;
-        capacity = count + SPARE;
+        capacity = count + SPARE_ITEMS;
     }
     facet_thread_expect(thread, list->operation, FACET_OK, status);
     return NULL;

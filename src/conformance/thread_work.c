@@ -11,7 +11,7 @@
 
 enum { WORDS = 64, PIECE = 4096, FREE_PID = 0x3ffffff };
 
-static bool load(struct facet_check_thread *thread, uint64_t context, uint64_t *ret_module)
+static bool load_module(struct facet_check_thread *thread, uint64_t context, uint64_t *ret_module)
 {
     static const char garbage[] = "no image of any device";
     const char *image = thread->team->image ? thread->team->image : garbage;
@@ -23,13 +23,13 @@ static bool load(struct facet_check_thread *thread, uint64_t context, uint64_t *
 
 static void check_result(struct facet_check_thread *thread, uint64_t context, uint64_t stream, uint64_t address)
 {
-    const uint64_t own = UINT64_C(0x1122334455660000) + thread->number;
+    const uint64_t own_value = UINT64_C(0x1122334455660000) + thread->number;
     struct facet_stream_state state = {.size = sizeof state};
     uint64_t words[WORDS] = {0};
 
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, read, context, address, sizeof words, words);
     for (int i = 0; i < WORDS; i++)
-        if (words[i] != own)
+        if (words[i] != own_value)
             facet_thread_complain(thread, "execution.launch: a word is not what this thread's kernel stored");
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, query, context, stream, &state);
     if (state.launched != 1 || state.completed != 1 || state.failed)
@@ -77,7 +77,7 @@ void facet_thread_use_streams(struct facet_check_thread *thread)
     if (!facet_thread_context(thread, &context))
         return;
     if (FACET_THREAD_EXPECT(thread, FACET_OK, execution, create_stream, context, &stream)) {
-        if (load(thread, context, &module))
+        if (load_module(thread, context, &module))
             run_kernel(thread, context, stream, module);
         else
             run_nothing(thread, context, stream);
@@ -89,7 +89,7 @@ void facet_thread_use_streams(struct facet_check_thread *thread)
 }
 
 /* Off the device to `fd` and back, with the same bytes at the same address. */
-static void there_and_back(struct facet_check_thread *thread, uint64_t context, uint64_t address, int fd)
+static void snapshot_and_resume(struct facet_check_thread *thread, uint64_t context, uint64_t address, int fd)
 {
     unsigned char expected[PIECE], got[PIECE] = {0};
 
@@ -114,7 +114,7 @@ static void refuse_processes(struct facet_check_thread *thread)
     FACET_THREAD_EXPECT(thread, FACET_NOT_FOUND, snapshot, resume_processes, dead, 1);
 }
 
-void facet_thread_be_saved(struct facet_check_thread *thread)
+void facet_thread_use_snapshots(struct facet_check_thread *thread)
 {
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-thread", MFD_CLOEXEC);
     unsigned char bytes[PIECE];
@@ -126,8 +126,8 @@ void facet_thread_be_saved(struct facet_check_thread *thread)
     memset(bytes, (int)(thread->number + 1), sizeof bytes);
     if (FACET_THREAD_EXPECT(thread, FACET_OK, memory, alloc, context, sizeof bytes, &address) &&
         FACET_THREAD_EXPECT(thread, FACET_OK, memory, write, context, address, bytes, sizeof bytes)) {
-        there_and_back(thread, context, address, fd);
-        there_and_back(thread, context, address, -1);
+        snapshot_and_resume(thread, context, address, fd);
+        snapshot_and_resume(thread, context, address, -1);
     }
     facet_thread_drop_context(thread, context);
 }

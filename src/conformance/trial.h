@@ -29,11 +29,11 @@ struct facet_check_trial {
     struct facet_check *check;
     uint64_t context, stream, address;     /* of the area */
     unsigned char image[FACET_CHECK_AREA]; /* as it is before the operation */
-    size_t used;
+    size_t used_bytes;
     uint32_t seed;
     struct facet_math math;
     struct facet_check_result results[FACET_CHECK_RESULTS];
-    uint32_t count;
+    uint32_t result_count;
 };
 
 /* math_numbers.c: an area without operands; operands with numbers that each type can hold; their addresses. */
@@ -58,7 +58,7 @@ const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsig
 struct facet_check_variant {
     const char *about;
     uint32_t flags;
-    bool rich; /* all that the shapes can have: batches, leading dimensions, strides, groups, scale, bias */
+    bool full_shape; /* all that the shapes can have: batches, leading dimensions, strides, groups, scale, bias */
     uint32_t kind;
 };
 void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_check_variant *variant);

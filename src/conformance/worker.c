@@ -30,7 +30,7 @@ uint64_t facet_check_used(struct facet_check *check, uint64_t context)
 }
 
 /* All lines of device.properties, to free(); NULL when there are none. */
-static char *properties(struct facet_check *check)
+static char *read_properties(struct facet_check *check)
 {
     const struct facet_device_ops *ops = &check->device_ops;
     uint32_t size = 0;
@@ -46,7 +46,7 @@ static char *properties(struct facet_check *check)
 
 bool facet_check_property(struct facet_check *check, const char *key, char *ret_value, size_t size)
 {
-    FACET_CLEANUP_FREE char *text = properties(check);
+    FACET_CLEANUP_FREE char *text = read_properties(check);
     size_t length = strlen(key);
 
     for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {

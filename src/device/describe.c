@@ -249,8 +249,8 @@ static json_t *workers_json(const struct question *question)
 
 /* --- links ------------------------------------------------------------------------------------------------------ */
 
-static const struct facet_topology_node *own_node(const struct question *question,
-                                                  const struct facet_topology_node *nodes, uint32_t count)
+static const struct facet_topology_node *find_own_node(const struct question *question,
+                                                       const struct facet_topology_node *nodes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if ((nodes[i].valid & FACET_NODE_HAS_DEVICE) && nodes[i].device == question->index)
@@ -283,13 +283,13 @@ static json_t *links_json(const struct question *question)
     if (!list_items(question, FACET_LISTING_NODES, NULL, &nodes, &node_count) ||
         !list_items(question, FACET_LISTING_LINKS, NULL, &links, &link_count))
         return NULL;
-    const struct facet_topology_node *own = own_node(question, nodes, node_count);
+    const struct facet_topology_node *device_node = find_own_node(question, nodes, node_count);
     json_t *array = json_array();
-    for (uint32_t i = 0; own && i < link_count; i++) {
+    for (uint32_t i = 0; device_node && i < link_count; i++) {
         const struct facet_topology_link *link = &((struct facet_topology_link *)links)[i];
-        uint32_t other = link->a == own->index ? link->b : link->a;
+        uint32_t other = link->a == device_node->index ? link->b : link->a;
 
-        if ((link->a == own->index || link->b == own->index) && other < node_count)
+        if ((link->a == device_node->index || link->b == device_node->index) && other < node_count)
             json_array_append_new(array, link_json(link, &((struct facet_topology_node *)nodes)[other]));
     }
     return array;

@@ -445,14 +445,14 @@ static enum facet_status describe_node(const struct facet_node_config *config, s
 enum facet_status facet_node_describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
                                       struct facet_error *error)
 {
-    struct facet_node_config own = *config;
+    struct facet_node_config visited_config = *config;
     struct visitor visitor = {0};
 
     if (config->look)
         return describe_node(config, ret_spec, error);
-    own.look = visit_device;
-    own.context = &visitor;
-    enum facet_status status = describe_node(&own, ret_spec, error);
+    visited_config.look = visit_device;
+    visited_config.context = &visitor;
+    enum facet_status status = describe_node(&visited_config, ret_spec, error);
     facet_session_close(visitor.session);
     return status;
 }

@@ -53,11 +53,11 @@ struct facet_backend_read {
 
 /* The limits of an image's description. The compiler refuses sources that exceed them, and a reader refuses images. */
 enum {
-    FACET_IMAGE_KERNELS_MOST = 4096,
-    FACET_IMAGE_ARGUMENTS_MOST = 1024, /* of a kernel */
-    FACET_IMAGE_BLOCK_MOST = 65536,    /* bytes of a kernel's arguments */
-    FACET_IMAGE_LOCAL_MOST = INT32_MAX,
-    FACET_IMAGE_TEXT_MOST = 1024, /* bytes of a name */
+    FACET_IMAGE_KERNELS_MAX = 4096,
+    FACET_IMAGE_ARGUMENTS_MAX = 1024, /* of a kernel */
+    FACET_IMAGE_BLOCK_MAX = 65536,    /* bytes of a kernel's arguments */
+    FACET_IMAGE_LOCAL_MAX = INT32_MAX,
+    FACET_IMAGE_TEXT_MAX = 1024, /* bytes of a name */
 };
 
 /* The result of a compile; freed with the backend's `clear`. After errors in the source it holds only diagnostics. */

@@ -19,9 +19,9 @@
 #include "kernel/cache_entry.h"
 
 enum { NAME_SIZE = 96 };
-#define ENTRY_MOST (UINT64_C(1) << 30)
-#define POLL_LEAST (200 * FACET_NS_PER_US)
-#define POLL_MOST  (5 * FACET_NS_PER_MS)
+#define ENTRY_MAX (UINT64_C(1) << 30)
+#define POLL_MIN  (200 * FACET_NS_PER_US)
+#define POLL_MAX  (5 * FACET_NS_PER_MS)
 
 /* --- the folder ------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static enum facet_status choose_folder(const char *chosen, char *ret_path, struc
 }
 
 /* Whether the error lies in the arguments rather than in the folder. */
-static bool is_asked_wrong(enum facet_status status)
+static bool is_argument_error(enum facet_status status)
 {
     return status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE;
 }
@@ -67,7 +67,7 @@ enum facet_status facet_cache_open(const struct facet_compiler_options *options,
                                    struct facet_error *error)
 {
     struct facet_cache cache = {.folder = -1, .mode = options->cache_mode, .limit = options->cache_bytes};
-    struct facet_error *why = &cache.why;
+    struct facet_error *why = &cache.folder_error;
     char path[FACET_PATH_SIZE];
     enum facet_status status = FACET_OK;
 
@@ -75,7 +75,7 @@ enum facet_status facet_cache_open(const struct facet_compiler_options *options,
         status = facet_config_u64(FACET_SETTING_CACHE_SIZE, &cache.limit, error);
     if (status == FACET_OK && cache.mode != FACET_CACHE_BYPASS) {
         status = choose_folder(options->cache_dir, path, why);
-        if (is_asked_wrong(status))
+        if (is_argument_error(status))
             return facet_error_argument(error, status, why->argument, "%s", why->message);
         if (status == FACET_OK)
             (void)open_folder(path, cache.mode != FACET_CACHE_READ_ONLY, &cache.folder, why);
@@ -110,7 +110,7 @@ static void *read_entry(int fd, size_t *ret_size)
     size_t done = 0;
 
     if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || (info.st_uid != geteuid() && info.st_uid != 0) ||
-        (uint64_t)info.st_size > ENTRY_MOST)
+        (uint64_t)info.st_size > ENTRY_MAX)
         return NULL;
     size_t size = (size_t)info.st_size;
     FACET_CLEANUP_FREE char *bytes = malloc(size + 1);
@@ -169,7 +169,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
 }
 
 /* An empty folder at the entry's path is removed, since it would block the entry forever. */
-static bool put_in_place(int folder, const char *temporary, const char *name)
+static bool replace_entry(int folder, const char *temporary, const char *name)
 {
     if (renameat(folder, temporary, folder, name) == 0)
         return true;
@@ -190,7 +190,7 @@ static enum facet_status write_entry(const struct facet_cache *cache, const stru
         openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return facet_error_errno(error, errno, "the image cannot be kept in the kernel cache");
-    if (write_all(fd, bytes, size) && put_in_place(cache->folder, temporary, name))
+    if (write_all(fd, bytes, size) && replace_entry(cache->folder, temporary, name))
         return FACET_OK;
     int errnum = errno;
     (void)unlinkat(cache->folder, temporary, 0);
@@ -209,10 +209,10 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
     enum facet_status status = facet_cache_entry_write(key, image, &bytes, &size, error);
     if (status != FACET_OK)
         return status;
-    if (size > cache->limit || size > ENTRY_MOST)
+    if (size > cache->limit || size > ENTRY_MAX)
         status =
             facet_error_set(error, FACET_NO_SPACE, "the image has %zu bytes in the kernel cache; its limit is %" PRIu64,
-                            size, cache->limit < ENTRY_MOST ? cache->limit : ENTRY_MOST);
+                            size, cache->limit < ENTRY_MAX ? cache->limit : ENTRY_MAX);
     else
         status = write_entry(cache, key, bytes, size, error);
     if (status == FACET_OK)
@@ -224,7 +224,7 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
 /* --- the right to compile --------------------------------------------------------------------------------------- */
 
 /* Whether `lock` is still the file of that name: its last holder may have removed it while we waited. */
-static bool still_named(const struct facet_cache *cache, const char *name, int lock)
+static bool is_still_named(const struct facet_cache *cache, const char *name, int lock)
 {
     struct stat held, named;
 
@@ -239,7 +239,7 @@ static int try_lock(const struct facet_cache *cache, const char *name)
 
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
         return -1;
-    if (!still_named(cache, name, lock)) {
+    if (!is_still_named(cache, name, lock)) {
         errno = EWOULDBLOCK;
         return -1;
     }
@@ -248,7 +248,7 @@ static int try_lock(const struct facet_cache *cache, const char *name)
 
 int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns)
 {
-    uint64_t begin = facet_clock_now_ns(), pause = POLL_LEAST;
+    uint64_t begin = facet_clock_now_ns(), pause = POLL_MIN;
     char name[NAME_SIZE];
 
     if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS)
@@ -260,7 +260,7 @@ int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_k
             return lock;
         const struct timespec time = facet_ns_timespec(pause);
         nanosleep(&time, NULL);
-        pause = pause * 2 < POLL_MOST ? pause * 2 : POLL_MOST;
+        pause = pause * 2 < POLL_MAX ? pause * 2 : POLL_MAX;
     }
 }
 

@@ -23,10 +23,10 @@
 #include "kernel/key.h"
 
 struct facet_cache {
-    int folder;             /* -1: there is none, nothing is found or kept */
-    uint32_t mode;          /* enum facet_cache_mode */
-    uint64_t limit;         /* bytes */
-    struct facet_error why; /* why there is no folder; FACET_OK where none was requested */
+    int folder;                      /* -1: there is none, nothing is found or kept */
+    uint32_t mode;                   /* enum facet_cache_mode */
+    uint64_t limit;                  /* bytes */
+    struct facet_error folder_error; /* why there is no folder; FACET_OK where none was requested */
 };
 
 /*

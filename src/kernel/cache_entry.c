@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-enum { VERSION = 2, REMARKS_MOST = 65536, READS_MOST = 65536 };
+enum { VERSION = 2, REMARKS_MOST = 65536, READS_MAX = 65536 };
 
 struct header {
     char magic[8];
@@ -72,7 +72,7 @@ static enum facet_status check_header(const struct facet_cache_key *key, const s
     checksum_entry(header, payload, whole, &expected);
     if (memcmp(&expected, &header->checksum, sizeof expected) != 0)
         return refuse_entry(error, "its checksum is wrong");
-    if (header->remarks > REMARKS_MOST || header->reads > READS_MOST || header->reserved ||
+    if (header->remarks > REMARKS_MOST || header->reads > READS_MAX || header->reserved ||
         !memchr(header->target, '\0', sizeof header->target))
         return refuse_entry(error, "its header is wrong");
     return FACET_OK;
@@ -187,7 +187,7 @@ enum facet_status facet_cache_entry_write(const struct facet_cache_key *key, con
                             .manifest_bytes = image->manifest.size,
                             .code_bytes = image->size};
 
-    if (image->diagnostic_count > REMARKS_MOST || image->manifest.count > READS_MOST ||
+    if (image->diagnostic_count > REMARKS_MOST || image->manifest.count > READS_MAX ||
         (image->description && !description))
         return facet_error_set(error, FACET_NO_SPACE, "an image that cannot be kept");
     memcpy(header.magic, magic, sizeof magic);

@@ -23,33 +23,33 @@ struct facet_compiler {
     XXH128_hash_t identity;              /* of the backend in use; stays as it was when that was opened */
 };
 
-static enum facet_status check_options(const struct facet_compiler_options *given, struct facet_compiler_options *taken,
+static enum facet_status check_options(const struct facet_compiler_options *given, struct facet_compiler_options *copy,
                                        struct facet_error *error)
 {
-    *taken = (struct facet_compiler_options){.size = sizeof *taken};
+    *copy = (struct facet_compiler_options){.size = sizeof *copy};
     if (given && given->size < sizeof given->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     given->size, sizeof given->size);
     FACET_NEED_KNOWN("options", given, error);
     if (given)
-        FACET_SIZED_TAKE(taken, given);
-    if (taken->cache_mode > FACET_CACHE_BYPASS)
+        FACET_SIZED_TAKE(copy, given);
+    if (copy->cache_mode > FACET_CACHE_BYPASS)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "cache_mode",
-                                    "cache_mode %u: expected an enum facet_cache_mode", taken->cache_mode);
+                                    "cache_mode %u: expected an enum facet_cache_mode", copy->cache_mode);
     return FACET_OK;
 }
 
 enum facet_status facet_compiler_create(const struct facet_compiler_options *options,
                                         struct facet_compiler **ret_compiler, struct facet_error *error)
 {
-    struct facet_compiler_options taken;
-    enum facet_status status = check_options(options, &taken, error);
+    struct facet_compiler_options copy;
+    enum facet_status status = check_options(options, &copy, error);
     FACET_CLEANUP_FREE struct facet_compiler *compiler = calloc(1, sizeof *compiler);
 
     if (status == FACET_OK && !compiler)
         status = facet_error_set(error, FACET_NO_MEMORY, "no memory for a compiler");
     if (status == FACET_OK)
-        status = facet_cache_open(&taken, &compiler->cache, error);
+        status = facet_cache_open(&copy, &compiler->cache, error);
     if (status != FACET_OK)
         return status;
     pthread_mutex_init(&compiler->lock, NULL);
@@ -120,8 +120,8 @@ static enum facet_status add_remarks(struct facet_image *image, const struct fac
                                      struct facet_error *error)
 {
     for (uint32_t i = 0; i < result->diagnostic_count; i++) {
-        const struct facet_backend_diagnostic *said = &result->diagnostics[i];
-        const struct facet_diagnostic diagnostic = {said->severity, said->line, said->column, said->file, said->text};
+        const struct facet_backend_diagnostic *sent = &result->diagnostics[i];
+        const struct facet_diagnostic diagnostic = {sent->severity, sent->line, sent->column, sent->file, sent->text};
 
         if (!facet_image_remark(image, &diagnostic))
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for the compiler's remarks");
@@ -265,12 +265,12 @@ static void finish_statistics(const struct facet_cache *cache, struct facet_imag
 
     statistics->cache_hit = !(statistics->valid & FACET_COMPILE_HAS_STAGES);
     statistics->image_bytes = image->size;
-    if (cache->why.status != FACET_OK)
-        image->uncached = cache->why;
+    if (cache->folder_error.status != FACET_OK)
+        image->uncached = cache->folder_error;
     statistics->cache_status = (int32_t)image->uncached.status;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        uint64_t own = (uint64_t)usage.ru_maxrss * 1024;
-        statistics->peak_bytes = own > statistics->peak_bytes ? own : statistics->peak_bytes;
+        uint64_t process_bytes = (uint64_t)usage.ru_maxrss * 1024;
+        statistics->peak_bytes = process_bytes > statistics->peak_bytes ? process_bytes : statistics->peak_bytes;
         statistics->valid |= FACET_COMPILE_HAS_PEAK;
     }
     statistics->total_ns = facet_clock_now_ns() - begin_ns;

@@ -25,7 +25,7 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
     const char *text = json_string_value(value);
     size_t length = json_string_length(value);
 
-    if (!text || length > FACET_IMAGE_TEXT_MOST || strlen(text) != length || (!empty && !length))
+    if (!text || length > FACET_IMAGE_TEXT_MAX || strlen(text) != length || (!empty && !length))
         return refuse_description(error, where, member, "a text");
     for (const char *at = text; *at; at++)
         if (facet_text_is_control(at) || facet_text_is_unseen(at))
@@ -36,7 +36,7 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
 
 /* 0 when the member may be missing and is. */
 static enum facet_status read_number(const json_t *object, const char *where, const char *member, bool optional,
-                                     uint32_t most, uint32_t *ret_number, struct facet_error *error)
+                                     uint32_t max, uint32_t *ret_number, struct facet_error *error)
 {
     const json_t *value = json_object_get(object, member);
 
@@ -45,7 +45,7 @@ static enum facet_status read_number(const json_t *object, const char *where, co
         return FACET_OK;
     }
     json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 0 || number > most)
+    if (!json_is_integer(value) || number < 0 || number > max)
         return refuse_description(error, where, member, "a whole number within bounds");
     *ret_number = (uint32_t)number;
     return FACET_OK;
@@ -184,10 +184,10 @@ static enum facet_status read_sizes(const json_t *object, struct facet_host_kern
     static const char *const flags[] = {"barriers", "vectorized", "rows", NULL};
     const char *where = kernel->name;
     enum facet_status status =
-        read_number(object, where, "argument_bytes", false, FACET_IMAGE_BLOCK_MOST, &kernel->argument_bytes, error);
+        read_number(object, where, "argument_bytes", false, FACET_IMAGE_BLOCK_MAX, &kernel->argument_bytes, error);
 
     if (status == FACET_OK)
-        status = read_number(object, where, "local_bytes", true, FACET_IMAGE_LOCAL_MOST, &kernel->local_bytes, error);
+        status = read_number(object, where, "local_bytes", true, FACET_IMAGE_LOCAL_MAX, &kernel->local_bytes, error);
     if (status == FACET_OK)
         status =
             read_number(object, where, "scratch_fixed_bytes", true, UINT32_MAX, &kernel->scratch_fixed_bytes, error);
@@ -220,7 +220,7 @@ static enum facet_status count_arguments(const json_t *kernels, size_t *ret_coun
 
     json_array_foreach (kernels, index, object) {
         const json_t *arguments = json_object_get(object, "arguments");
-        if (!json_is_array(arguments) || json_array_size(arguments) > FACET_IMAGE_ARGUMENTS_MOST)
+        if (!json_is_array(arguments) || json_array_size(arguments) > FACET_IMAGE_ARGUMENTS_MAX)
             return refuse_description(error, "a kernel", "arguments", "a list of up to 1024");
         count += json_array_size(arguments);
     }
@@ -233,7 +233,7 @@ enum facet_status facet_image_describe(struct facet_image *image, struct facet_e
     const json_t *kernels = json_object_get(image->description, "kernels"), *object;
     size_t index, arguments = 0, used = 0;
 
-    if (!json_is_array(kernels) || json_array_size(kernels) > FACET_IMAGE_KERNELS_MOST)
+    if (!json_is_array(kernels) || json_array_size(kernels) > FACET_IMAGE_KERNELS_MAX)
         return refuse_description(error, "the image", "kernels", "a list of up to 4096");
     enum facet_status status = count_arguments(kernels, &arguments, error);
     if (status != FACET_OK)

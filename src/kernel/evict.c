@@ -91,7 +91,7 @@ static bool collect_entries(int folder, struct entries *entries, bool tidy)
     return true;
 }
 
-static int older_first(const void *left, const void *right)
+static int compare_age(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
 
@@ -99,11 +99,11 @@ static int older_first(const void *left, const void *right)
 }
 
 /* Down to seven eighths, so that the next entry does not evict again. Returns the bytes that stay. */
-static uint64_t throw_away(const struct facet_cache *cache, struct entries *entries)
+static uint64_t evict_oldest(const struct facet_cache *cache, struct entries *entries)
 {
     uint64_t goal = cache->limit - cache->limit / 8;
 
-    qsort(entries->list, entries->count, sizeof *entries->list, older_first);
+    qsort(entries->list, entries->count, sizeof *entries->list, compare_age);
     for (size_t i = 0; i < entries->count && entries->bytes > goal; i++)
         if (unlinkat(cache->folder, entries->list[i].name, 0) == 0 || errno == ENOENT)
             entries->bytes -= entries->list[i].bytes;
@@ -116,7 +116,7 @@ static bool recount_bytes(const struct facet_cache *cache, uint64_t *ret_bytes)
     struct entries entries = {0};
     bool complete = collect_entries(cache->folder, &entries, true);
 
-    *ret_bytes = entries.bytes > cache->limit ? throw_away(cache, &entries) : entries.bytes;
+    *ret_bytes = entries.bytes > cache->limit ? evict_oldest(cache, &entries) : entries.bytes;
     free(entries.list);
     return complete;
 }

@@ -15,7 +15,7 @@ static void diagnostic_clear(const struct facet_diagnostic *diagnostic)
 
 void facet_image_destroy(struct facet_image *image)
 {
-    if (!image || atomic_fetch_sub(&image->holders, 1) > 1)
+    if (!image || atomic_fetch_sub(&image->references, 1) > 1)
         return;
     for (uint32_t i = 0; i < image->diagnostic_count; i++)
         diagnostic_clear(&image->diagnostics[i]);
@@ -33,7 +33,7 @@ struct facet_image *facet_image_hold(const struct facet_image *image)
     /* The reference count is the one member that changes in an image that is handed out. */
     struct facet_image *held = (struct facet_image *)image;
 
-    atomic_fetch_add(&held->holders, 1);
+    atomic_fetch_add(&held->references, 1);
     return held;
 }
 
@@ -41,14 +41,14 @@ struct facet_image *facet_image_hold(const struct facet_image *image)
 static enum facet_status take_target(struct facet_image *image, const char *target, struct facet_error *error)
 {
     struct facet_target parsed;
-    const char *said = json_string_value(json_object_get(image->description, "target"));
+    const char *target_text = json_string_value(json_object_get(image->description, "target"));
 
-    if (!said)
-        said = target;
-    if (!said || facet_target_read(said, &parsed, NULL) != FACET_OK)
+    if (!target_text)
+        target_text = target;
+    if (!target_text || facet_target_read(target_text, &parsed, NULL) != FACET_OK)
         return facet_error_argument(error, FACET_CORRUPT, "image",
                                     "image's description: target '%.40s': expected one that is known",
-                                    said ? said : "");
+                                    target_text ? target_text : "");
     memcpy(image->target, parsed.name, sizeof image->target);
     return FACET_OK;
 }
@@ -72,7 +72,7 @@ enum facet_status facet_image_create(const void *bytes, size_t size, const char 
 
     if (!image || (bytes && !(image->bytes = malloc(size + 1))))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image of %zu bytes", size);
-    atomic_init(&image->holders, 1);
+    atomic_init(&image->references, 1);
     image->size = size;
     if (bytes)
         memcpy(image->bytes, bytes, size);

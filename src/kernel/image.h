@@ -18,7 +18,7 @@
 #include "kernel/target.h"
 
 struct facet_image {
-    atomic_uint holders;
+    atomic_uint references;
     void *bytes; /* NULL after errors in the source */
     size_t size;
     char target[FACET_TARGET_SIZE];

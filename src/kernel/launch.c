@@ -13,16 +13,16 @@
 #include "kernel/launch.h"
 #include "kernel/range.h"
 
-enum { BLOCK_MOST = 4096 };
+enum { BLOCK_MAX = 4096 };
 
 struct facet_kernel {
     struct facet_session *session;
     struct facet_image *image; /* one reference */
-    const struct facet_host_kernel *what;
+    const struct facet_host_kernel *description;
     uint64_t context, module;
     uint32_t *local_bytes; /* of each argument; 0 for those that are no local memory */
     bool *is_set;
-    _Alignas(FACET_HOST_LOCAL_ALIGN) unsigned char block[BLOCK_MOST];
+    _Alignas(FACET_HOST_LOCAL_ALIGN) unsigned char block[BLOCK_MAX];
 };
 
 /* "saxpy, scale": the kernels that there are, as many as fit. */
@@ -53,10 +53,10 @@ static enum facet_status find_kernel(const struct facet_image *image, const char
     if (strlen(name) >= sizeof((struct facet_launch *)0)->kernel)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "name", "kernel '%.64s...': expected at most 63 letters",
                                     name);
-    if (kernel->argument_bytes > BLOCK_MOST)
+    if (kernel->argument_bytes > BLOCK_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "name",
                                     "kernel '%s' takes %" PRIu32 " bytes of arguments; expected at most %d", name,
-                                    kernel->argument_bytes, BLOCK_MOST);
+                                    kernel->argument_bytes, BLOCK_MAX);
     *ret_kernel = kernel;
     return FACET_OK;
 }
@@ -72,7 +72,7 @@ static void kernel_free(struct facet_kernel *kernel)
 }
 
 static struct facet_kernel *kernel_new(struct facet_session *session, uint64_t context, const struct facet_image *image,
-                                       const struct facet_host_kernel *what)
+                                       const struct facet_host_kernel *description)
 {
     /* The block is aligned as the contract says that it is. */
     struct facet_kernel *kernel = aligned_alloc(_Alignof(struct facet_kernel), sizeof *kernel);
@@ -83,9 +83,9 @@ static struct facet_kernel *kernel_new(struct facet_session *session, uint64_t c
     kernel->session = session;
     kernel->context = context;
     kernel->image = facet_image_hold(image);
-    kernel->what = what;
-    kernel->local_bytes = calloc(what->argument_count + 1, sizeof *kernel->local_bytes);
-    kernel->is_set = calloc(what->argument_count + 1, sizeof *kernel->is_set);
+    kernel->description = description;
+    kernel->local_bytes = calloc(description->argument_count + 1, sizeof *kernel->local_bytes);
+    kernel->is_set = calloc(description->argument_count + 1, sizeof *kernel->is_set);
     if (kernel->local_bytes && kernel->is_set)
         return kernel;
     kernel_free(kernel);
@@ -95,15 +95,15 @@ static struct facet_kernel *kernel_new(struct facet_session *session, uint64_t c
 enum facet_status facet_kernel_load(struct facet_session *session, uint64_t context, const struct facet_image *image,
                                     const char *name, struct facet_kernel **ret_kernel, struct facet_error *error)
 {
-    const struct facet_host_kernel *what = NULL;
+    const struct facet_host_kernel *description = NULL;
 
     if (!session || !image || !name || !ret_kernel)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel",
                                     "session, image, name and ret_kernel: expected none of them to be NULL");
-    enum facet_status status = find_kernel(image, name, &what, error);
+    enum facet_status status = find_kernel(image, name, &description, error);
     if (status != FACET_OK)
         return status;
-    struct facet_kernel *kernel = kernel_new(session, context, image, what);
+    struct facet_kernel *kernel = kernel_new(session, context, image, description);
     if (!kernel)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for kernel '%s'", name);
     status = facet_session_provider(session)->execution->load(facet_session_instance(session), context, image->bytes,
@@ -140,17 +140,17 @@ static enum facet_status find_argument(const struct facet_kernel *kernel, uint32
 {
     if (!kernel)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel", "kernel is NULL; expected a loaded one");
-    const struct facet_host_kernel *what = kernel->what;
-    if (index >= what->argument_count)
+    const struct facet_host_kernel *description = kernel->description;
+    if (index >= description->argument_count)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "index",
                                     "argument %" PRIu32 ": expected less than %" PRIu32
                                     ", the arguments of kernel '%s'",
-                                    index, what->argument_count, what->name);
-    const struct facet_host_argument *argument = &what->arguments[index];
+                                    index, description->argument_count, description->name);
+    const struct facet_host_argument *argument = &description->arguments[index];
     if (argument->kind != kind && argument->kind != other)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "index",
                                     "argument %" PRIu32 " (%.60s %.60s) of kernel '%s' is a %s; expected a %s", index,
-                                    argument->type, argument->name, what->name, kind_name(argument->kind),
+                                    argument->type, argument->name, description->name, kind_name(argument->kind),
                                     kind_name(kind));
     *ret_argument = argument;
     return FACET_OK;
@@ -168,7 +168,7 @@ enum facet_status facet_kernel_set_value(struct facet_kernel *kernel, uint32_t i
     if (!value || bytes != argument->bytes)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "bytes",
                                     "argument %" PRIu32 " (%.60s %.60s) of kernel '%s': %zu bytes; expected %" PRIu32,
-                                    index, argument->type, argument->name, kernel->what->name, value ? bytes : 0,
+                                    index, argument->type, argument->name, kernel->description->name, value ? bytes : 0,
                                     argument->bytes);
     memcpy(kernel->block + argument->offset, value, bytes);
     kernel->is_set[index] = true;
@@ -202,7 +202,7 @@ enum facet_status facet_kernel_set_local(struct facet_kernel *kernel, uint32_t i
         return facet_error_argument(
             error, FACET_OUT_OF_RANGE, "bytes",
             "argument %" PRIu32 " (%.60s %.60s) of kernel '%s': %" PRIu32 " bytes of local memory; expected 1 to %u",
-            index, argument->type, argument->name, kernel->what->name, bytes, FACET_HOST_LOCAL_MOST);
+            index, argument->type, argument->name, kernel->description->name, bytes, FACET_HOST_LOCAL_MOST);
     kernel->local_bytes[index] = bytes;
     kernel->is_set[index] = true;
     return FACET_OK;
@@ -212,53 +212,53 @@ enum facet_status facet_kernel_set_local(struct facet_kernel *kernel, uint32_t i
 
 static enum facet_status check_set(const struct facet_kernel *kernel, struct facet_error *error)
 {
-    const struct facet_host_kernel *what = kernel->what;
+    const struct facet_host_kernel *description = kernel->description;
 
-    for (uint32_t i = 0; i < what->argument_count; i++)
+    for (uint32_t i = 0; i < description->argument_count; i++)
         if (!kernel->is_set[i])
-            return facet_error_argument(error, FACET_BAD_STATE, "kernel",
-                                        "argument %" PRIu32 " (%.60s %.60s) of kernel '%s' is not set", i,
-                                        what->arguments[i].type, what->arguments[i].name, what->name);
+            return facet_error_argument(
+                error, FACET_BAD_STATE, "kernel", "argument %" PRIu32 " (%.60s %.60s) of kernel '%s' is not set", i,
+                description->arguments[i].type, description->arguments[i].name, description->name);
     return FACET_OK;
 }
 
 /* Gives each local argument its place behind the others. */
 static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret_bytes, struct facet_error *error)
 {
-    const struct facet_host_kernel *what = kernel->what;
+    const struct facet_host_kernel *description = kernel->description;
     bool host = strncmp(kernel->image->target, "host", 4) == 0;
     uint64_t used = 0;
 
-    for (uint32_t i = 0; i < what->argument_count; i++) {
-        if (what->arguments[i].kind != FACET_ARGUMENT_LOCAL)
+    for (uint32_t i = 0; i < description->argument_count; i++) {
+        if (description->arguments[i].kind != FACET_ARGUMENT_LOCAL)
             continue;
         /* Little-endian: of the eight bytes that some targets take, the first four hold the number. */
-        memset(kernel->block + what->arguments[i].offset, 0, what->arguments[i].bytes);
-        memcpy(kernel->block + what->arguments[i].offset, &(uint32_t){(uint32_t)used}, sizeof(uint32_t));
-        if (host && what->arguments[i].bytes == FACET_HOST_LOCAL_CHECKED)
-            memcpy(kernel->block + what->arguments[i].offset + sizeof(uint32_t), &kernel->local_bytes[i],
+        memset(kernel->block + description->arguments[i].offset, 0, description->arguments[i].bytes);
+        memcpy(kernel->block + description->arguments[i].offset, &(uint32_t){(uint32_t)used}, sizeof(uint32_t));
+        if (host && description->arguments[i].bytes == FACET_HOST_LOCAL_CHECKED)
+            memcpy(kernel->block + description->arguments[i].offset + sizeof(uint32_t), &kernel->local_bytes[i],
                    sizeof(uint32_t));
         used +=
             ((uint64_t)kernel->local_bytes[i] + FACET_HOST_LOCAL_ALIGN - 1) & ~(uint64_t)(FACET_HOST_LOCAL_ALIGN - 1);
-        if (used + what->local_bytes > INT32_MAX)
+        if (used + description->local_bytes > INT32_MAX)
             return facet_error_argument(error, FACET_OUT_OF_RANGE, "local",
                                         "local memory of kernel '%s': %" PRIu64 " bytes; expected at most %d",
-                                        what->name, used + what->local_bytes, INT32_MAX);
+                                        description->name, used + description->local_bytes, INT32_MAX);
     }
     *ret_bytes = (uint32_t)used;
     return FACET_OK;
 }
 
-static enum facet_status take_range(const struct facet_range *given, struct facet_range *taken,
+static enum facet_status take_range(const struct facet_range *given, struct facet_range *copy,
                                     struct facet_error *error)
 {
-    *taken = (struct facet_range){.size = sizeof *taken};
+    *copy = (struct facet_range){.size = sizeof *copy};
     if (!given || given->size < offsetof(struct facet_range, group))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "range",
                                     "range of size %" PRIu32 ": expected at least %zu", given ? given->size : 0,
                                     offsetof(struct facet_range, group));
     FACET_NEED_KNOWN("range", given, error);
-    FACET_SIZED_TAKE(taken, given);
+    FACET_SIZED_TAKE(copy, given);
     return FACET_OK;
 }
 
@@ -267,7 +267,7 @@ static enum facet_status submit_launch(const struct facet_kernel *kernel, uint64
 {
     struct facet_launch launch = {
         .size = sizeof launch,
-        .argument_bytes = kernel->what->argument_bytes,
+        .argument_bytes = kernel->description->argument_bytes,
         .module = kernel->module,
         .local_bytes = local_bytes,
         .dimensions = grid->dimensions,
@@ -276,7 +276,7 @@ static enum facet_status submit_launch(const struct facet_kernel *kernel, uint64
     memcpy(launch.grid, grid->grid, sizeof launch.grid);
     memcpy(launch.group, grid->group, sizeof launch.group);
     memcpy(launch.offset, grid->offset, sizeof launch.offset);
-    snprintf(launch.kernel, sizeof launch.kernel, "%s", kernel->what->name);
+    snprintf(launch.kernel, sizeof launch.kernel, "%s", kernel->description->name);
     return facet_session_provider(kernel->session)
         ->execution->launch(facet_session_instance(kernel->session), kernel->context, stream, &launch, kernel->block,
                             error);
@@ -285,17 +285,17 @@ static enum facet_status submit_launch(const struct facet_kernel *kernel, uint64
 enum facet_status facet_kernel_launch(struct facet_kernel *kernel, uint64_t stream, const struct facet_range *range,
                                       struct facet_error *error)
 {
-    struct facet_range taken;
+    struct facet_range copy;
     struct facet_grid grid;
     uint32_t local_bytes = 0;
 
     if (!kernel)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel", "kernel is NULL; expected a loaded one");
-    enum facet_status status = take_range(range, &taken, error);
+    enum facet_status status = take_range(range, &copy, error);
     if (status == FACET_OK)
         status = check_set(kernel, error);
     if (status == FACET_OK)
-        status = facet_range_resolve(&taken, kernel->what, &grid, error);
+        status = facet_range_resolve(&copy, kernel->description, &grid, error);
     if (status == FACET_OK)
         status = place_locals(kernel, &local_bytes, error);
     return status == FACET_OK ? submit_launch(kernel, stream, &grid, local_bytes, error) : status;
@@ -309,11 +309,11 @@ bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_se
 enum facet_status facet_kernel_judge_memory(const struct facet_kernel *kernel, facet_kernel_judge_func judge,
                                             void *data, struct facet_error *error)
 {
-    const struct facet_host_kernel *what = kernel->what;
+    const struct facet_host_kernel *description = kernel->description;
     enum facet_status status = FACET_OK;
 
-    for (uint32_t i = 0; i < what->argument_count && status == FACET_OK; i++) {
-        const struct facet_host_argument *argument = &what->arguments[i];
+    for (uint32_t i = 0; i < description->argument_count && status == FACET_OK; i++) {
+        const struct facet_host_argument *argument = &description->arguments[i];
         uint64_t address = 0;
 
         if (!kernel->is_set[i] || (argument->kind != FACET_ARGUMENT_GLOBAL && argument->kind != FACET_ARGUMENT_IMAGE))
@@ -327,5 +327,5 @@ enum facet_status facet_kernel_judge_memory(const struct facet_kernel *kernel, f
 
 const char *facet_kernel_name(const struct facet_kernel *kernel)
 {
-    return kernel->what->name;
+    return kernel->description->name;
 }

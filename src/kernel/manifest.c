@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-enum { PIECE = 32768 };
+enum { READ_CHUNK_BYTES = 32768 };
 
 /* One entry; its path follows, without a terminator. */
 struct entry {
@@ -85,7 +85,7 @@ bool facet_manifest_is_sound(const struct facet_manifest *manifest)
 
 static bool has_hash(int fd, const struct entry *entry)
 {
-    char piece[PIECE];
+    char piece[READ_CHUNK_BYTES];
     XXH3_state_t state;
     uint64_t done = 0;
     ssize_t got;
@@ -103,7 +103,7 @@ static bool has_hash(int fd, const struct entry *entry)
 }
 
 /* A pipe in the file's place must not block us, nor a terminal become our controlling terminal. */
-static bool has_contents(const char *path, const struct entry *entry)
+static bool is_unchanged_file(const char *path, const struct entry *entry)
 {
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat info;
@@ -112,12 +112,12 @@ static bool has_contents(const char *path, const struct entry *entry)
            has_hash(fd, entry);
 }
 
-static bool still_so(const char *path, const struct entry *entry)
+static bool is_unchanged(const char *path, const struct entry *entry)
 {
     struct stat info;
 
     if (entry->kind == FACET_READ_WHOLE)
-        return has_contents(path, entry);
+        return is_unchanged_file(path, entry);
     if (stat(path, &info) < 0)
         return entry->kind == FACET_READ_MISSING;
     return (entry->kind == FACET_READ_FOLDER && S_ISDIR(info.st_mode)) ||
@@ -131,7 +131,7 @@ bool facet_manifest_holds(const struct facet_manifest *manifest)
     char path[PATH_MAX];
 
     for (uint32_t i = 0; i < manifest->count; i++)
-        if (!next_entry(&at, end, &entry, path) || !still_so(path, &entry))
+        if (!next_entry(&at, end, &entry, path) || !is_unchanged(path, &entry))
             return false;
     return true;
 }

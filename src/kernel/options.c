@@ -9,7 +9,7 @@
 #include "base/sized.h"
 #include "kernel/image.h"
 
-enum { ARGUMENTS_MOST = 4096, SECONDS_DEFAULT = 600 };
+enum { ARGUMENTS_MAX = 4096, SECONDS_DEFAULT = 600 };
 
 static bool starts_with(const unsigned char *bytes, size_t size, const void *with, size_t length)
 {
@@ -66,23 +66,23 @@ static enum facet_status check_numbers(const struct facet_compile_options *optio
     FACET_NEED_RESERVED("options", options, error);
     size_t count = 0;
     while (options->arguments && options->arguments[count])
-        if (++count > ARGUMENTS_MOST)
+        if (++count > ARGUMENTS_MAX)
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "arguments",
-                                        "arguments: more than %d; expected a list that ends with NULL", ARGUMENTS_MOST);
+                                        "arguments: more than %d; expected a list that ends with NULL", ARGUMENTS_MAX);
     return FACET_OK;
 }
 
-static enum facet_status take_options(const struct facet_compile_options *given, struct facet_compile_options *taken,
+static enum facet_status take_options(const struct facet_compile_options *given, struct facet_compile_options *copy,
                                       struct facet_error *error)
 {
-    *taken = (struct facet_compile_options){.size = sizeof *taken};
+    *copy = (struct facet_compile_options){.size = sizeof *copy};
     if (given && given->size < sizeof given->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     given->size, sizeof given->size);
     FACET_NEED_KNOWN("options", given, error);
     if (given)
-        FACET_SIZED_TAKE(taken, given);
-    return check_numbers(taken, error);
+        FACET_SIZED_TAKE(copy, given);
+    return check_numbers(copy, error);
 }
 
 /*
@@ -131,28 +131,28 @@ static enum facet_status read_text(const void **source, size_t *bytes, struct fa
 enum facet_status facet_compile_job_init(const void *source, size_t bytes, const struct facet_compile_options *options,
                                          struct facet_compile_job *ret_job, struct facet_error *error)
 {
-    struct facet_compile_options taken;
-    enum facet_status status = take_options(options, &taken, error);
+    struct facet_compile_options copy;
+    enum facet_status status = take_options(options, &copy, error);
 
     if (status == FACET_OK)
-        status = facet_target_read(taken.target ? taken.target : "host", &ret_job->target, error);
+        status = facet_target_read(copy.target ? copy.target : "host", &ret_job->target, error);
     if (status != FACET_OK)
         return status;
     status = read_text(&source, &bytes, error);
     if (status == FACET_OK)
-        status = read_check(taken.check, ret_job, &taken.check, error);
+        status = read_check(copy.check, ret_job, &copy.check, error);
     if (status != FACET_OK)
         return status;
     ret_job->request = (struct facet_backend_request){
         .source = source,
         .bytes = bytes,
         .target = ret_job->target.name,
-        .name = taken.name && taken.name[0] ? taken.name : "kernel.cl",
-        .arguments = taken.arguments,
-        .source_kind = taken.source ? taken.source : facet_source_detect(source, bytes),
-        .optimize = taken.optimize,
-        .check = taken.check,
-        .seconds = taken.seconds ? taken.seconds : SECONDS_DEFAULT,
+        .name = copy.name && copy.name[0] ? copy.name : "kernel.cl",
+        .arguments = copy.arguments,
+        .source_kind = copy.source ? copy.source : facet_source_detect(source, bytes),
+        .optimize = copy.optimize,
+        .check = copy.check,
+        .seconds = copy.seconds ? copy.seconds : SECONDS_DEFAULT,
     };
     return FACET_OK;
 }

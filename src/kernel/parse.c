@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "kernel/image.h"
 
-#define SPIRV_MAGIC      UINT32_C(0x07230203)
-#define PTX_MARK         "// facet: "
-#define DESCRIPTION_MOST (UINT64_C(16) << 20)
+#define SPIRV_MAGIC     UINT32_C(0x07230203)
+#define PTX_MARK        "// facet: "
+#define DESCRIPTION_MAX (UINT64_C(16) << 20)
 
 static enum facet_status refuse_image(struct facet_error *error, const char *text)
 {
@@ -102,7 +102,7 @@ static enum facet_status parse_elf(const void *bytes, size_t size, struct facet_
     /* A C string's terminator may be part of the section. */
     while (length && text[length - 1] == '\0')
         length--;
-    if (length > DESCRIPTION_MOST)
+    if (length > DESCRIPTION_MAX)
         return refuse_image(error, "a description of more than 16 MiB");
     return facet_image_create(bytes, size, text, length, NULL, ret_image, error);
 }
@@ -137,7 +137,7 @@ static enum facet_status parse_ptx(const char *text, size_t size, struct facet_i
     if (first == size)
         return refuse_image(error,
                             "PTX without a line '" PTX_MARK "{...}' at its end; expected one that Facet compiled");
-    if (size - first > DESCRIPTION_MOST)
+    if (size - first > DESCRIPTION_MAX)
         return refuse_image(error, "a description of more than 16 MiB");
     FACET_CLEANUP_FREE char *description = malloc(size - first + 1);
     if (!description)

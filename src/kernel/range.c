@@ -5,26 +5,26 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { VECTOR = 16, FEW = 64 };
-#define GROUPS_MOST (UINT64_C(1) << 48)
+enum { VECTOR_ITEMS = 16, GROUP_ITEMS_ENOUGH = 64 };
+#define GROUPS_MAX (UINT64_C(1) << 48)
 
 static const char axes[] = "xyz";
 
-uint32_t facet_group_choose(uint32_t global, uint32_t most, uint32_t stretch)
+uint32_t facet_group_choose(uint32_t global, uint32_t max, uint32_t extended_max)
 {
-    uint32_t largest = 1, filling = 0;
+    uint32_t largest = 1, whole_vectors = 0;
 
-    for (uint32_t size = 1; size <= most && size <= global; size++) {
+    for (uint32_t size = 1; size <= max && size <= global; size++) {
         if (global % size != 0)
             continue;
         largest = size;
-        filling = size % VECTOR == 0 ? size : filling;
+        whole_vectors = size % VECTOR_ITEMS == 0 ? size : whole_vectors;
     }
-    if (filling >= FEW)
-        return filling;
-    if (largest >= FEW || largest == global)
+    if (whole_vectors >= GROUP_ITEMS_ENOUGH)
+        return whole_vectors;
+    if (largest >= GROUP_ITEMS_ENOUGH || largest == global)
         return largest;
-    for (uint32_t size = most + 1; size <= stretch && size <= global; size++)
+    for (uint32_t size = max + 1; size <= extended_max && size <= global; size++)
         if (global % size == 0)
             return size;
     return largest;
@@ -70,9 +70,9 @@ static void fill_group(const struct facet_range *range, struct facet_grid *grid)
     for (uint32_t i = 0; i < 3; i++) {
         if (grid->group[i]) /* as it is in all dimensions that are not used */
             continue;
-        uint32_t most = used < FACET_GROUP_CHOICE ? (uint32_t)(FACET_GROUP_CHOICE / used) : 1;
-        uint32_t stretch = used == 1 ? FACET_HOST_GROUP_MOST : most;
-        grid->group[i] = facet_group_choose((uint32_t)range->global[i], most, stretch);
+        uint32_t max = used < FACET_GROUP_CHOICE ? (uint32_t)(FACET_GROUP_CHOICE / used) : 1;
+        uint32_t extended_max = used == 1 ? FACET_HOST_GROUP_MOST : max;
+        grid->group[i] = facet_group_choose((uint32_t)range->global[i], max, extended_max);
         used *= grid->group[i];
     }
 }
@@ -105,7 +105,7 @@ static enum facet_status check_groups(const struct facet_range *range, const str
     uint64_t groups = 1;
 
     for (uint32_t i = 0; i < range->dimensions; i++)
-        if (__builtin_mul_overflow(groups, grid->grid[i], &groups) || groups > GROUPS_MOST)
+        if (__builtin_mul_overflow(groups, grid->grid[i], &groups) || groups > GROUPS_MAX)
             return facet_error_argument(error, FACET_OUT_OF_RANGE, "global",
                                         "global %c %" PRIu64 ": %" PRIu32
                                         " groups in it, and more than 2^48 in all; expected at most 2^48",

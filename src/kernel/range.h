@@ -25,10 +25,10 @@ enum facet_status facet_range_resolve(const struct facet_range *range, const str
                                       struct facet_grid *ret_grid, struct facet_error *error);
 
 /*
- * The group's size in one dimension of `global` items: the largest divisor up to `most`, one that fills vectors (a
- * multiple of 16) rather than a larger one that does not. When `stretch` allows and only small divisors exist (fewer
- * than 64 items), the smallest divisor above, up to `stretch`.
+ * The group's size in one dimension of `global` items: the largest divisor up to `max`, one that fills vectors (a
+ * multiple of 16) rather than a larger one that does not. When `extended_max` allows and only small divisors exist
+ * (fewer than 64 items), the smallest divisor above, up to `extended_max`.
  */
-uint32_t facet_group_choose(uint32_t global, uint32_t most, uint32_t stretch);
+uint32_t facet_group_choose(uint32_t global, uint32_t max, uint32_t extended_max);
 
 #endif

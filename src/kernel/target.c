@@ -150,16 +150,16 @@ static const char *highest_below(const char *text)
 
     for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++) {
         const char *name = NULL;
-        uint64_t most = 0;
+        uint64_t max = 0;
 
         for (uint32_t j = 0; j < TARGET_COUNT; j++) {
             uint64_t version = targets[j].family == numbered[i] ? version_of(targets[j].name, numbered[i]) : 0;
-            if (version <= most)
+            if (version <= max)
                 continue;
-            most = version;
+            max = version;
             name = targets[j].name;
         }
-        if (version_of(text, numbered[i]) > most)
+        if (version_of(text, numbered[i]) > max)
             return name;
     }
     return NULL;

@@ -30,28 +30,28 @@
 #define FACET_BELIEVED_LASTING (FACET_BELIEVED_ALL & ~FACET_BELIEVED_MEMORY)
 
 /* More than any counter or any amount of memory can be: 36 years of nanoseconds. */
-#define FACET_BELIEF_MOST (UINT64_C(1) << 60)
+#define FACET_BELIEVABLE_MAX (UINT64_C(1) << 60)
 
 /*
- * One per segment that is checked; all 0 before the first reading. With `begun` and `at_ns` 0 it begins anew with the
- * present totals, and keeps its doubts. An owner keeps it in a file (owner_belief.c).
+ * One per segment that is checked; all 0 before the first reading. With `begun` and `read_at_ns` 0 it begins anew with
+ * the present totals, and keeps its doubts. An owner keeps it in a file (owner_belief.c).
  */
 struct facet_belief {
     uint32_t begun;
-    uint32_t doubted;     /* FACET_BELIEVED_LASTING alone: for good */
-    uint64_t memory_most; /* the most that the vGPU's processes can ever have held; for a caller that stores it here */
-    uint64_t since_ns;    /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first reading */
-    uint64_t first_ns;    /* the most device time of one slot at that reading */
-    uint64_t at_ns;       /* of the last reading, and its totals */
+    uint32_t doubted;          /* FACET_BELIEVED_LASTING alone: forever */
+    uint64_t memory_max_bytes; /* the vGPU's largest quota so far; for a caller that stores it here */
+    uint64_t empty_at_ns;      /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first reading */
+    uint64_t first_slot_busy_ns; /* the most device time of one slot at that reading */
+    uint64_t read_at_ns;         /* of the last reading, and its totals */
     uint64_t busy_ns, launches, throttled_ns, denied;
     uint64_t peak_bytes; /* the highest that was believed; files of earlier releases end before it */
 };
 
 /*
- * Which of `totals` can be believed (FACET_BELIEVED_*), given that no process can hold more than `memory_most` bytes.
+ * Which of `totals` can be believed (FACET_BELIEVED_*), given that no process can hold more than `memory_max_bytes`.
  * The peak is not believed, this time, either while a process has just been given memory and not raised it yet.
  */
-uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t memory_most,
-                           uint64_t now_ns);
+uint32_t facet_belief_check(struct facet_belief *belief, const struct facet_usage_totals *totals,
+                            uint64_t memory_max_bytes, uint64_t now_ns);
 
 #endif

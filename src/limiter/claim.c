@@ -7,28 +7,28 @@
 
 #include "base/integer.h"
 
-static uint64_t believe(uint64_t given_ns, uint64_t now_ns)
+static uint64_t believed_until_ns(uint64_t claimed_until_ns, uint64_t now_ns)
 {
-    return given_ns <= now_ns ? given_ns : 0;
+    return claimed_until_ns <= now_ns ? claimed_until_ns : 0;
 }
 
-uint64_t facet_claim_given_ns(const struct facet_bell *bell, uint64_t now_ns)
+uint64_t facet_claim_until_ns(const struct facet_bell *bell, uint64_t now_ns)
 {
-    return believe(atomic_load(&bell->given_ns), now_ns);
+    return believed_until_ns(atomic_load(&bell->claimed_until_ns), now_ns);
 }
 
 /* Takes at most `wanted_ns` of the time since `settled_at_ns`; returns the taken time. */
 static uint64_t take_time(struct facet_bell *bell, uint64_t settled_at_ns, uint64_t wanted_ns, uint32_t divisor,
                           uint64_t now_ns)
 {
-    uint64_t given_ns = atomic_load(&bell->given_ns), from_ns, taken_ns;
+    uint64_t claimed_until_ns = atomic_load(&bell->claimed_until_ns), from_ns, taken_ns;
 
     do {
-        from_ns = facet_max_u64(believe(given_ns, now_ns), settled_at_ns);
+        from_ns = facet_max_u64(believed_until_ns(claimed_until_ns, now_ns), settled_at_ns);
         taken_ns = from_ns < now_ns ? facet_min_u64(wanted_ns, (now_ns - from_ns) / divisor) : 0;
         if (!taken_ns)
             return 0;
-    } while (!atomic_compare_exchange_weak(&bell->given_ns, &given_ns, from_ns + taken_ns));
+    } while (!atomic_compare_exchange_weak(&bell->claimed_until_ns, &claimed_until_ns, from_ns + taken_ns));
     return taken_ns;
 }
 

@@ -2,12 +2,12 @@
 /*
  * Device time that no scheduler settles: claimed from one word of the device.
  *
- * Owns: the words facet_bell.given_ns and facet_usage.claimed_ns. Never: decides which vGPU runs, or waits.
+ * Owns: the words facet_bell.claimed_until_ns and facet_usage.claimed_ns. Never: decides which vGPU runs, or waits.
  *
  * vGPUs that overlap each measure the same moment in full. While a scheduler lives, it settles that
  * (src/compute/settle.h). Without one, each vGPU claims its measured time from the time that has passed on the device:
- * `given_ns` is the moment up to which that time is claimed, so all vGPUs together never have more than has passed. The
- * next scheduler takes the claims over.
+ * `claimed_until_ns` is the moment up to which that time is claimed, so all vGPUs together never have more than has
+ * passed. The next scheduler takes the claims over.
  */
 #ifndef FACET_LIMITER_CLAIM_H
 #define FACET_LIMITER_CLAIM_H
@@ -29,6 +29,6 @@ void facet_claim(const struct facet_policy *policy, struct facet_usage *usage, s
  * Up to when the device's time is claimed; 0: unknown. Tenants can write the word: a moment later than now is not
  * believed.
  */
-uint64_t facet_claim_given_ns(const struct facet_bell *bell, uint64_t now_ns);
+uint64_t facet_claim_until_ns(const struct facet_bell *bell, uint64_t now_ns);
 
 #endif

@@ -66,7 +66,7 @@ static enum facet_status take_lock(struct facet_limiter *limiter, struct facet_e
     int length = snprintf(text, sizeof text, "%d\n", getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)length, 0) != length)
         return facet_error_errno(error, errno, "writing '%s'", path);
-    limiter->lock_fd = FACET_TAKE_FD(fd);
+    limiter->folder_lock_fd = FACET_TAKE_FD(fd);
     return FACET_OK;
 }
 
@@ -118,11 +118,11 @@ void facet_limiter_close(struct facet_limiter *limiter)
         facet_host_worker_close(worker);
     }
     pthread_mutex_destroy(&limiter->lock);
-    close(limiter->lock_fd);
+    close(limiter->folder_lock_fd);
     free(limiter);
 }
 
-struct facet_host_worker *facet_host_find(struct facet_limiter *limiter, const char *id)
+struct facet_host_worker *facet_host_find_worker(struct facet_limiter *limiter, const char *id)
 {
     for (struct facet_host_worker *worker = limiter->workers; worker; worker = worker->next)
         if (strcmp(worker->id, id) == 0)
@@ -130,8 +130,8 @@ struct facet_host_worker *facet_host_find(struct facet_limiter *limiter, const c
     return NULL;
 }
 
-enum facet_status facet_host_enter(struct facet_limiter *limiter, const char *id, struct facet_host_worker **ret_worker,
-                                   struct facet_error *error)
+enum facet_status facet_host_lock_worker(struct facet_limiter *limiter, const char *id,
+                                         struct facet_host_worker **ret_worker, struct facet_error *error)
 {
     if (!limiter)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "limiter", "NULL: expected an open limiter");
@@ -139,7 +139,7 @@ enum facet_status facet_host_enter(struct facet_limiter *limiter, const char *id
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "id", "NULL: expected a worker's id");
 
     pthread_mutex_lock(&limiter->lock);
-    struct facet_host_worker *worker = facet_host_find(limiter, id);
+    struct facet_host_worker *worker = facet_host_find_worker(limiter, id);
     if (!worker) {
         pthread_mutex_unlock(&limiter->lock);
         return facet_error_argument(error, FACET_NOT_FOUND, "id", "no worker '%.64s' was created or adopted here", id);
@@ -148,7 +148,7 @@ enum facet_status facet_host_enter(struct facet_limiter *limiter, const char *id
     return FACET_OK;
 }
 
-void facet_host_leave(struct facet_limiter *limiter)
+void facet_host_unlock(struct facet_limiter *limiter)
 {
     pthread_mutex_unlock(&limiter->lock);
 }

@@ -35,40 +35,40 @@ struct facet_host_worker {
     char id[FACET_NAME_SIZE];
     uint64_t device_memory_bytes;
     struct facet_owner *owner;
-    int slots_fd;   /* carries the locks of the registered processes' slots */
-    uint32_t count; /* one past the last process registered */
+    int slot_locks_fd; /* carries the locks of the registered processes' slots */
+    uint32_t count;    /* one past the last process registered */
     struct facet_host_process processes[FACET_SEGMENT_SLOTS];
 };
 
 struct facet_limiter {
     char dir[FACET_PATH_SIZE];
-    int lock_fd; /* its lock shows that this process manages the folder */
+    int folder_lock_fd; /* its lock shows that this process manages the folder */
     pthread_mutex_t lock;
     struct facet_host_worker *workers;
 };
 
-/* Checks the arguments, locks the handle and finds the worker. On success facet_host_leave() follows. */
-enum facet_status facet_host_enter(struct facet_limiter *limiter, const char *id, struct facet_host_worker **ret_worker,
-                                   struct facet_error *error);
-void facet_host_leave(struct facet_limiter *limiter);
+/* Checks the arguments, locks the handle and finds the worker. On success facet_host_unlock() follows. */
+enum facet_status facet_host_lock_worker(struct facet_limiter *limiter, const char *id,
+                                         struct facet_host_worker **ret_worker, struct facet_error *error);
+void facet_host_unlock(struct facet_limiter *limiter);
 
 /* The worker of this handle with that id; NULL when there is none. Called with the lock. */
-struct facet_host_worker *facet_host_find(struct facet_limiter *limiter, const char *id);
+struct facet_host_worker *facet_host_find_worker(struct facet_limiter *limiter, const char *id);
 
 /* Ends all registrations and forgets the worker, which stays in its folder. NULL is allowed. */
 void facet_host_worker_close(struct facet_host_worker *worker);
 
 /* Maintains a worker: reclaims dead processes, freezes idle resources, moves the gate accordingly. */
-void facet_host_look(struct facet_host_worker *worker, uint64_t now_ns);
+void facet_host_maintain_worker(struct facet_host_worker *worker, uint64_t now_ns);
 void facet_host_set_gate(struct facet_host_worker *worker);
 
 /* The slot of a registered process; FACET_NOT_FOUND names both. */
 enum facet_status facet_host_find_process(const struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index,
                                           struct facet_error *error);
-void facet_host_forget(struct facet_host_worker *worker, uint32_t index);
+void facet_host_forget_process(struct facet_host_worker *worker, uint32_t index);
 
 /* Gives back the memory of dead processes, registered or interposed. */
-void facet_host_reap(struct facet_host_worker *worker);
+void facet_host_reap_dead(struct facet_host_worker *worker);
 
 /* Whether a size-led struct of the caller has all fields that are known here. */
 enum facet_status facet_host_check_size(const char *argument, uint32_t size, size_t expected,

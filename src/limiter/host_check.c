@@ -30,16 +30,16 @@ static enum facet_status begin_check(struct facet_limiter *limiter, const char *
                                     "NULL: expected a place for a verdict");
     enum facet_status status = facet_host_check_size("ret_verdict", verdict->size, sizeof *verdict, error);
     if (status == FACET_OK)
-        status = facet_host_enter(limiter, id, &worker, error);
+        status = facet_host_lock_worker(limiter, id, &worker, error);
     if (status != FACET_OK)
         return status;
     status = facet_host_find_process(worker, pid, &index, error);
     if (status != FACET_OK) {
-        facet_host_leave(limiter);
+        facet_host_unlock(limiter);
         return status;
     }
     *ret_check = (struct check){limiter, worker, &worker->owner->usage->slots[index], pid, facet_clock_now_ns()};
-    facet_owner_use(worker->owner, resources, ret_check->now_ns);
+    facet_owner_note_use(worker->owner, resources, ret_check->now_ns);
     return FACET_OK;
 }
 
@@ -66,7 +66,7 @@ static enum facet_status take_from_dead(const struct check *check, uint64_t byte
     const struct facet_owner *owner = check->worker->owner;
     uint32_t index;
 
-    facet_host_reap(check->worker);
+    facet_host_reap_dead(check->worker);
     enum facet_status status = facet_host_find_process(check->worker, check->pid, &index, error);
     if (status == FACET_OK)
         *ret_admitted = facet_memory_take_again(owner->policy, owner->usage, check->slot, bytes);
@@ -111,7 +111,7 @@ enum facet_status facet_limiter_memory_check(struct facet_limiter *limiter, cons
         verdict.available = facet_memory_left(check.worker->owner->policy, check.worker->owner->usage);
         *ret_verdict = verdict;
     }
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return status;
 }
 
@@ -161,6 +161,6 @@ enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, con
             record_busy(&check, busy_ns);
     }
     *ret_verdict = verdict;
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return FACET_OK;
 }

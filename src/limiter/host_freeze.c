@@ -10,14 +10,14 @@ static enum facet_status enter_worker(struct facet_limiter *limiter, const char 
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "resources",
                                     "resources 0x%x: expected FACET_RESOURCE_MEMORY, FACET_RESOURCE_COMPUTE, or both",
                                     resources);
-    return facet_host_enter(limiter, id, ret_worker, error);
+    return facet_host_lock_worker(limiter, id, ret_worker, error);
 }
 
 /* The gate follows the frozen resources. */
 static enum facet_status leave_worker(struct facet_limiter *limiter, struct facet_host_worker *worker)
 {
     facet_host_set_gate(worker);
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return FACET_OK;
 }
 
@@ -43,7 +43,7 @@ enum facet_status facet_limiter_resume(struct facet_limiter *limiter, const char
     if (status != FACET_OK)
         return status;
     facet_owner_set_frozen(worker->owner, facet_owner_frozen(worker->owner) & ~resources);
-    facet_owner_use(worker->owner, resources, facet_clock_now_ns());
+    facet_owner_note_use(worker->owner, resources, facet_clock_now_ns());
     return leave_worker(limiter, worker);
 }
 
@@ -56,7 +56,7 @@ enum facet_status facet_limiter_auto_freeze(struct facet_limiter *limiter, const
     if (status != FACET_OK)
         return status;
     facet_owner_set_idle_freeze(worker->owner, resources, idle_ns);
-    facet_host_look(worker, facet_clock_now_ns());
+    facet_host_maintain_worker(worker, facet_clock_now_ns());
     return leave_worker(limiter, worker);
 }
 
@@ -68,6 +68,6 @@ enum facet_status facet_limiter_auto_resume(struct facet_limiter *limiter, const
     enum facet_status status = enter_worker(limiter, id, resources, &worker, error);
     if (status != FACET_OK)
         return status;
-    facet_owner_use(worker->owner, resources, facet_clock_now_ns());
+    facet_owner_note_use(worker->owner, resources, facet_clock_now_ns());
     return leave_worker(limiter, worker);
 }

@@ -21,12 +21,12 @@ static bool has_ended(int pidfd)
     return poll(&ended, 1, 0) == 1;
 }
 
-void facet_host_forget(struct facet_host_worker *worker, uint32_t index)
+void facet_host_forget_process(struct facet_host_worker *worker, uint32_t index)
 {
     struct facet_host_process *process = &worker->processes[index];
 
     facet_slot_clear(&worker->owner->usage->slots[index]);
-    facet_slot_unlock(worker->slots_fd, FACET_SLOT_LOCK_OFFSET(index));
+    facet_slot_unlock(worker->slot_locks_fd, FACET_SLOT_LOCK_OFFSET(index));
     close(process->pidfd);
     *process = (struct facet_host_process){0};
 }
@@ -41,10 +41,10 @@ static void forget_dead(struct facet_host_worker *worker)
         return;
     for (uint32_t i = 0; i < worker->count; i++)
         if (ended[i].revents)
-            facet_host_forget(worker, i);
+            facet_host_forget_process(worker, i);
 }
 
-void facet_host_reap(struct facet_host_worker *worker)
+void facet_host_reap_dead(struct facet_host_worker *worker)
 {
     forget_dead(worker);
     facet_owner_reap(worker->owner);
@@ -78,8 +78,8 @@ static enum facet_status take_slot(struct facet_host_worker *worker, int32_t pid
 
     facet_slot_identify(pid, &identity);
     for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS && !result; i++)
-        if (!worker->processes[i].pid &&
-            facet_slot_take(worker->owner->policy, worker->owner->usage, worker->slots_fd, i, &identity, &result)) {
+        if (!worker->processes[i].pid && facet_slot_take(worker->owner->policy, worker->owner->usage,
+                                                         worker->slot_locks_fd, i, &identity, &result)) {
             *ret_index = i;
             return FACET_OK;
         }
@@ -106,7 +106,7 @@ static enum facet_status add_process(struct facet_host_worker *worker, int32_t p
     FACET_CLEANUP_FD int pidfd = -1;
     uint32_t index = 0;
 
-    facet_host_reap(worker);
+    facet_host_reap_dead(worker);
     if (find_process(worker, pid, &index))
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "pid", "process %d is in worker '%s' already", pid,
                                     worker->id);
@@ -130,10 +130,10 @@ enum facet_status facet_limiter_process_register(struct facet_limiter *limiter, 
     if (pid <= 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "pid", "process id %d: expected a positive one",
                                     pid);
-    enum facet_status status = facet_host_enter(limiter, id, &worker, error);
+    enum facet_status status = facet_host_lock_worker(limiter, id, &worker, error);
     if (status != FACET_OK)
         return status;
     status = add_process(worker, pid, error);
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return status;
 }

@@ -78,8 +78,8 @@ static enum facet_status read_spec(const struct facet_limiter_worker *asked, str
     return FACET_OK;
 }
 
-static enum facet_status check_asked(const struct facet_limiter *limiter, const struct facet_limiter_worker *asked,
-                                     struct facet_error *error)
+static enum facet_status check_worker_spec(const struct facet_limiter *limiter,
+                                           const struct facet_limiter_worker *asked, struct facet_error *error)
 {
     if (!limiter)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "limiter", "NULL: expected an open limiter");
@@ -126,12 +126,12 @@ static enum facet_status open_segment(const struct facet_limiter *limiter, const
         return status;
     if (!adopt)
         return facet_owner_create(dir, spec, bell, ret_owner, error);
-    status = facet_owner_hang_bell(dir, bell, error);
+    status = facet_owner_link_bell(dir, bell, error);
     return status == FACET_OK ? facet_owner_adopt(dir, spec, ret_owner, error) : status;
 }
 
 /* Without a scheduler a worker keeps to its guarantee; if it has none, to its limit. */
-static void write_shares(struct facet_owner *owner, const struct facet_limits *limits)
+static void set_fallback_share(struct facet_owner *owner, const struct facet_limits *limits)
 {
     facet_owner_set_fallback(owner, limits->compute_request_milli ? limits->compute_request_milli
                                                                   : limits->compute_limit_milli);
@@ -153,8 +153,8 @@ static enum facet_status worker_new(const struct facet_limiter *limiter, const s
     worker->device_memory_bytes = spec->device.memory_bytes;
     snprintf(worker->id, sizeof worker->id, "%s", spec->vgpu_id);
     snprintf(path, sizeof path, "%s/%s/usage", limiter->dir, spec->vgpu_id);
-    worker->slots_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (worker->slots_fd < 0) {
+    worker->slot_locks_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (worker->slot_locks_fd < 0) {
         enum facet_status status = facet_error_errno(error, errno, "opening segment file '%s'", path);
         facet_host_worker_close(worker);
         return status;
@@ -163,14 +163,14 @@ static enum facet_status worker_new(const struct facet_limiter *limiter, const s
     return FACET_OK;
 }
 
-static enum facet_status take_up(struct facet_limiter *limiter, const struct facet_owner_spec *spec, bool adopt,
-                                 struct facet_error *error)
+static enum facet_status open_worker(struct facet_limiter *limiter, const struct facet_owner_spec *spec, bool adopt,
+                                     struct facet_error *error)
 {
     struct facet_host_worker *worker = NULL;
     struct facet_owner *owner = NULL;
     char dir[FACET_HOST_PATH_SIZE];
 
-    if (facet_host_find(limiter, spec->vgpu_id))
+    if (facet_host_find_worker(limiter, spec->vgpu_id))
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "id", "worker '%s' is there already", spec->vgpu_id);
     enum facet_status status = open_segment(limiter, spec, adopt, &owner, error);
     if (status == FACET_OK)
@@ -181,9 +181,9 @@ static enum facet_status take_up(struct facet_limiter *limiter, const struct fac
             facet_owner_remove(dir, NULL);
         return status;
     }
-    write_shares(worker->owner, &spec->limits);
-    facet_owner_beat(worker->owner, facet_clock_now_ns());
-    facet_host_look(worker, facet_clock_now_ns());
+    set_fallback_share(worker->owner, &spec->limits);
+    facet_owner_set_heartbeat(worker->owner, facet_clock_now_ns());
+    facet_host_maintain_worker(worker, facet_clock_now_ns());
     worker->next = limiter->workers;
     limiter->workers = worker;
     return FACET_OK;
@@ -194,13 +194,13 @@ static enum facet_status begin_worker(struct facet_limiter *limiter, const struc
 {
     struct facet_owner_spec spec;
 
-    enum facet_status status = check_asked(limiter, asked, error);
+    enum facet_status status = check_worker_spec(limiter, asked, error);
     if (status == FACET_OK)
         status = read_spec(asked, &spec, error);
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&limiter->lock);
-    status = take_up(limiter, &spec, adopt, error);
+    status = open_worker(limiter, &spec, adopt, error);
     pthread_mutex_unlock(&limiter->lock);
     return status;
 }
@@ -225,9 +225,9 @@ void facet_host_worker_close(struct facet_host_worker *worker)
         return;
     for (uint32_t i = 0; i < worker->count; i++)
         if (worker->processes[i].pid)
-            facet_host_forget(worker, i);
-    if (worker->slots_fd >= 0)
-        close(worker->slots_fd);
+            facet_host_forget_process(worker, i);
+    if (worker->slot_locks_fd >= 0)
+        close(worker->slot_locks_fd);
     facet_owner_close(worker->owner);
     free(worker);
 }
@@ -245,7 +245,7 @@ static void unlink_worker(struct facet_limiter *limiter, const struct facet_host
  * Removes a worker that an earlier handle left and no handle adopted. A segment that cannot be read is removed only by
  * force.
  */
-static enum facet_status remove_left(const char *dir, bool force, struct facet_error *error)
+static enum facet_status remove_unadopted(const char *dir, bool force, struct facet_error *error)
 {
     struct facet_owner *owner = NULL;
 
@@ -265,13 +265,13 @@ static enum facet_status remove_left(const char *dir, bool force, struct facet_e
 static enum facet_status remove_worker(struct facet_limiter *limiter, const char *id, bool force,
                                        struct facet_error *error)
 {
-    struct facet_host_worker *worker = facet_host_find(limiter, id);
+    struct facet_host_worker *worker = facet_host_find_worker(limiter, id);
     char dir[FACET_HOST_PATH_SIZE];
 
     worker_path(limiter, id, dir);
     if (!worker)
-        return remove_left(dir, force, error);
-    facet_host_reap(worker);
+        return remove_unadopted(dir, force, error);
+    facet_host_reap_dead(worker);
     if (!force && facet_owner_in_use(worker->owner))
         return facet_error_argument(error, FACET_BUSY, "id", "a process lives in worker '%s'", id);
     enum facet_status status = facet_owner_remove(dir, error);
@@ -318,13 +318,13 @@ void facet_host_set_gate(struct facet_host_worker *worker)
         facet_owner_set_gate(owner, is_paced(owner->policy) ? FACET_GATE_PACED : FACET_GATE_OPEN);
 }
 
-void facet_host_look(struct facet_host_worker *worker, uint64_t now_ns)
+void facet_host_maintain_worker(struct facet_host_worker *worker, uint64_t now_ns)
 {
     struct facet_usage_totals totals;
 
-    facet_host_reap(worker);
+    facet_host_reap_dead(worker);
     facet_owner_totals(worker->owner, &totals);
-    facet_owner_tick(worker->owner, &totals, now_ns);
+    facet_owner_update_idle_freeze(worker->owner, &totals, now_ns);
     facet_host_set_gate(worker);
 }
 
@@ -336,7 +336,7 @@ enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter,
 
     if (!limits)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "limits", "NULL: expected limits");
-    enum facet_status status = facet_host_enter(limiter, id, &worker, error);
+    enum facet_status status = facet_host_lock_worker(limiter, id, &worker, error);
     if (status != FACET_OK)
         return status;
     status = resolve_limits(limits, worker->device_memory_bytes, &resolved, error);
@@ -344,12 +344,12 @@ enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter,
         uint32_t old_milli = atomic_load(&worker->owner->policy->compute_limit_milli);
 
         facet_owner_set_limits(worker->owner, &resolved);
-        write_shares(worker->owner, &resolved);
+        set_fallback_share(worker->owner, &resolved);
         facet_pace_rescale(&worker->owner->usage->pace_ns, old_milli, resolved.compute_limit_milli,
                            facet_clock_now_ns());
         facet_host_set_gate(worker);
     }
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return status;
 }
 
@@ -363,7 +363,7 @@ enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, 
 {
     struct facet_host_worker *worker;
 
-    enum facet_status status = facet_host_enter(limiter, id, &worker, error);
+    enum facet_status status = facet_host_lock_worker(limiter, id, &worker, error);
     if (status != FACET_OK)
         return status;
     if (facet_owner_damaged(worker->owner)) {
@@ -371,10 +371,10 @@ enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, 
     } else {
         uint64_t now_ns = facet_clock_now_ns();
 
-        facet_owner_beat(worker->owner, now_ns);
-        facet_host_look(worker, now_ns);
+        facet_owner_set_heartbeat(worker->owner, now_ns);
+        facet_host_maintain_worker(worker, now_ns);
     }
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return status;
 }
 
@@ -388,15 +388,15 @@ enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, cons
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_state", "NULL: expected a place for a state");
     enum facet_status status = facet_host_check_size("ret_state", ret_state->size, sizeof *ret_state, error);
     if (status == FACET_OK)
-        status = facet_host_enter(limiter, id, &worker, error);
+        status = facet_host_lock_worker(limiter, id, &worker, error);
     if (status != FACET_OK)
         return status;
 
     uint64_t now_ns = facet_clock_now_ns();
-    facet_host_look(worker, now_ns);
+    facet_host_maintain_worker(worker, now_ns);
     /* The caller decides how long the work that it lets run takes: no clock bounds that. */
     if ((facet_owner_believed_totals(worker->owner, &totals) | FACET_BELIEVED_BUSY) != FACET_BELIEVED_ALL) {
-        facet_host_leave(limiter);
+        facet_host_unlock(limiter);
         return refuse_overwritten(id, error);
     }
     *ret_state = (struct facet_limiter_state){
@@ -412,6 +412,6 @@ enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, cons
         .denied = totals.denied,
         .idle_ns = facet_owner_idle_ns(worker->owner, now_ns),
     };
-    facet_host_leave(limiter);
+    facet_host_unlock(limiter);
     return FACET_OK;
 }

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#define TRIES 4
+#define TAKE_TRIES 4
 
 static uint64_t quota_of(const struct facet_policy *policy)
 {
@@ -58,10 +58,10 @@ static bool take_bytes(const struct facet_policy *policy, struct facet_usage *us
     return false;
 }
 
-static bool take_again(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
-                       _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
+static bool take_bytes_again(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                             _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TAKE_TRIES; i++) {
         if (take_bytes(policy, usage, slot, word, amount, bytes))
             return true;
         sched_yield();
@@ -78,7 +78,7 @@ bool facet_memory_take(const struct facet_policy *policy, struct facet_usage *us
 bool facet_memory_take_again(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
                              uint64_t bytes)
 {
-    return take_again(policy, usage, slot, &slot->memory_bytes, bytes, bytes);
+    return take_bytes_again(policy, usage, slot, &slot->memory_bytes, bytes, bytes);
 }
 
 bool facet_memory_take_regions(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
@@ -90,7 +90,7 @@ bool facet_memory_take_regions(const struct facet_policy *policy, struct facet_u
 bool facet_memory_take_regions_again(const struct facet_policy *policy, struct facet_usage *usage,
                                      struct facet_slot *slot, uint32_t count)
 {
-    return take_again(policy, usage, slot, &slot->regions, count, count * FACET_REGION_BYTES);
+    return take_bytes_again(policy, usage, slot, &slot->regions, count, count * FACET_REGION_BYTES);
 }
 
 void facet_memory_give(struct facet_slot *slot, uint64_t bytes)
@@ -103,14 +103,15 @@ void facet_memory_give(struct facet_slot *slot, uint64_t bytes)
 }
 
 /* Never below zero, for the reason above. */
-void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep)
+void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep_spare)
 {
-    uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_relaxed), fewer;
+    uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_relaxed), new_regions;
 
     do {
         uint64_t held = facet_regions_held(regions), given = count < held ? count : held;
-        uint64_t spare = keep ? facet_regions_spare(regions) + given : 0;
+        uint64_t spare = keep_spare ? facet_regions_spare(regions) + given : 0;
 
-        fewer = held - given + (spare < FACET_SPARE_MOST ? spare : FACET_SPARE_MOST) * FACET_SPARE_REGION;
-    } while (!atomic_compare_exchange_weak(&slot->regions, &regions, fewer));
+        new_regions =
+            held - given + (spare < FACET_SPARE_REGIONS_MAX ? spare : FACET_SPARE_REGIONS_MAX) * FACET_SPARE_REGION;
+    } while (!atomic_compare_exchange_weak(&slot->regions, &regions, new_regions));
 }

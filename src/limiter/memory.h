@@ -31,9 +31,10 @@ bool facet_memory_take_regions_again(const struct facet_policy *policy, struct f
                                      struct facet_slot *slot, uint32_t count);
 
 /*
- * With `keep` they stay spare, up to the bound. Without it none does, and regions that were spare are given back too.
+ * With `keep_spare` they stay spare, up to the bound. Without it none does, and regions that were spare are given back
+ * too.
  */
-void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep);
+void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep_spare);
 
 /* The part of the quota that is left; spare regions count as left. */
 uint64_t facet_memory_left(const struct facet_policy *policy, const struct facet_usage *usage);

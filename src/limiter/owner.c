@@ -21,7 +21,8 @@
 #define LAUNCH_DEPTH_NS UINT64_C(2000000)
 
 /* The part of the usage page that has blocks from the start. */
-#define USAGE_READY (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
+#define USAGE_ALLOCATED_BYTES                                                                                          \
+    (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
 
 static const char *const segment_files[] = {"policy", "usage", "bell", FACET_BELIEF_FILE, FACET_REFUSED_FILE};
 
@@ -32,11 +33,11 @@ static int open_folder(const char *dir)
 }
 
 /*
- * Makes a file of `size` bytes and allocates the first `ready` of them: a full tmpfs or disk is an error now, not a bus
- * error in a tenant later. The caller unlinks it when a later step fails.
+ * Makes a file of `size` bytes and allocates the first `allocated_bytes` of them: a full tmpfs or disk is an error now,
+ * not a bus error in a tenant later. The caller unlinks it when a later step fails.
  */
-static enum facet_status make_file(int dir_fd, const char *name, size_t size, size_t ready, void **ret_address,
-                                   int *ret_fd, struct facet_error *error)
+static enum facet_status make_file(int dir_fd, const char *name, size_t size, size_t allocated_bytes,
+                                   void **ret_address, int *ret_fd, struct facet_error *error)
 {
     FACET_CLEANUP_FD int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
@@ -44,11 +45,11 @@ static enum facet_status make_file(int dir_fd, const char *name, size_t size, si
     if (fd < 0)
         return facet_error_errno(error, errno, "creating segment file '%s'", name);
 
-    int result = posix_fallocate(fd, 0, (off_t)ready);
-    if (!result && ready < size && ftruncate(fd, (off_t)size) < 0)
+    int result = posix_fallocate(fd, 0, (off_t)allocated_bytes);
+    if (!result && allocated_bytes < size && ftruncate(fd, (off_t)size) < 0)
         result = errno;
     if (result)
-        return facet_error_errno(error, result, "allocating %zu bytes for segment file '%s'", ready, name);
+        return facet_error_errno(error, result, "allocating %zu bytes for segment file '%s'", allocated_bytes, name);
 
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED)
@@ -60,22 +61,22 @@ static enum facet_status make_file(int dir_fd, const char *name, size_t size, si
 
 static enum facet_status create_bell(const char *path, struct facet_error *error)
 {
-    char fresh[1100];
+    char temporary[1100];
     void *address;
     FACET_CLEANUP_FD int fd = -1;
 
-    snprintf(fresh, sizeof fresh, "%s.%d", path, getpid());
-    unlink(fresh);
+    snprintf(temporary, sizeof temporary, "%s.%d", path, getpid());
+    unlink(temporary);
     enum facet_status status =
-        make_file(AT_FDCWD, fresh, sizeof(struct facet_bell), sizeof(struct facet_bell), &address, &fd, error);
+        make_file(AT_FDCWD, temporary, sizeof(struct facet_bell), sizeof(struct facet_bell), &address, &fd, error);
     if (status == FACET_OK) {
         ((struct facet_bell *)address)->magic = FACET_BELL_MAGIC;
         munmap(address, sizeof(struct facet_bell));
         /* The name appears with its content, or not at all; a bell that exists stays. */
-        if (link(fresh, path) < 0 && errno != EEXIST)
+        if (link(temporary, path) < 0 && errno != EEXIST)
             status = facet_error_errno(error, errno, "creating doorbell '%s'", path);
     }
-    unlink(fresh);
+    unlink(temporary);
     return status;
 }
 
@@ -111,17 +112,17 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
     return status == FACET_OK ? open_bell(path, ret_bell, error) : status;
 }
 
-enum facet_status facet_owner_hang_bell(const char *dir, const char *bell_path, struct facet_error *error)
+enum facet_status facet_owner_link_bell(const char *dir, const char *bell_path, struct facet_error *error)
 {
     FACET_CLEANUP_FD int dir_fd = open_folder(dir);
-    struct stat wanted, there;
+    struct stat wanted, linked;
 
     if (dir_fd < 0)
         return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
     if (stat(bell_path, &wanted) < 0)
         return facet_error_errno(error, errno, "looking at doorbell '%s'", bell_path);
-    if (fstatat(dir_fd, "bell", &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == wanted.st_dev &&
-        there.st_ino == wanted.st_ino)
+    if (fstatat(dir_fd, "bell", &linked, AT_SYMLINK_NOFOLLOW) == 0 && linked.st_dev == wanted.st_dev &&
+        linked.st_ino == wanted.st_ino)
         return FACET_OK;
     unlinkat(dir_fd, "bell", 0);
     if (linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
@@ -165,7 +166,8 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
                                          &policy, &policy_fd, error);
     owner->policy = policy;
     if (status == FACET_OK)
-        status = make_file(dir_fd, "usage", sizeof(struct facet_usage), USAGE_READY, &usage, &owner->usage_fd, error);
+        status = make_file(dir_fd, "usage", sizeof(struct facet_usage), USAGE_ALLOCATED_BYTES, &usage, &owner->usage_fd,
+                           error);
     owner->usage = usage;
     if (status == FACET_OK && linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
         status = facet_error_errno(error, errno, "linking doorbell '%s'", bell_path);
@@ -194,22 +196,22 @@ static int remove_files(const char *dir)
 static enum facet_status create_folder(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
                                        struct facet_owner *owner, struct facet_error *error)
 {
-    char fresh[1100];
+    char temporary[1100];
 
     /* No vGPU can have that name. */
-    if (snprintf(fresh, sizeof fresh, "%s~new", dir) >= (int)sizeof fresh)
+    if (snprintf(temporary, sizeof temporary, "%s~new", dir) >= (int)sizeof temporary)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "path of segment folder '%s' is too long", dir);
-    remove_files(fresh);
-    if (mkdir(fresh, 0700) < 0)
-        return facet_error_errno(error, errno, "creating segment folder '%s'", fresh);
+    remove_files(temporary);
+    if (mkdir(temporary, 0700) < 0)
+        return facet_error_errno(error, errno, "creating segment folder '%s'", temporary);
 
-    FACET_CLEANUP_FD int dir_fd = open_folder(fresh);
-    enum facet_status status = dir_fd < 0 ? facet_error_errno(error, errno, "opening segment folder '%s'", fresh)
+    FACET_CLEANUP_FD int dir_fd = open_folder(temporary);
+    enum facet_status status = dir_fd < 0 ? facet_error_errno(error, errno, "opening segment folder '%s'", temporary)
                                           : fill_folder(dir_fd, spec, bell_path, owner, error);
-    if (status == FACET_OK && renameat2(AT_FDCWD, fresh, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
+    if (status == FACET_OK && renameat2(AT_FDCWD, temporary, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
         status = facet_error_errno(error, errno, "naming segment folder '%s'", dir);
     if (status != FACET_OK)
-        remove_files(fresh);
+        remove_files(temporary);
     return status;
 }
 
@@ -331,24 +333,24 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
 }
 
 /*
- * Spare regions were granted under the old quota: the turn tells their holders so before the new quota is visible. An
- * owner that dies in between leaves the turn odd, which no tenant takes for a turn, until the next owner sets the
- * limit.
+ * Spare regions were granted under the old quota: the sequence tells their holders so before the new quota is visible.
+ * An owner that dies in between leaves the sequence odd until the next owner sets the limit. With an odd sequence no
+ * tenant uses spare regions.
  */
 static void set_memory_limit(struct facet_policy *policy, uint64_t bytes)
 {
-    uint32_t within = atomic_load(&policy->memory_limit_sequence) | 1;
+    uint32_t odd_sequence = atomic_load(&policy->memory_limit_sequence) | 1;
 
-    atomic_store(&policy->memory_limit_sequence, within);
+    atomic_store(&policy->memory_limit_sequence, odd_sequence);
     atomic_store(&policy->memory_limit_bytes, bytes);
-    atomic_store(&policy->memory_limit_sequence, within + 1);
+    atomic_store(&policy->memory_limit_sequence, odd_sequence + 1);
 }
 
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits)
 {
     struct facet_policy *policy = owner->policy;
 
-    facet_owner_belief_memory(owner, limits->memory_bytes); /* before any process can hold that much */
+    facet_owner_belief_raise_memory(owner, limits->memory_bytes); /* before any process can hold that much */
     set_memory_limit(policy, limits->memory_bytes);
     atomic_store(&policy->compute_request_milli, limits->compute_request_milli);
     atomic_store(&policy->compute_limit_milli, limits->compute_limit_milli);
@@ -366,10 +368,10 @@ void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns)
     atomic_store(&owner->policy->depth_ns, depth_ns);
 }
 
-void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns)
+void facet_owner_set_others_ended(struct facet_owner *owner, uint64_t others_ended_ns)
 {
-    if (atomic_load_explicit(&owner->policy->clear_ns, memory_order_relaxed) != clear_ns)
-        atomic_store_explicit(&owner->policy->clear_ns, clear_ns, memory_order_relaxed);
+    if (atomic_load_explicit(&owner->policy->others_ended_ns, memory_order_relaxed) != others_ended_ns)
+        atomic_store_explicit(&owner->policy->others_ended_ns, others_ended_ns, memory_order_relaxed);
 }
 
 /* An owner that is killed in between leaves no more time published than settled, and no more settled than measured. */
@@ -428,7 +430,7 @@ void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate)
     facet_futex_wake(&owner->policy->gate);
 }
 
-void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns)
+void facet_owner_set_heartbeat(struct facet_owner *owner, uint64_t now_ns)
 {
     atomic_store_explicit(&owner->policy->heartbeat_ns, now_ns, memory_order_relaxed);
 }
@@ -444,7 +446,7 @@ uint64_t facet_owner_device_memory(const struct facet_owner *owner)
 }
 
 /* Each slot takes a system call, so only some are checked at a time; more than most vGPUs have processes. */
-#define REAP_SOME 256u
+#define REAP_SLOTS_AT_ONCE 256u
 
 unsigned facet_owner_reap_some(struct facet_owner *owner)
 {
@@ -453,8 +455,8 @@ unsigned facet_owner_reap_some(struct facet_owner *owner)
     if (owner->reap_from >= used)
         owner->reap_from = 0;
     unsigned reaped =
-        facet_slot_reclaim_some(owner->policy, owner->usage, owner->usage_fd, owner->reap_from, REAP_SOME);
-    owner->reap_from += REAP_SOME;
+        facet_slot_reclaim_some(owner->policy, owner->usage, owner->usage_fd, owner->reap_from, REAP_SLOTS_AT_ONCE);
+    owner->reap_from += REAP_SLOTS_AT_ONCE;
     return reaped;
 }
 

@@ -27,7 +27,7 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
 void facet_bell_unmap(struct facet_bell *bell);
 
 /* Makes sure that the bell in the segment folder `dir` is `bell_path`; links it again when it is missing or differs. */
-enum facet_status facet_owner_hang_bell(const char *dir, const char *bell_path, struct facet_error *error);
+enum facet_status facet_owner_link_bell(const char *dir, const char *bell_path, struct facet_error *error);
 
 /*
  * Creates the folder `dir` with its files; space is allocated at once so that a full disk is an error here and never a
@@ -53,7 +53,7 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits);
 void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
-void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns);
+void facet_owner_set_others_ended(struct facet_owner *owner, uint64_t others_ended_ns);
 
 /* The vGPU's settled device time, as this owner's scheduler or the previous owner's settled it. */
 void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_device_time *time);
@@ -86,10 +86,11 @@ void facet_owner_set_idle_freeze(struct facet_owner *owner, uint32_t resources, 
  * used when compute is, when the held bytes or the refusals change, or when an allocation waits. Returns the resources
  * that are frozen because idle.
  */
-uint32_t facet_owner_tick(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
+uint32_t facet_owner_update_idle_freeze(struct facet_owner *owner, const struct facet_usage_totals *totals,
+                                        uint64_t now_ns);
 
 /* `resources` are used now: ends their automatic freeze. For uses that no totals show. */
-void facet_owner_use(struct facet_owner *owner, uint32_t resources, uint64_t now_ns);
+void facet_owner_note_use(struct facet_owner *owner, uint32_t resources, uint64_t now_ns);
 
 /* How long ago, as of the last tick, anything was used. */
 uint64_t facet_owner_idle_ns(const struct facet_owner *owner, uint64_t now_ns);
@@ -98,7 +99,7 @@ uint64_t facet_owner_idle_ns(const struct facet_owner *owner, uint64_t now_ns);
 void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate);
 enum facet_gate facet_owner_gate(const struct facet_owner *owner);
 
-void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns);
+void facet_owner_set_heartbeat(struct facet_owner *owner, uint64_t now_ns);
 
 /* Takes the memory and the in-flight counts of dead processes back. Returns how many slots were reclaimed. */
 unsigned facet_owner_reap(struct facet_owner *owner);
@@ -122,12 +123,12 @@ void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_tota
 
 /*
  * facet_owner_totals(), and which of them can be believed (FACET_BELIEVED_*): none of a damaged segment. Call this one,
- * or facet_owner_watch() with totals that were read anyway, at intervals: a counter that was damaged and goes on from
- * there looks whole to a late observer. A total that was doubted once is doubted by every later owner; where the note
- * of that was damaged, all totals but memory are.
+ * or facet_owner_check_totals() with totals that were read anyway, at intervals: a counter that was damaged and goes on
+ * from there looks whole to a late observer. A total that was doubted once is doubted by every later owner; where the
+ * note of that was damaged, all totals but memory are.
  */
 uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals);
-void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
+void facet_owner_check_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
 
 /*
  * The launch state in one process's slot, each word read once: first the count in flight, then the end of work and the
@@ -138,11 +139,11 @@ struct facet_owner_slot {
     uint64_t inflight_ns, idle_since_ns;
     uint64_t begun_ns; /* since when something has been in flight; 0: nothing is */
     uint64_t busy_ns;  /* of all processes that ever had the slot; read after begun_ns */
-    uint64_t seen_ns;  /* when the process last gave a sign of life; 0: it never did */
+    uint64_t alive_ns; /* when the process last gave a sign of life; 0: it never did */
 };
 
 /* The slots by number, from 0 on: false past the last. A slot that no process owns has no work in flight. */
-bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot);
+bool facet_owner_read_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot);
 
 /*
  * Keeps an ephemeral vGPU alive for as long as the descriptor is open (`facet run`). Close it to let go. The descriptor

@@ -18,7 +18,7 @@
 #define BELIEF_MAGIC UINT64_C(0x30464c4542434146) /* "FACBELF0" */
 
 /* A request that is about to be refused is counted for a moment: an impossible amount of memory is read again. */
-#define TRIES 10
+#define READ_TRIES 10
 
 struct record {
     uint64_t magic, size;
@@ -26,12 +26,12 @@ struct record {
 };
 
 /* Records of earlier releases end before the peak. */
-#define RECORD_LEAST offsetof(struct record, belief.peak_bytes)
+#define RECORD_SIZE_MIN offsetof(struct record, belief.peak_bytes)
 
 static bool record_is_sound(const struct record *record, ssize_t size)
 {
-    return size >= (ssize_t)RECORD_LEAST && record->magic == BELIEF_MAGIC &&
-           (record->size == RECORD_LEAST || record->size == sizeof *record) && size == (ssize_t)record->size &&
+    return size >= (ssize_t)RECORD_SIZE_MIN && record->magic == BELIEF_MAGIC &&
+           (record->size == RECORD_SIZE_MIN || record->size == sizeof *record) && size == (ssize_t)record->size &&
            record->belief.begun <= 1 && !(record->belief.doubted & ~FACET_BELIEVED_LASTING);
 }
 
@@ -39,7 +39,7 @@ static bool record_is_sound(const struct record *record, ssize_t size)
  * An empty file is one that the disk had no room for. Where something else is in it, which numbers were doubted is
  * lost: all of those are.
  */
-static void read_kept(struct facet_owner *owner)
+static void read_belief_file(struct facet_owner *owner)
 {
     struct record record = {0};
     ssize_t size = owner->belief_fd < 0 ? -1 : pread(owner->belief_fd, &record, sizeof record, 0);
@@ -51,12 +51,13 @@ static void read_kept(struct facet_owner *owner)
         return;
     }
     owner->belief = record.belief;
-    owner->kept = record.belief;
-    if (owner->belief.memory_most > FACET_BELIEF_MOST) /* damaged: the quota that is set next is all that is known */
-        owner->belief.memory_most = 0;
-    if (owner->belief.at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was restarted */
+    owner->belief_in_file = record.belief;
+    if (owner->belief.memory_max_bytes >
+        FACET_BELIEVABLE_MAX) /* damaged: the quota that is set next is all that is known */
+        owner->belief.memory_max_bytes = 0;
+    if (owner->belief.read_at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was restarted */
         owner->belief.begun = 0;
-        owner->belief.at_ns = 0;
+        owner->belief.read_at_ns = 0;
     }
 }
 
@@ -83,21 +84,21 @@ static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct
 }
 
 /* A newer time of the last reading alone is not worth a write: with the older one, the bounds are only wider. */
-static void keep_belief(struct facet_owner *owner)
+static void write_belief_file(struct facet_owner *owner)
 {
     struct record record = {.magic = BELIEF_MAGIC, .size = sizeof record, .belief = owner->belief};
 
-    owner->kept.at_ns = owner->belief.at_ns;
-    if (owner->belief_fd < 0 || memcmp(&owner->kept, &owner->belief, sizeof owner->kept) == 0)
+    owner->belief_in_file.read_at_ns = owner->belief.read_at_ns;
+    if (owner->belief_fd < 0 || memcmp(&owner->belief_in_file, &owner->belief, sizeof owner->belief_in_file) == 0)
         return;
     if (pwrite(owner->belief_fd, &record, sizeof record, 0) == (ssize_t)sizeof record)
-        owner->kept = owner->belief;
+        owner->belief_in_file = owner->belief;
 }
 
 /* A moment later than now is possible: the clock begins anew with the machine. */
 static bool time_is_possible(const struct facet_device_time *time, uint64_t measured_ns)
 {
-    return time->at_ns <= FACET_BELIEF_MOST && time->measured_ns <= measured_ns &&
+    return time->at_ns <= FACET_BELIEVABLE_MAX && time->measured_ns <= measured_ns &&
            time->settled_ns <= time->measured_ns && time->published_ns <= time->settled_ns;
 }
 
@@ -115,7 +116,7 @@ static void doubt_impossible_time(struct facet_owner *owner)
         return;
     facet_owner_set_device_time(owner, &(struct facet_device_time){0});
     owner->belief.doubted |= FACET_BELIEVED_BUSY;
-    keep_belief(owner);
+    write_belief_file(owner);
 }
 
 /*
@@ -129,14 +130,15 @@ enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd,
 
     if (status != FACET_OK)
         return status;
-    read_kept(owner);
+    read_belief_file(owner);
     doubt_impossible_time(owner);
     if (owner->belief.begun)
         return FACET_OK;
     facet_owner_totals(owner, &totals);
-    if (totals.slots_used && owner->policy->device.memory_bytes <= FACET_BELIEF_MOST) /* its largest quota is unknown */
-        facet_owner_belief_memory(owner, owner->policy->device.memory_bytes);
-    facet_owner_watch(owner, &totals, facet_clock_now_ns());
+    if (totals.slots_used &&
+        owner->policy->device.memory_bytes <= FACET_BELIEVABLE_MAX) /* its largest quota is unknown */
+        facet_owner_belief_raise_memory(owner, owner->policy->device.memory_bytes);
+    facet_owner_check_totals(owner, &totals, facet_clock_now_ns());
     return FACET_OK;
 }
 
@@ -147,33 +149,35 @@ void facet_owner_belief_close(struct facet_owner *owner)
 }
 
 /* Written at once: an owner that is killed before its next reading has let processes hold that much. */
-void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
+void facet_owner_belief_raise_memory(struct facet_owner *owner, uint64_t bytes)
 {
-    if (bytes <= owner->belief.memory_most)
+    if (bytes <= owner->belief.memory_max_bytes)
         return;
-    owner->belief.memory_most = bytes;
-    keep_belief(owner);
+    owner->belief.memory_max_bytes = bytes;
+    write_belief_file(owner);
 }
 
 /* A process raises the peak right after it was given memory, or gives that back: longer than this, one is damaged. */
-#define ABOVE_NS (FACET_NS_PER_S)
+#define ABOVE_PEAK_MAX_NS (FACET_NS_PER_S)
 
-static void note_above(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+static void note_memory_above_peak(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     if (totals->memory_bytes <= totals->memory_peak_bytes) {
-        owner->above_since_ns = 0;
-    } else if (!owner->above_since_ns || owner->above_bytes != totals->memory_bytes) {
-        owner->above_since_ns = now_ns;
-        owner->above_bytes = totals->memory_bytes;
+        owner->above_peak_since_ns = 0;
+    } else if (!owner->above_peak_since_ns || owner->above_peak_bytes != totals->memory_bytes) {
+        owner->above_peak_since_ns = now_ns;
+        owner->above_peak_bytes = totals->memory_bytes;
     }
 }
 
 /* Memory above a peak that was never doubted: the peak is about to be raised, or either may be wrong. */
-static uint32_t check_above(const struct facet_owner *owner, struct facet_usage_totals *totals, uint32_t believed)
+static uint32_t check_memory_above_peak(const struct facet_owner *owner, struct facet_usage_totals *totals,
+                                        uint32_t believed)
 {
-    if (!owner->above_since_ns || !(believed & FACET_BELIEVED_MEMORY) || owner->belief.doubted & FACET_BELIEVED_PEAK)
+    if (!owner->above_peak_since_ns || !(believed & FACET_BELIEVED_MEMORY) ||
+        owner->belief.doubted & FACET_BELIEVED_PEAK)
         return believed;
-    if (facet_clock_now_ns() >= owner->above_since_ns + ABOVE_NS)
+    if (facet_clock_now_ns() >= owner->above_peak_since_ns + ABOVE_PEAK_MAX_NS)
         return believed & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK);
     totals->memory_peak_bytes = totals->memory_bytes;
     return believed | FACET_BELIEVED_PEAK;
@@ -181,14 +185,14 @@ static uint32_t check_above(const struct facet_owner *owner, struct facet_usage_
 
 static uint32_t check_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
-    uint32_t believed = facet_belief_look(&owner->belief, totals, owner->belief.memory_most, now_ns);
+    uint32_t believed = facet_belief_check(&owner->belief, totals, owner->belief.memory_max_bytes, now_ns);
 
-    note_above(owner, totals, now_ns);
-    keep_belief(owner);
+    note_memory_above_peak(owner, totals, now_ns);
+    write_belief_file(owner);
     return believed;
 }
 
-void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+void facet_owner_check_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     (void)check_totals(owner, totals, now_ns);
 }
@@ -197,9 +201,10 @@ uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usa
 {
     uint32_t believed = 0;
 
-    for (int tries = TRIES; tries > 0 && (!(believed & FACET_BELIEVED_MEMORY) || owner->above_since_ns); tries--) {
+    for (int tries = READ_TRIES; tries > 0 && (!(believed & FACET_BELIEVED_MEMORY) || owner->above_peak_since_ns);
+         tries--) {
         facet_owner_totals(owner, ret_totals);
         believed = check_totals(owner, ret_totals, facet_clock_now_ns());
     }
-    return facet_owner_damaged(owner) ? 0 : check_above(owner, ret_totals, believed);
+    return facet_owner_damaged(owner) ? 0 : check_memory_above_peak(owner, ret_totals, believed);
 }

@@ -49,7 +49,7 @@ uint64_t facet_owner_frozen_since_ns(const struct facet_owner *owner)
     return frozen_word(owner) ? atomic_load_explicit(&owner->policy->frozen_since_ns, memory_order_relaxed) : 0;
 }
 
-void facet_owner_use(struct facet_owner *owner, uint32_t resources, uint64_t now_ns)
+void facet_owner_note_use(struct facet_owner *owner, uint32_t resources, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < FACET_RESOURCE_COUNT; i++)
         if (resources & 1u << i)
@@ -63,7 +63,7 @@ void facet_owner_set_frozen(struct facet_owner *owner, uint32_t resources)
 
     change_frozen_word(owner, (word & ~FACET_FROZEN_RESOURCES) | resources);
     if (thawed)
-        facet_owner_use(owner, thawed, facet_clock_now_ns());
+        facet_owner_note_use(owner, thawed, facet_clock_now_ns());
 }
 
 void facet_owner_set_idle_freeze(struct facet_owner *owner, uint32_t resources, uint64_t idle_ns)
@@ -81,10 +81,11 @@ static uint64_t threshold_ns(const struct facet_owner *owner, uint32_t resource)
 /* The resources that were used since the last tick, or are wanted now. */
 static uint32_t note_use(struct facet_owner *owner, const struct facet_usage_totals *totals)
 {
-    struct facet_owner_marks last = owner->marks;
-    const struct facet_owner_marks now = {totals->launches, totals->busy_ns, totals->memory_bytes, totals->denied};
+    struct facet_owner_last_totals last = owner->last_totals;
+    const struct facet_owner_last_totals now = {totals->launches, totals->busy_ns, totals->memory_bytes,
+                                                totals->denied};
 
-    owner->marks = now;
+    owner->last_totals = now;
     if (totals->inflight || totals->waiting || now.launches != last.launches || now.busy_ns != last.busy_ns)
         return FACET_FROZEN_RESOURCES;
     if (totals->allocating || now.memory_bytes != last.memory_bytes || now.denied != last.denied)
@@ -113,7 +114,8 @@ static bool idle_for_too_long(const struct facet_owner *owner, uint32_t resource
     return idle_ns && now_ns > used_ns && now_ns - used_ns >= idle_ns;
 }
 
-uint32_t facet_owner_tick(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+uint32_t facet_owner_update_idle_freeze(struct facet_owner *owner, const struct facet_usage_totals *totals,
+                                        uint64_t now_ns)
 {
     uint32_t word = frozen_word(owner) & FACET_FROZEN_RESOURCES;
 

@@ -11,7 +11,7 @@
 #define FACET_BELIEF_FILE "belief"
 
 /* The totals by which two readings tell whether a resource was used between them. */
-struct facet_owner_marks {
+struct facet_owner_last_totals {
     uint64_t launches, busy_ns, memory_bytes, denied;
 };
 
@@ -19,11 +19,12 @@ struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
     int usage_fd, belief_fd;
-    struct facet_belief belief, kept;     /* as of the last reading, and as it is in its file */
-    uint64_t above_since_ns, above_bytes; /* since when, and by which sum, memory has been above its peak; 0: is not */
-    uint32_t reap_from;                   /* the slot at which facet_owner_reap_some() goes on */
-    struct facet_owner_marks marks;       /* as of the last tick */
-    uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
+    struct facet_belief belief, belief_in_file; /* as of the last reading, and as it is in its file */
+    uint64_t above_peak_since_ns,
+        above_peak_bytes; /* since when, and by which sum, memory has been above its peak; 0: is not */
+    uint32_t reap_from;   /* the slot at which facet_owner_reap_some() goes on */
+    struct facet_owner_last_totals last_totals; /* as of the last tick */
+    uint64_t used_ns[FACET_RESOURCE_COUNT];     /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };
 
 /*
@@ -36,7 +37,7 @@ void facet_owner_belief_close(struct facet_owner *owner);
 /* Notes, in the file as well, that the vGPU may hold `bytes` from now on. Memory held above a quota that shrank stays
  * held.
  */
-void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes);
+void facet_owner_belief_raise_memory(struct facet_owner *owner, uint64_t bytes);
 
 /*
  * Maps the usage of any segment folder, which needs no owner, and checks it. The caller unmaps `sizeof **ret_usage` and

@@ -7,16 +7,16 @@
 #include "limiter/slot.h"
 
 /* A process with work in flight was alive when that began, whether or not it has shown itself since. */
-static uint64_t last_sign_ns(const struct facet_slot *slot)
+static uint64_t last_alive_ns(const struct facet_slot *slot)
 {
-    uint64_t seen_ns = atomic_load_explicit(&slot->seen_ns, memory_order_relaxed);
+    uint64_t alive_ns = atomic_load_explicit(&slot->alive_ns, memory_order_relaxed);
     uint64_t began_ns = facet_slot_unsettled_since_ns(slot);
 
-    return seen_ns && began_ns > seen_ns ? began_ns : seen_ns;
+    return alive_ns && began_ns > alive_ns ? began_ns : alive_ns;
 }
 
 /* When the oldest work in flight began. */
-static uint64_t begun_ns(const struct facet_slot *slot)
+static uint64_t oldest_begun_ns(const struct facet_slot *slot)
 {
     uint64_t oldest_ns = 0;
 
@@ -29,14 +29,14 @@ static uint64_t begun_ns(const struct facet_slot *slot)
     return oldest_ns;
 }
 
-bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot)
+bool facet_owner_read_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot)
 {
     const struct facet_usage *usage = owner->usage;
 
     if (index >= FACET_SEGMENT_SLOTS || index >= atomic_load(&usage->slots_used))
         return false;
     const struct facet_slot *slot = &usage->slots[index];
-    uint64_t inflight = facet_slot_inflight(slot), oldest_ns = begun_ns(slot);
+    uint64_t inflight = facet_slot_inflight(slot), oldest_ns = oldest_begun_ns(slot);
 
     *ret_slot = (struct facet_owner_slot){
         .waiting = atomic_load(&slot->waiting),
@@ -45,7 +45,7 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
         .idle_since_ns = atomic_load(&slot->idle_since_ns),
         .begun_ns = oldest_ns,
         .busy_ns = atomic_load(&slot->busy_ns),
-        .seen_ns = last_sign_ns(slot),
+        .alive_ns = last_alive_ns(slot),
     };
     return true;
 }

@@ -27,13 +27,13 @@ static uint64_t scale_capped(uint64_t value, uint32_t numerator, uint32_t denomi
 }
 
 /* The real time in which a share of `milli` is worth `busy_ns` of device time. */
-static uint64_t worth_ns(uint64_t busy_ns, uint32_t milli)
+static uint64_t real_time_ns(uint64_t busy_ns, uint32_t milli)
 {
     return scale_capped(busy_ns, FACET_MILLI_WHOLE, milli);
 }
 
 /* Credit above a burst is dropped. */
-static uint64_t begin_credit(uint64_t paid_ns, uint64_t burst_ns, uint64_t now_ns)
+static uint64_t credit_from_ns(uint64_t paid_ns, uint64_t burst_ns, uint64_t now_ns)
 {
     uint64_t full_ns = subtract_floored(now_ns, burst_ns);
 
@@ -42,12 +42,12 @@ static uint64_t begin_credit(uint64_t paid_ns, uint64_t burst_ns, uint64_t now_n
 
 uint64_t facet_pace_take(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns)
 {
-    uint64_t cost_ns = worth_ns(busy_ns, milli), burst_ns = worth_ns(FACET_PACE_BURST_NS, milli);
+    uint64_t cost_ns = real_time_ns(busy_ns, milli), burst_ns = real_time_ns(FACET_PACE_BURST_NS, milli);
     uint64_t needed_ns = cost_ns < burst_ns ? cost_ns : burst_ns;
     uint64_t paid_ns = atomic_load_explicit(word, memory_order_relaxed), from_ns;
 
     do {
-        from_ns = begin_credit(paid_ns, burst_ns, now_ns);
+        from_ns = credit_from_ns(paid_ns, burst_ns, now_ns);
         if (add_capped(from_ns, needed_ns) > now_ns)
             return add_capped(from_ns, needed_ns) - now_ns;
     } while (!atomic_compare_exchange_weak(word, &paid_ns, add_capped(from_ns, cost_ns)));
@@ -61,18 +61,19 @@ uint64_t facet_pace_owed_ns(const _Atomic uint64_t *word, uint64_t now_ns)
 
 void facet_pace_charge(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns)
 {
-    uint64_t cost_ns = worth_ns(busy_ns, milli), burst_ns = worth_ns(FACET_PACE_BURST_NS, milli);
+    uint64_t cost_ns = real_time_ns(busy_ns, milli), burst_ns = real_time_ns(FACET_PACE_BURST_NS, milli);
     uint64_t paid_ns = atomic_load_explicit(word, memory_order_relaxed);
 
-    while (!atomic_compare_exchange_weak(word, &paid_ns, add_capped(begin_credit(paid_ns, burst_ns, now_ns), cost_ns)))
+    while (
+        !atomic_compare_exchange_weak(word, &paid_ns, add_capped(credit_from_ns(paid_ns, burst_ns, now_ns), cost_ns)))
         ;
 }
 
 /* Rounded down: the time reported as left can be taken. */
 uint64_t facet_pace_left_ns(const _Atomic uint64_t *word, uint32_t milli, uint64_t now_ns)
 {
-    uint64_t burst_ns = worth_ns(FACET_PACE_BURST_NS, milli);
-    uint64_t from_ns = begin_credit(atomic_load_explicit(word, memory_order_relaxed), burst_ns, now_ns);
+    uint64_t burst_ns = real_time_ns(FACET_PACE_BURST_NS, milli);
+    uint64_t from_ns = credit_from_ns(atomic_load_explicit(word, memory_order_relaxed), burst_ns, now_ns);
     uint64_t left_ns = subtract_floored(now_ns, from_ns) * milli / FACET_MILLI_WHOLE;
 
     return left_ns < FACET_PACE_BURST_NS ? left_ns : FACET_PACE_BURST_NS;
@@ -80,13 +81,13 @@ uint64_t facet_pace_left_ns(const _Atomic uint64_t *word, uint32_t milli, uint64
 
 void facet_pace_rescale(_Atomic uint64_t *word, uint32_t old_milli, uint32_t new_milli, uint64_t now_ns)
 {
-    uint64_t paid_ns = atomic_load_explicit(word, memory_order_relaxed), next_ns;
+    uint64_t paid_ns = atomic_load_explicit(word, memory_order_relaxed), new_paid_ns;
 
     do {
-        uint64_t from_ns = begin_credit(paid_ns, worth_ns(FACET_PACE_BURST_NS, old_milli), now_ns);
+        uint64_t from_ns = credit_from_ns(paid_ns, real_time_ns(FACET_PACE_BURST_NS, old_milli), now_ns);
 
-        next_ns = from_ns > now_ns
-                      ? add_capped(now_ns, scale_capped(from_ns - now_ns, old_milli, new_milli))
-                      : subtract_floored(now_ns, (now_ns - from_ns) * old_milli / (new_milli ? new_milli : 1));
-    } while (!atomic_compare_exchange_weak(word, &paid_ns, next_ns));
+        new_paid_ns = from_ns > now_ns
+                          ? add_capped(now_ns, scale_capped(from_ns - now_ns, old_milli, new_milli))
+                          : subtract_floored(now_ns, (now_ns - from_ns) * old_milli / (new_milli ? new_milli : 1));
+    } while (!atomic_compare_exchange_weak(word, &paid_ns, new_paid_ns));
 }

@@ -21,20 +21,20 @@
 /* Processes can write the file, also by mistake: a record is believed by its checksum (FNV-1a), and never in part. */
 struct record {
     uint64_t magic;
-    uint32_t check;
-    char reason[FACET_REFUSED_REASON];
+    uint32_t checksum;
+    char reason[FACET_REFUSED_REASON_SIZE];
 };
-_Static_assert(sizeof(struct record) == FACET_REFUSED_RECORD, "records lie at multiples of their size");
+_Static_assert(sizeof(struct record) == FACET_REFUSED_RECORD_SIZE, "records lie at multiples of their size");
 
 #define READ_AT_ONCE 16u
 
-static uint32_t check_of(const struct record *record)
+static uint32_t checksum_of(const struct record *record)
 {
-    uint32_t check = 2166136261u;
+    uint32_t checksum = 2166136261u;
 
     for (size_t i = 0; i < sizeof record->reason; i++)
-        check = (check ^ (unsigned char)record->reason[i]) * 16777619u;
-    return check;
+        checksum = (checksum ^ (unsigned char)record->reason[i]) * 16777619u;
+    return checksum;
 }
 
 static bool is_printable(char letter)
@@ -46,7 +46,7 @@ static bool is_sound(const struct record *record)
 {
     size_t length = strnlen(record->reason, sizeof record->reason);
 
-    if (record->magic != REFUSED_MAGIC || record->check != check_of(record) || length == sizeof record->reason)
+    if (record->magic != REFUSED_MAGIC || record->checksum != checksum_of(record) || length == sizeof record->reason)
         return false;
     for (size_t i = 0; i < length; i++)
         if (!is_printable(record->reason[i]))
@@ -84,48 +84,48 @@ void facet_refused_note(const char *dir, const char *reason)
     off_t size = fd < 0 ? -1 : size_of(fd);
     struct record record = {.magic = REFUSED_MAGIC};
 
-    if (size < 0 || size >= (off_t)FACET_REFUSED_MOST * FACET_REFUSED_RECORD ||
-        !may_grow_to(size + FACET_REFUSED_RECORD))
+    if (size < 0 || size >= (off_t)FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE ||
+        !may_grow_to(size + FACET_REFUSED_RECORD_SIZE))
         return;
     snprintf(record.reason, sizeof record.reason, "%s", reason);
-    for (char *at = record.reason; *at; at++)
-        if (!is_printable(*at))
-            *at = '?';
-    record.check = check_of(&record);
+    for (char *letter = record.reason; *letter; letter++)
+        if (!is_printable(*letter))
+            *letter = '?';
+    record.checksum = checksum_of(&record);
     if (write(fd, &record, sizeof record) < 0) /* a full disk: there is no other place to report to */
         return;
 }
 
 /* Reads sound records from `fd` until its end or the most. False: there is another one, or a part of one. */
-static bool count_records(int fd, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON])
+static bool count_records(int fd, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON_SIZE])
 {
     struct record records[READ_AT_ONCE];
     uint32_t count = 0;
     ssize_t got;
 
-    while (count < FACET_REFUSED_MOST &&
-           (got = pread(fd, records, sizeof records, (off_t)count * FACET_REFUSED_RECORD)) != 0) {
-        if (got < 0 || got % FACET_REFUSED_RECORD)
+    while (count < FACET_REFUSED_RECORDS_MAX &&
+           (got = pread(fd, records, sizeof records, (off_t)count * FACET_REFUSED_RECORD_SIZE)) != 0) {
+        if (got < 0 || got % FACET_REFUSED_RECORD_SIZE)
             return false;
-        for (size_t i = 0; i < (size_t)got / FACET_REFUSED_RECORD; i++, count++) {
+        for (size_t i = 0; i < (size_t)got / FACET_REFUSED_RECORD_SIZE; i++, count++) {
             if (!is_sound(&records[i]))
                 return false;
-            memcpy(ret_reason, records[i].reason, FACET_REFUSED_REASON);
+            memcpy(ret_reason, records[i].reason, FACET_REFUSED_REASON_SIZE);
         }
     }
     *ret_count = count;
     return true;
 }
 
-bool facet_refused_read(const char *dir, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON])
+bool facet_refused_read(const char *dir, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON_SIZE])
 {
     FACET_CLEANUP_FD int fd = open_file(dir, O_RDONLY);
     bool missing = fd < 0 && errno == ENOENT;
 
     *ret_count = 0;
-    memset(ret_reason, 0, FACET_REFUSED_REASON);
+    memset(ret_reason, 0, FACET_REFUSED_REASON_SIZE);
     if (missing || (fd >= 0 && size_of(fd) >= 0 && count_records(fd, ret_count, ret_reason)))
         return true;
-    memset(ret_reason, 0, FACET_REFUSED_REASON);
+    memset(ret_reason, 0, FACET_REFUSED_REASON_SIZE);
     return false;
 }

@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FACET_REFUSED_FILE   "refused"
-#define FACET_REFUSED_RECORD 512u
-#define FACET_REFUSED_REASON 500u  /* of a record: the text with its end */
-#define FACET_REFUSED_MOST   4096u /* no more are counted */
+#define FACET_REFUSED_FILE        "refused"
+#define FACET_REFUSED_RECORD_SIZE 512u
+#define FACET_REFUSED_REASON_SIZE 500u  /* of a record: the text with its end */
+#define FACET_REFUSED_RECORDS_MAX 4096u /* no more are counted */
 
 /* Adds a record, or none if the file cannot be written. */
 void facet_refused_note(const char *dir, const char *reason);
@@ -24,6 +24,6 @@ void facet_refused_note(const char *dir, const char *reason);
  * How many there are. `ret_reason` is that of the last one, empty when there is none. False: the file cannot be
  * believed, because something in it is no record.
  */
-bool facet_refused_read(const char *dir, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON]);
+bool facet_refused_read(const char *dir, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON_SIZE]);
 
 #endif

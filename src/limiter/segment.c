@@ -119,7 +119,7 @@ static uint64_t add_saturating(uint64_t left, uint64_t right)
     return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
 }
 
-static uint64_t memory_with(const struct facet_slot *slot, uint64_t regions)
+static uint64_t memory_and_regions(const struct facet_slot *slot, uint64_t regions)
 {
     return add_saturating(atomic_load_explicit(&slot->memory_bytes, memory_order_seq_cst),
                           regions * FACET_REGION_BYTES);
@@ -127,14 +127,14 @@ static uint64_t memory_with(const struct facet_slot *slot, uint64_t regions)
 
 uint64_t facet_slot_memory(const struct facet_slot *slot)
 {
-    return memory_with(slot, facet_regions_held(atomic_load_explicit(&slot->regions, memory_order_seq_cst)));
+    return memory_and_regions(slot, facet_regions_held(atomic_load_explicit(&slot->regions, memory_order_seq_cst)));
 }
 
 static uint64_t slot_charged(const struct facet_slot *slot)
 {
     uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_seq_cst);
 
-    return memory_with(slot, facet_regions_held(regions) + facet_regions_spare(regions));
+    return memory_and_regions(slot, facet_regions_held(regions) + facet_regions_spare(regions));
 }
 
 uint64_t facet_slot_take_spares(struct facet_slot *slot)
@@ -144,7 +144,7 @@ uint64_t facet_slot_take_spares(struct facet_slot *slot)
     while (facet_regions_spare(regions) &&
            !atomic_compare_exchange_weak(&slot->regions, &regions, facet_regions_held(regions)))
         ;
-    return memory_with(slot, facet_regions_held(regions));
+    return memory_and_regions(slot, facet_regions_held(regions));
 }
 
 uint64_t facet_usage_memory(const struct facet_usage *usage)
@@ -187,14 +187,14 @@ static void add_residence(struct facet_usage_totals *totals, const struct facet_
 {
     totals->swappable_bytes = add_saturating(totals->swappable_bytes, atomic_load(&slot->swappable_bytes));
     totals->resident_bytes = add_saturating(totals->resident_bytes, atomic_load(&slot->resident_bytes));
-    totals->short_bytes = add_saturating(totals->short_bytes, atomic_load(&slot->short_bytes));
-    totals->absent += atomic_load(&slot->absent);
-    totals->stays += atomic_load(&slot->stays);
-    totals->touched_ns =
-        facet_max_u64(totals->touched_ns, atomic_load_explicit(&slot->touched_ns, memory_order_relaxed));
+    totals->refused_bytes = add_saturating(totals->refused_bytes, atomic_load(&slot->refused_bytes));
+    totals->waiting_resident += atomic_load(&slot->waiting_resident);
+    totals->cannot_swap += atomic_load(&slot->cannot_swap);
+    totals->last_used_ns =
+        facet_max_u64(totals->last_used_ns, atomic_load_explicit(&slot->last_used_ns, memory_order_relaxed));
 }
 
-static void add_to(uint64_t *sum, const _Atomic uint64_t *word)
+static void add_counter(uint64_t *sum, const _Atomic uint64_t *word)
 {
     *sum = add_saturating(*sum, atomic_load_explicit(word, memory_order_relaxed));
 }
@@ -202,12 +202,12 @@ static void add_to(uint64_t *sum, const _Atomic uint64_t *word)
 static void add_slot(struct facet_usage_totals *totals, const struct facet_slot *slot)
 {
     totals->memory_bytes = add_saturating(totals->memory_bytes, facet_slot_memory(slot));
-    add_to(&totals->busy_ns, &slot->busy_ns);
+    add_counter(&totals->busy_ns, &slot->busy_ns);
     totals->slot_busy_ns =
         facet_max_u64(totals->slot_busy_ns, atomic_load_explicit(&slot->busy_ns, memory_order_relaxed));
-    add_to(&totals->launches, &slot->launches);
-    add_to(&totals->throttled_ns, &slot->throttled_ns);
-    add_to(&totals->denied, &slot->denied);
+    add_counter(&totals->launches, &slot->launches);
+    add_counter(&totals->throttled_ns, &slot->throttled_ns);
+    add_counter(&totals->denied, &slot->denied);
     uint64_t inflight = facet_slot_inflight(slot);
     totals->inflight += facet_inflight_count(inflight);
     totals->inflight_ns += facet_inflight_ns(inflight);

@@ -113,14 +113,14 @@ struct facet_policy {
      * For a device that runs launched work in order: when the last work of other vGPUs on it ended. Work launched since
      * then cannot have begun before that. Low bit set: an upper bound (facet_idle_since()). 0: unknown.
      */
-    _Atomic uint64_t clear_ns;
+    _Atomic uint64_t others_ended_ns;
     /* The vGPU's device time as the owner's scheduler settled it; see struct facet_device_time. */
     _Alignas(64) _Atomic uint64_t settled_at_ns;
     _Atomic uint64_t settled_measured_ns, settled_ns, published_ns;
 };
 
-/* A value of clear_ns: work of other vGPUs is still on the device. */
-#define FACET_NOT_CLEAR UINT64_C(1)
+/* A value of others_ended_ns: work of other vGPUs is still on the device. */
+#define FACET_OTHERS_RUNNING UINT64_C(1)
 
 /*
  * Values of resident_most_bytes. ALL: all memory of the vGPU may be on the device. LAST: it may too, and no other vGPU
@@ -148,7 +148,7 @@ static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy
 struct facet_slot_shard {
     _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
     _Atomic uint64_t begun_ns;              /* since when there have been any; valid while there are */
-    _Atomic uint64_t aside_ns;              /* work that may be admitted without reading the other shards (tenant.h) */
+    _Atomic uint64_t local_depth_ns;        /* work that may be admitted without reading the other shards (tenant.h) */
 };
 
 /*
@@ -156,10 +156,10 @@ struct facet_slot_shard {
  * regions that a process holds, the high half its spare regions. One compare-and-swap moves a region from one half to
  * the other, so no sum counts a region twice or misses it.
  */
-#define FACET_REGION_BITS  21u
-#define FACET_REGION_BYTES (UINT64_C(1) << FACET_REGION_BITS)
-#define FACET_SPARE_REGION (UINT64_C(1) << 32)
-#define FACET_SPARE_MOST   4u
+#define FACET_REGION_BITS       21u
+#define FACET_REGION_BYTES      (UINT64_C(1) << FACET_REGION_BITS)
+#define FACET_SPARE_REGION      (UINT64_C(1) << 32)
+#define FACET_SPARE_REGIONS_MAX 4u
 
 static inline uint64_t facet_regions_held(uint64_t regions)
 {
@@ -192,14 +192,14 @@ struct facet_slot {
     _Atomic uint64_t throttled_ns; /* time threads waited to launch */
     _Atomic uint64_t denied;       /* allocations refused for quota */
     char comm[16];
-    _Atomic uint64_t seen_ns; /* when the process last showed that it lives: every few milliseconds while it works */
+    _Atomic uint64_t alive_ns; /* when the process last showed that it lives: every few milliseconds while it works */
 
     _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: memory that can leave the device */
     _Atomic uint64_t resident_bytes;               /* of those: bytes that are on the device */
-    _Atomic uint64_t short_bytes;                  /* bytes that the device refused to a thread bringing memory in */
-    _Atomic uint64_t touched_ns;                   /* when a call last used any of that memory */
-    _Atomic uint32_t absent;                       /* threads that wait until all its memory is on the device */
-    _Atomic uint32_t stays;                        /* 1: the host has no memory to swap to */
+    _Atomic uint64_t refused_bytes;                /* bytes that the device refused to a thread bringing memory in */
+    _Atomic uint64_t last_used_ns;                 /* when a call last used any of that memory */
+    _Atomic uint32_t waiting_resident;             /* threads that wait until all its memory is on the device */
+    _Atomic uint32_t cannot_swap;                  /* 1: the host has no memory to swap its memory to */
 
     struct facet_slot_shard shards[FACET_SLOT_SHARDS];
 };
@@ -279,9 +279,10 @@ struct facet_usage {
 /* A device's doorbell. Anything that a scheduler must read soon is announced here. */
 struct facet_bell {
     uint64_t magic;
-    _Atomic uint32_t rings;                 /* futex word */
-    _Atomic uint32_t sleeping;              /* 1 while the scheduler sleeps: only then is the wake-up call made */
-    _Alignas(64) _Atomic uint64_t given_ns; /* without a scheduler: the device's time is claimed up to here (claim.h) */
+    _Atomic uint32_t rings;    /* futex word */
+    _Atomic uint32_t sleeping; /* 1 while the scheduler sleeps: only then is the wake-up call made */
+    _Alignas(64) _Atomic uint64_t
+        claimed_until_ns; /* without a scheduler: the device's time is claimed up to here (claim.h) */
 };
 
 /* Byte of `usage` whose lock shows that a slot is owned; and the byte that the holder of an ephemeral vGPU locks. */
@@ -296,8 +297,8 @@ struct facet_usage_totals {
     uint32_t slots_used;    /* 0: no process was ever in it */
     uint64_t inflight_ns;   /* charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
-    uint64_t swappable_bytes, resident_bytes, short_bytes, touched_ns;
-    uint32_t absent, stays;
+    uint64_t swappable_bytes, resident_bytes, refused_bytes, last_used_ns;
+    uint32_t waiting_resident, cannot_swap;
 };
 
 /*

@@ -15,7 +15,7 @@
 #include "limiter/pace.h"
 
 /* A process with work in flight shows that it lives more often than this. */
-#define SEEN_WITHIN_NS (10 * FACET_NS_PER_MS)
+#define ALIVE_PERIOD_NS (10 * FACET_NS_PER_MS)
 
 static int lock_call(int fd, int command, short type, off_t offset, off_t length, short *ret_type)
 {
@@ -60,16 +60,16 @@ void facet_slot_clear(struct facet_slot *slot)
         atomic_store(&slot->shards[i].inflight, 0);
     atomic_store(&slot->shards_used, 0);
     atomic_store(&slot->unsettled_since_ns, 0);
-    atomic_store(&slot->seen_ns, 0);
+    atomic_store(&slot->alive_ns, 0);
     atomic_store(&slot->waiting, 0);
     atomic_store(&slot->allocating, 0);
     atomic_store(&slot->pid, 0);
     atomic_store(&slot->start_ticks, 0);
     atomic_store(&slot->swappable_bytes, 0);
     atomic_store(&slot->resident_bytes, 0);
-    atomic_store(&slot->short_bytes, 0);
-    atomic_store(&slot->absent, 0);
-    atomic_store(&slot->stays, 0);
+    atomic_store(&slot->refused_bytes, 0);
+    atomic_store(&slot->waiting_resident, 0);
+    atomic_store(&slot->cannot_swap, 0);
 }
 
 /* Since when the oldest work in flight can have had the device; UINT64_MAX: nothing is in flight. */
@@ -86,7 +86,7 @@ static uint64_t oldest_begun_ns(const struct facet_slot *slot)
     return oldest_ns;
 }
 
-static uint64_t since_ns_of(uint64_t oldest_ns, uint64_t settled_ns)
+static uint64_t unreported_since_ns(uint64_t oldest_ns, uint64_t settled_ns)
 {
     return oldest_ns > settled_ns ? oldest_ns : settled_ns;
 }
@@ -95,15 +95,15 @@ uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot)
 {
     uint64_t settled_ns = atomic_load(&slot->unsettled_since_ns), oldest_ns = oldest_begun_ns(slot);
 
-    return oldest_ns == UINT64_MAX ? 0 : since_ns_of(oldest_ns, settled_ns);
+    return oldest_ns == UINT64_MAX ? 0 : unreported_since_ns(oldest_ns, settled_ns);
 }
 
-void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns)
+void facet_slot_add_reported(struct facet_slot *slot, uint64_t busy_ns)
 {
     uint64_t oldest_ns = oldest_begun_ns(slot), settled_ns = atomic_load(&slot->unsettled_since_ns), since_ns;
 
     do {
-        since_ns = since_ns_of(oldest_ns, settled_ns);
+        since_ns = unreported_since_ns(oldest_ns, settled_ns);
         if (oldest_ns == UINT64_MAX || since_ns + busy_ns < since_ns)
             return;
     } while (!atomic_compare_exchange_weak(&slot->unsettled_since_ns, &settled_ns, since_ns + busy_ns));
@@ -112,12 +112,12 @@ void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns)
 /* Device time of a process that died with work in flight: the most that it can have had since its last report. */
 static uint64_t unsettled_ns(const struct facet_slot *slot, uint64_t now_ns)
 {
-    uint64_t since_ns = facet_slot_unsettled_since_ns(slot), seen_ns = atomic_load(&slot->seen_ns);
+    uint64_t since_ns = facet_slot_unsettled_since_ns(slot), alive_ns = atomic_load(&slot->alive_ns);
 
     if (!since_ns || since_ns >= now_ns)
         return 0;
-    uint64_t lived_ns = (seen_ns > since_ns ? seen_ns : since_ns) + SEEN_WITHIN_NS;
-    return (lived_ns < now_ns ? lived_ns : now_ns) - since_ns;
+    uint64_t lived_until_ns = (alive_ns > since_ns ? alive_ns : since_ns) + ALIVE_PERIOD_NS;
+    return (lived_until_ns < now_ns ? lived_until_ns : now_ns) - since_ns;
 }
 
 static void charge_dead(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot)
@@ -171,7 +171,7 @@ static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
 }
 
 /* Memory for a slot: a full tmpfs or disk is an error now, not a bus error later. Returns errno's value. */
-static int take_memory(int fd, uint32_t index)
+static int allocate_slot(int fd, uint32_t index)
 {
     off_t offset = (off_t)(offsetof(struct facet_usage, slots) + index * sizeof(struct facet_slot));
 
@@ -187,7 +187,7 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
 {
     struct facet_slot *slot = &usage->slots[index];
     bool locked = facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(index));
-    int result = locked ? take_memory(fd, index) : 0;
+    int result = locked ? allocate_slot(fd, index) : 0;
 
     if (ret_errno)
         *ret_errno = result;
@@ -209,16 +209,17 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
 static struct facet_slot *claim_slot(const struct facet_policy *policy, struct facet_usage *usage, int fd,
                                      int *ret_errno)
 {
-    uint32_t used = atomic_load(&usage->slots_used), looked = used < FACET_SEGMENT_SLOTS ? used : FACET_SEGMENT_SLOTS;
+    uint32_t used = atomic_load(&usage->slots_used),
+             checked_count = used < FACET_SEGMENT_SLOTS ? used : FACET_SEGMENT_SLOTS;
     struct facet_slot_identity self;
     int result = 0;
 
     facet_slot_identify(getpid(), &self);
     for (int owned = 0; owned < 2; owned++)
-        for (uint32_t i = 0; i < looked; i++)
+        for (uint32_t i = 0; i < checked_count; i++)
             if ((atomic_load(&usage->slots[i].pid) != 0) == owned && facet_slot_take(policy, usage, fd, i, &self, NULL))
                 return &usage->slots[i];
-    for (uint32_t i = looked; i < FACET_SEGMENT_SLOTS && !result; i++)
+    for (uint32_t i = checked_count; i < FACET_SEGMENT_SLOTS && !result; i++)
         if (facet_slot_take(policy, usage, fd, i, &self, &result))
             return &usage->slots[i];
     *ret_errno = result;

@@ -46,7 +46,7 @@ uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
  * much. Called before the addition, so that a process that is killed in between, or before the launch leaves flight, is
  * not charged for it twice: at most this one report is lost.
  */
-void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns);
+void facet_slot_add_reported(struct facet_slot *slot, uint64_t busy_ns);
 
 /* Clears the owner's part of a slot. The caller holds the slot's lock. */
 void facet_slot_clear(struct facet_slot *slot);

@@ -37,7 +37,7 @@ static const int high_fds[] = {512, 64, 3};
  * Moves a descriptor out of the program's way. A program that was started without standard streams would get the
  * tenant's as its standard error, and write its messages into the segment.
  */
-static enum facet_status keep_aside(int *fd, const char *name, struct facet_error *error)
+static enum facet_status move_descriptor_high(int *fd, const char *name, struct facet_error *error)
 {
     for (size_t i = 0; i < sizeof high_fds / sizeof high_fds[0]; i++) {
         int moved = fcntl(*fd, F_DUPFD_CLOEXEC, high_fds[i]);
@@ -66,7 +66,7 @@ static enum facet_status remember_usage(struct facet_tenant *tenant, struct face
         return facet_error_errno(error, errno, "looking at segment file 'usage'");
     tenant->usage_device = status.st_dev;
     tenant->usage_inode = status.st_ino;
-    return keep_aside(&tenant->usage_fd, "usage", error);
+    return move_descriptor_high(&tenant->usage_fd, "usage", error);
 }
 
 static enum facet_status remember_bell(struct facet_tenant *tenant, struct facet_error *error)
@@ -77,7 +77,7 @@ static enum facet_status remember_bell(struct facet_tenant *tenant, struct facet
         return facet_error_errno(error, errno, "looking at segment file 'bell'");
     tenant->bell_device = status.st_dev;
     tenant->bell_inode = status.st_ino;
-    return keep_aside(&tenant->bell_fd, "bell", error);
+    return move_descriptor_high(&tenant->bell_fd, "bell", error);
 }
 
 static bool is_bell(const struct facet_tenant *tenant, int fd)
@@ -286,16 +286,16 @@ static bool take_regions(struct facet_tenant *tenant, uint32_t count)
     return facet_memory_take_regions_again(tenant->policy, tenant->usage, tenant->slot, count);
 }
 
-/* The turn is read before the quota: one that changed meanwhile is of another turn. */
+/* The sequence is read before the quota: where the quota changes in between, the sequence stored here is an old one. */
 bool facet_tenant_try_regions(struct facet_tenant *tenant, uint32_t count)
 {
     facet_tenant_thaw(tenant);
     if (count == 1 && facet_tenant_take_spare(tenant))
         return true;
-    uint32_t turn = atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_seq_cst);
+    uint32_t sequence = atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_seq_cst);
     if (take_regions(tenant, count)) {
-        if (!(turn & 1))
-            atomic_store_explicit(&tenant->spare_sequence, turn, memory_order_relaxed);
+        if (!(sequence & 1))
+            atomic_store_explicit(&tenant->spare_sequence, sequence, memory_order_relaxed);
         return true;
     }
     return false;
@@ -312,17 +312,17 @@ bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count)
 
 void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count)
 {
-    bool keep = atomic_load_explicit(&tenant->spare_sequence, memory_order_relaxed) ==
-                atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_acquire);
+    bool keep_spare = atomic_load_explicit(&tenant->spare_sequence, memory_order_relaxed) ==
+                      atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_acquire);
 
-    facet_memory_give_regions(tenant->slot, count, keep);
+    facet_memory_give_regions(tenant->slot, count, keep_spare);
 }
 
 void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
 {
     uint32_t orphan = facet_policy_is_orphan(tenant->policy, now_ns);
 
-    atomic_store_explicit(&tenant->slot->seen_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&tenant->slot->alive_ns, now_ns, memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed) != orphan)
         atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
     if (orphan)
@@ -339,12 +339,12 @@ struct facet_slot_shard *facet_tenant_shard(struct facet_tenant *tenant, uint32_
     return &tenant->slot->shards[at];
 }
 
-void facet_tenant_begins(struct facet_slot_shard *shard)
+void facet_tenant_shard_begins(struct facet_slot_shard *shard)
 {
     atomic_store_explicit(&shard->begun_ns, facet_clock_now_ns(), memory_order_relaxed);
 }
 
-void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns)
+void facet_tenant_set_unsettled_since(struct facet_tenant *tenant, uint64_t since_ns)
 {
     if (since_ns > atomic_load_explicit(&tenant->slot->unsettled_since_ns, memory_order_relaxed))
         atomic_store_explicit(&tenant->slot->unsettled_since_ns, since_ns, memory_order_relaxed);
@@ -354,12 +354,12 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_sha
 {
     uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
     uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
-    uint64_t aside_ns = depth_ns / FACET_TENANT_ASIDE;
+    uint64_t local_depth_ns = depth_ns / FACET_TENANT_LOCAL_DIVISOR;
     bool fits = facet_tenant_fits(tenant, others, estimate_ns);
 
-    if (!fits || facet_inflight_ns(others) + estimate_ns + aside_ns > depth_ns)
-        aside_ns = 0;
-    atomic_store_explicit(&shard->aside_ns, aside_ns, memory_order_relaxed);
+    if (!fits || facet_inflight_ns(others) + estimate_ns + local_depth_ns > depth_ns)
+        local_depth_ns = 0;
+    atomic_store_explicit(&shard->local_depth_ns, local_depth_ns, memory_order_relaxed);
     return fits;
 }
 
@@ -374,15 +374,15 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_sha
 static uint64_t time_until_fit_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
 {
     uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
-    uint64_t clear_ns = atomic_load_explicit(&tenant->policy->clear_ns, memory_order_relaxed);
+    uint64_t others_ended_ns = atomic_load_explicit(&tenant->policy->others_ended_ns, memory_order_relaxed);
     uint32_t limit = atomic_load_explicit(&tenant->policy->compute_limit_milli, memory_order_relaxed);
     uint64_t since_ns = facet_slot_unsettled_since_ns(tenant->slot), now_ns = facet_clock_now_ns();
 
-    if (!clear_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
+    if (!others_ended_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
         return UNKNOWN_NS;
-    if (clear_ns == FACET_NOT_CLEAR) /* soon it may be, and no one wakes this thread then */
-        return depth_ns / FACET_TENANT_LITTLE;
-    since_ns = since_ns > clear_ns ? since_ns : clear_ns;
+    if (others_ended_ns == FACET_OTHERS_RUNNING) /* they may end soon, and nothing wakes this thread then */
+        return depth_ns / FACET_TENANT_LITTLE_DIVISOR;
+    since_ns = since_ns > others_ended_ns ? since_ns : others_ended_ns;
     uint64_t done_ns = now_ns > since_ns ? now_ns - since_ns : 0;
     return others_ns + estimate_ns > depth_ns + done_ns ? others_ns + estimate_ns - depth_ns - done_ns : 0;
 }
@@ -410,7 +410,8 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
  * Takes launches out of a shard; true when none of the process's are left. Of two that empty at once, the later sees
  * both.
  */
-static bool take_out(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count, uint64_t charged_ns)
+static bool take_out_of_flight(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
+                               uint64_t charged_ns)
 {
     uint64_t before =
         atomic_fetch_sub_explicit(&shard->inflight, facet_inflight(count, charged_ns), memory_order_seq_cst);
@@ -419,9 +420,10 @@ static bool take_out(struct facet_tenant *tenant, struct facet_slot_shard *shard
 }
 
 /* `rings`: rings the bell once the launch is out of flight; a scheduler that came earlier would take it for running. */
-static void leave_flight(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns, bool rings)
+static void withdraw_launch(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
+                            bool rings)
 {
-    if (take_out(tenant, shard, 1, estimate_ns) || rings)
+    if (take_out_of_flight(tenant, shard, 1, estimate_ns) || rings)
         facet_bell_ring(tenant->bell);
 }
 
@@ -431,52 +433,52 @@ static bool paces_itself(const struct facet_tenant *tenant, uint32_t gate)
     return FACET_GATE_STATE(gate) == FACET_GATE_PACED || atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
 }
 
-static uint64_t pace_left_ns(const struct facet_tenant *tenant)
+static uint64_t pace_owed_ns(const struct facet_tenant *tenant)
 {
     return facet_pace_owed_ns(&tenant->usage->pace_ns, facet_clock_now_ns());
 }
 
 enum verdict {
-    GO,
+    LAUNCH_NOW,
     WAIT_GATE,
     WAIT_PACE,
     WAIT_DEPTH,
-    LOST,
+    VGPU_LOST,
 };
 
 /* The reason, if any, that keeps a launch that is counted in flight from going. */
-static enum verdict judge_launch(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
+static enum verdict launch_verdict(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
-        return LOST;
+        return VGPU_LOST;
     if (atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed) & FACET_RESOURCE_COMPUTE)
         return WAIT_GATE;
     if (paces_itself(tenant, gate)) {
-        if (pace_left_ns(tenant))
+        if (pace_owed_ns(tenant))
             return WAIT_PACE;
     } else if (FACET_GATE_STATE(gate) == FACET_GATE_CLOSED) {
         return WAIT_GATE;
     } else if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN) {
-        return GO;
+        return LAUNCH_NOW;
     }
-    return depth_waited || depth_allows(tenant, estimate_ns) ? GO : WAIT_DEPTH;
+    return depth_waited || depth_allows(tenant, estimate_ns) ? LAUNCH_NOW : WAIT_DEPTH;
 }
 
-static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
-                      uint32_t completions)
+static void wait_for_change(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
+                            uint32_t completions)
 {
-    uint64_t pace;
+    uint64_t owed_ns;
 
     switch (verdict) {
-    case GO:
-    case LOST:
+    case LAUNCH_NOW:
+    case VGPU_LOST:
         break;
     case WAIT_GATE:
         facet_futex_wait(&tenant->policy->gate, gate, RECHECK_NS);
         break;
     case WAIT_PACE:
-        pace = pace_left_ns(tenant);
-        facet_futex_wait(&tenant->policy->gate, gate, pace < RECHECK_NS ? pace : RECHECK_NS);
+        owed_ns = pace_owed_ns(tenant);
+        facet_futex_wait(&tenant->policy->gate, gate, owed_ns < RECHECK_NS ? owed_ns : RECHECK_NS);
         break;
     case WAIT_DEPTH:
         facet_futex_wait(&tenant->slot->completions, completions, depth_wait_ns(tenant, estimate_ns));
@@ -493,23 +495,24 @@ static bool wait_out_of_flight(struct facet_tenant *tenant, struct facet_slot_sh
                                uint64_t estimate_ns, uint32_t gate, uint32_t completions, uint64_t *ret_waited_ns)
 {
     uint64_t started_ns = facet_clock_now_ns();
-    bool may = true;
+    bool relocked = true;
 
-    leave_flight(tenant, shard, estimate_ns, verdict == WAIT_GATE);
-    if (tenant->let_go)
-        tenant->let_go();
-    wait_once(tenant, verdict, estimate_ns, gate, completions);
-    if (tenant->let_go)
-        may = tenant->take_again();
+    withdraw_launch(tenant, shard, estimate_ns, verdict == WAIT_GATE);
+    if (tenant->release_lock)
+        tenant->release_lock();
+    wait_for_change(tenant, verdict, estimate_ns, gate, completions);
+    if (tenant->release_lock)
+        relocked = tenant->retake_lock();
     if (!facet_inflight_count(
             atomic_fetch_add_explicit(&shard->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst)))
-        facet_tenant_begins(shard);
+        facet_tenant_shard_begins(shard);
     *ret_waited_ns = facet_clock_now_ns() - started_ns;
-    return may;
+    return relocked;
 }
 
 /* Waits until nothing keeps the launch back, or the vGPU is lost. Only a wait for others counts as throttled. */
-static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns)
+static enum verdict wait_until_allowed(struct facet_tenant *tenant, struct facet_slot_shard *shard,
+                                       uint64_t estimate_ns)
 {
     uint64_t depth_waited_ns = 0, waited_ns;
 
@@ -518,12 +521,12 @@ static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_sha
         facet_tenant_supervise(tenant, facet_clock_now_ns());
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
         uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
-        enum verdict verdict = judge_launch(tenant, gate, estimate_ns, depth_waited_ns > DEPTH_WAIT_NS);
+        enum verdict verdict = launch_verdict(tenant, gate, estimate_ns, depth_waited_ns > DEPTH_WAIT_NS);
 
-        if (verdict == GO || verdict == LOST)
+        if (verdict == LAUNCH_NOW || verdict == VGPU_LOST)
             return verdict;
         if (!wait_out_of_flight(tenant, shard, verdict, estimate_ns, gate, completions, &waited_ns))
-            return LOST;
+            return VGPU_LOST;
         if (verdict == WAIT_DEPTH)
             depth_waited_ns += waited_ns;
         else
@@ -536,7 +539,7 @@ static bool may_launch_now(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
 
-    return judge_launch(tenant, gate, estimate_ns, false) == GO;
+    return launch_verdict(tenant, gate, estimate_ns, false) == LAUNCH_NOW;
 }
 
 uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
@@ -549,10 +552,10 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
     if (!may_launch_now(tenant, estimate_ns)) {
         /* The scheduler sees waiting threads: it arbitrates between them. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
-        enum verdict verdict = wait_turn(tenant, shard, estimate_ns);
+        enum verdict verdict = wait_until_allowed(tenant, shard, estimate_ns);
         atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
-        if (verdict == LOST) {
-            leave_flight(tenant, shard, estimate_ns, false);
+        if (verdict == VGPU_LOST) {
+            withdraw_launch(tenant, shard, estimate_ns, false);
             return FACET_TENANT_LOST;
         }
     }
@@ -571,7 +574,7 @@ static void end_launches(struct facet_tenant *tenant, struct facet_slot_shard *s
 
     if (now_ns > atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed))
         atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
-    bool idle = take_out(tenant, shard, count, charged_ns);
+    bool idle = take_out_of_flight(tenant, shard, count, charged_ns);
 
     atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
     if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))
@@ -586,7 +589,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_sha
     struct facet_slot *slot = tenant->slot;
 
     atomic_fetch_add_explicit(&slot->launches, count, memory_order_relaxed);
-    facet_slot_reports(slot, busy_ns);
+    facet_slot_add_reported(slot, busy_ns);
     atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
     if (__builtin_expect(paces_itself(tenant, atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed)), 0))
         facet_pace_charge(

@@ -38,8 +38,8 @@ struct facet_tenant {
      * Set by an interposer that holds a lock while it launches: released before each wait, taken again after it. If the
      * latter returns false the launch is refused. NULL: it holds nothing.
      */
-    void (*let_go)(void);
-    bool (*take_again)(void);
+    void (*release_lock)(void);
+    bool (*retake_lock)(void);
 };
 
 /*
@@ -165,8 +165,8 @@ bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
  * reading the others before it reads them again, which brings their cache lines here: all shards together exceed the
  * depth by an eighth.
  */
-#define FACET_TENANT_LITTLE 4u
-#define FACET_TENANT_ASIDE  (8 * FACET_SLOT_SHARDS)
+#define FACET_TENANT_LITTLE_DIVISOR 4u
+#define FACET_TENANT_LOCAL_DIVISOR  (8 * FACET_SLOT_SHARDS)
 
 /* facet_tenant_launch() returns it when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
@@ -192,7 +192,7 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
 
     return facet_inflight_count(inflight) == 0 ||
            (estimate_ns && (facet_inflight_ns(inflight) + estimate_ns <= depth_ns ||
-                            facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
+                            facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE_DIVISOR));
 }
 
 /* Like facet_tenant_fits() where there are several shards: it reads all of them. The launch is counted already. */
@@ -204,15 +204,15 @@ static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct face
 {
     if (facet_slot_shards(tenant->slot) <= 1)
         return facet_tenant_fits(tenant, before, estimate_ns);
-    uint64_t aside_ns = atomic_load_explicit(&shard->aside_ns, memory_order_relaxed);
-    if (!estimate_ns || estimate_ns > aside_ns)
+    uint64_t local_depth_ns = atomic_load_explicit(&shard->local_depth_ns, memory_order_relaxed);
+    if (!estimate_ns || estimate_ns > local_depth_ns)
         return facet_tenant_fits_beside(tenant, shard, estimate_ns);
-    atomic_store_explicit(&shard->aside_ns, aside_ns - estimate_ns, memory_order_relaxed);
+    atomic_store_explicit(&shard->local_depth_ns, local_depth_ns - estimate_ns, memory_order_relaxed);
     return true;
 }
 
 /* The rest of facet_tenant_launch_in() for a launch that found nothing in flight in its shard. */
-void facet_tenant_begins(struct facet_slot_shard *shard);
+void facet_tenant_shard_begins(struct facet_slot_shard *shard);
 
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
@@ -232,7 +232,7 @@ static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struc
     uint64_t before = atomic_fetch_add_explicit(&shard->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
 
     if (!facet_inflight_count(before))
-        facet_tenant_begins(shard);
+        facet_tenant_shard_begins(shard);
     if (__builtin_expect(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst) == gate &&
                              !atomic_load_explicit(&tenant->orphan, memory_order_relaxed) &&
                              (open || (leased && facet_tenant_fits_in(tenant, shard, before, charged_ns))),
@@ -272,10 +272,10 @@ static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t ch
  * Records, while work is in flight, since when its device time is not reported: a process that is killed is charged
  * from then on, or without this call from when it last had nothing in flight. Never moves back.
  */
-void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns);
+void facet_tenant_set_unsettled_since(struct facet_tenant *tenant, uint64_t since_ns);
 
 /* Whether completions must be reported within microseconds (others wait) or may be batched by the millisecond. */
-static inline bool facet_tenant_prompt(const struct facet_tenant *tenant)
+static inline bool facet_tenant_reports_promptly(const struct facet_tenant *tenant)
 {
     return FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_acquire)) != FACET_GATE_OPEN;
 }

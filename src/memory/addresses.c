@@ -19,10 +19,10 @@
 
 #include "memory/host_side.h"
 
-#define TRIES 12u
+#define RESERVE_TRIES 12u
 
 /* CUDA wants addresses below for itself, in a process that uses it directly; mmap() gives none of them. */
-#define LEAST (UINT64_C(1) << 40)
+#define LOWEST_ADDRESS (UINT64_C(1) << 40)
 
 static void *pointer_to(uint64_t address)
 {
@@ -32,9 +32,9 @@ static void *pointer_to(uint64_t address)
 /* ---- in this process ---- */
 
 /* The bare system call: the thread sanitizer takes mmap() for a write. */
-static int map_nothing(uint64_t address, uint64_t bytes, int how)
+static int reserve_in_process(uint64_t address, uint64_t bytes, int placement_flag)
 {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement_flag;
     long got = syscall(SYS_mmap, address, bytes, PROT_NONE, flags, -1, 0L);
 
     if (got == -1)
@@ -57,13 +57,13 @@ bool facet_addresses_are_few(void)
 
 void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes)
 {
-    if (!space->apart || map_nothing(address, bytes, MAP_FIXED) != 0)
+    if (!space->reserved_in_process || reserve_in_process(address, bytes, MAP_FIXED) != 0)
         munmap(pointer_to(address), bytes);
 }
 
-bool facet_space_is_apart(const struct facet_space *space)
+bool facet_space_reserved_in_process(const struct facet_space *space)
 {
-    return space->apart;
+    return space->reserved_in_process;
 }
 
 bool facet_addresses_are_doubtful(const struct facet_space *space, uint64_t address)
@@ -71,7 +71,7 @@ bool facet_addresses_are_doubtful(const struct facet_space *space, uint64_t addr
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned char unused;
 
-    if (!space->memory->backend.elsewhere || space->apart)
+    if (!space->memory->backend.foreign_addresses || space->reserved_in_process)
         return false;
     return mincore(pointer_to(address & ~(page - 1)), 1, &unused) == 0 ||
            errno != ENOMEM; /* ENOMEM: nothing is mapped */
@@ -99,15 +99,15 @@ static enum facet_status reserve_addresses(const struct facet_space *space, uint
  * alignment, while the rejected ranges stay reserved. False: no try succeeded, and the first range is as good as
  * another.
  */
-static bool find_free_here(const struct facet_space *space, uint64_t bytes, uint64_t *address)
+static bool find_range_free_in_process(const struct facet_space *space, uint64_t bytes, uint64_t *address)
 {
-    uint64_t tried[TRIES] = {*address}, align = FACET_ALIGN_MOST;
-    int failed = map_nothing(*address, bytes, MAP_FIXED_NOREPLACE);
+    uint64_t tried[RESERVE_TRIES] = {*address}, align = FACET_ALIGN_MAX;
+    int failed = reserve_in_process(*address, bytes, MAP_FIXED_NOREPLACE);
     uint32_t count = 1;
 
-    while (failed == EEXIST && count < TRIES &&
+    while (failed == EEXIST && count < RESERVE_TRIES &&
            reserve_addresses(space, bytes, align *= 2, &tried[count], NULL) == FACET_OK)
-        failed = map_nothing(tried[count++], bytes, MAP_FIXED_NOREPLACE);
+        failed = reserve_in_process(tried[count++], bytes, MAP_FIXED_NOREPLACE);
     uint32_t chosen = failed == 0 ? count - 1 : 0;
     for (uint32_t i = 0; i < count; i++)
         if (i != chosen)
@@ -119,22 +119,22 @@ static bool find_free_here(const struct facet_space *space, uint64_t bytes, uint
 enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
     uint64_t address = 0;
-    enum facet_status status = reserve_addresses(space, bytes, FACET_ALIGN_MOST, &address, error);
+    enum facet_status status = reserve_addresses(space, bytes, FACET_ALIGN_MAX, &address, error);
 
     if (status != FACET_OK)
         return status;
-    if (space->memory->backend.elsewhere && address >= LEAST && !facet_addresses_are_few())
-        space->apart = find_free_here(space, bytes, &address);
+    if (space->memory->backend.foreign_addresses && address >= LOWEST_ADDRESS && !facet_addresses_are_few())
+        space->reserved_in_process = find_range_free_in_process(space, bytes, &address);
     space->base = address;
-    space->span = bytes;
+    space->address_bytes = bytes;
     return FACET_OK;
 }
 
 bool facet_addresses_give(struct facet_space *space)
 {
-    bool released = release_addresses(space, space->base, space->span);
+    bool released = release_addresses(space, space->base, space->address_bytes);
 
-    if (space->apart)
-        munmap(pointer_to(space->base), space->span);
+    if (space->reserved_in_process)
+        munmap(pointer_to(space->base), space->address_bytes);
     return released;
 }

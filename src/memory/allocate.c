@@ -15,13 +15,13 @@
 
 enum facet_status facet_space_check_bytes(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
-    uint64_t most = facet_memory_most_bytes(space->memory);
+    uint64_t max = facet_memory_max_bytes(space->memory);
 
-    if (bytes && bytes <= most)
+    if (bytes && bytes <= max)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
                                 "bytes: %" PRIu64 " is not within 1 and all memory of the device%s, %" PRIu64, bytes,
-                                space->memory->swap ? " and its swap" : "", most);
+                                space->memory->swap ? " and its swap" : "", max);
 }
 
 static enum facet_status check_request(const struct facet_space *space, uint64_t bytes, uint64_t align,
@@ -31,10 +31,10 @@ static enum facet_status check_request(const struct facet_space *space, uint64_t
 
     if (status != FACET_OK)
         return status;
-    if (align == 0 || (align & (align - 1)) || align > FACET_ALIGN_MOST)
+    if (align == 0 || (align & (align - 1)) || align > FACET_ALIGN_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "align",
                                     "align: %" PRIu64 " is no power of two within 1 and %" PRIu64, align,
-                                    FACET_ALIGN_MOST);
+                                    FACET_ALIGN_MAX);
     return FACET_OK;
 }
 
@@ -102,7 +102,7 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     status = allocate_bytes(space, bytes, align, options ? options->tag : 0, ret_address, error);
     if (status == FACET_OK)
         return status;
-    atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&space->refused_total, 1, memory_order_relaxed);
     (void)facet_space_unmap_freed(space); /* the pages that it had taken before it failed */
     return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain_refusal(space, bytes, status, error) : status;
 }
@@ -125,7 +125,7 @@ enum facet_status facet_space_free(struct facet_space *space, uint64_t address, 
     if (!address)
         return FACET_OK;
     uint64_t offset = address - space->base;
-    if (offset >= space->span)
+    if (offset >= space->address_bytes)
         return not_of(space, address, error);
     struct facet_slab *slab = slab_at(space, offset);
     enum facet_status status =
@@ -142,15 +142,15 @@ static bool find_block(const struct facet_slab *slab, uint64_t address, struct f
     uint64_t start = atomic_load_explicit(&slab->address, memory_order_relaxed);
     uint32_t block = (uint32_t)((address - start) / slab->block_bytes);
 
-    if (address < start || !facet_slab_holds(slab, block))
+    if (address < start || !facet_slab_uses_block(slab, block))
         return false;
     *ret_allocation = (struct facet_allocation){
         .size = sizeof *ret_allocation,
-        .tag = atomic_load_explicit(&slab->notes[block].tag, memory_order_relaxed),
+        .tag = atomic_load_explicit(&slab->records[block].tag, memory_order_relaxed),
         .address = start + (uint64_t)block * slab->block_bytes,
-        .bytes = atomic_load_explicit(&slab->notes[block].bytes, memory_order_relaxed),
+        .bytes = atomic_load_explicit(&slab->records[block].bytes, memory_order_relaxed),
         .usable_bytes = slab->block_bytes,
-        .time_ns = atomic_load_explicit(&slab->notes[block].time_ns, memory_order_relaxed),
+        .time_ns = atomic_load_explicit(&slab->records[block].time_ns, memory_order_relaxed),
     };
     return true;
 }
@@ -181,7 +181,7 @@ bool facet_space_lookup(struct facet_space *space, uint64_t address, struct face
 {
     uint64_t offset = address - space->base;
 
-    if (offset >= space->span)
+    if (offset >= space->address_bytes)
         return false;
     const struct facet_slab *slab = slab_at(space, offset);
     return slab ? find_block(slab, address, ret_allocation)

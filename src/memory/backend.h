@@ -86,10 +86,10 @@ struct facet_page_ops {
 struct facet_page_backend {
     const struct facet_page_ops *ops;
     void *data;
-    uint64_t page_bytes;   /* the smallest page; a power of two */
-    uint64_t memory_bytes; /* all that the device has, the default; 0: a configuration must name its size */
-    bool plain;            /* its copies and fills are accesses of this process, which fault where nothing is mapped */
-    bool elsewhere;        /* addresses are the device's: a pointer of this process may be equal to one by chance */
+    uint64_t page_bytes;    /* the smallest page; a power of two */
+    uint64_t memory_bytes;  /* all that the device has, the default; 0: a configuration must name its size */
+    bool host_memory;       /* its copies and fills are accesses of this process, which fault where nothing is mapped */
+    bool foreign_addresses; /* addresses are the device's: a pointer of this process may be equal to one by chance */
     uint64_t (*now_ns)(void *data);  /* a monotonic clock, for how long steps take; NULL: the system's */
     uint64_t (*tick_ns)(void *data); /* the same to a tick, and cheap: when things were allocated and touched */
 };

@@ -8,10 +8,10 @@
 #include "memory/classes.h"
 #include "memory/slab.h"
 
-#define BLOCK_LEAST       256u
-#define SLAB_BLOCKS_LEAST 8u
-#define BLOCK_PAGES_MOST  4u
-#define SLAB_MOST         (UINT64_C(2) << 20)
+#define BLOCK_MIN_BYTES 256u
+#define SLAB_BLOCKS_MIN 8u
+#define BLOCK_PAGES_MAX 4u
+#define SLAB_MAX_BYTES  (UINT64_C(2) << 20)
 
 /* Block sizes in units of the smallest: 1 2 3 4 5 6 7 8 10 12 14 16 20 24 .. */
 static uint64_t units_of(uint32_t class)
@@ -29,20 +29,20 @@ static uint32_t class_of(uint64_t units)
 
 static struct facet_class make_class(uint64_t block_bytes, uint64_t page_bytes, uint64_t pool_bytes)
 {
-    uint64_t want = pool_bytes ? pool_bytes : block_bytes * SLAB_BLOCKS_LEAST;
-    uint64_t most = block_bytes * FACET_SLAB_BLOCKS;
+    uint64_t wanted_bytes = pool_bytes ? pool_bytes : block_bytes * SLAB_BLOCKS_MIN;
+    uint64_t max = block_bytes * FACET_SLAB_BLOCKS;
 
-    want = want < block_bytes ? block_bytes : want > most ? most : want;
-    return (struct facet_class){(uint32_t)block_bytes, (uint32_t)((want + page_bytes - 1) / page_bytes)};
+    wanted_bytes = wanted_bytes < block_bytes ? block_bytes : wanted_bytes > max ? max : wanted_bytes;
+    return (struct facet_class){(uint32_t)block_bytes, (uint32_t)((wanted_bytes + page_bytes - 1) / page_bytes)};
 }
 
 static enum facet_status check_sizes(uint64_t page_bytes, uint32_t pools, uint64_t block_bytes, uint64_t pool_bytes,
                                      struct facet_error *error)
 {
-    if (block_bytes < BLOCK_LEAST || block_bytes > page_bytes || (block_bytes & (block_bytes - 1)))
+    if (block_bytes < BLOCK_MIN_BYTES || block_bytes > page_bytes || (block_bytes & (block_bytes - 1)))
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "block_bytes",
                                     "block_bytes: %" PRIu64 " is no power of two from %u to a page of %" PRIu64,
-                                    block_bytes, BLOCK_LEAST, page_bytes);
+                                    block_bytes, BLOCK_MIN_BYTES, page_bytes);
     if (pools > FACET_MEMORY_POOLS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "pools", "pools: %u is not within 1 to %u", pools,
                                     FACET_MEMORY_POOLS);
@@ -55,7 +55,7 @@ static enum facet_status check_sizes(uint64_t page_bytes, uint32_t pools, uint64
 enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t page_bytes, uint32_t pools,
                                      uint64_t block_bytes, uint64_t pool_bytes, struct facet_error *error)
 {
-    uint64_t smallest = block_bytes ? block_bytes : BLOCK_LEAST;
+    uint64_t smallest = block_bytes ? block_bytes : BLOCK_MIN_BYTES;
     enum facet_status status = check_sizes(page_bytes, pools, smallest, pool_bytes, error);
 
     if (status != FACET_OK)
@@ -65,7 +65,7 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
         uint64_t bytes = units_of(classes->count) * smallest;
 
         /* A slab of eight such blocks must be less than 4 GiB; and by default pools end where whole pages begin. */
-        if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_LEAST) || (!pools && bytes > page_bytes * BLOCK_PAGES_MOST))
+        if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_MIN) || (!pools && bytes > page_bytes * BLOCK_PAGES_MAX))
             break;
         classes->class[classes->count++] = make_class(bytes, page_bytes, pool_bytes);
     }
@@ -93,7 +93,7 @@ uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class
     while (level + 1 < FACET_SLAB_LEVELS) {
         uint64_t next = facet_class_pages(of, level + 1);
 
-        if (next * 8 > pages || next * classes->page_bytes > SLAB_MOST ||
+        if (next * 8 > pages || next * classes->page_bytes > SLAB_MAX_BYTES ||
             next * classes->page_bytes / of->block_bytes > FACET_SLAB_BLOCKS)
             break;
         level++;

@@ -10,7 +10,7 @@
 /* The remaining budget of a call, and its results. */
 struct pass {
     struct facet_memory *memory;
-    uint32_t only; /* the serial of the one space whose pages may move; 0: of any */
+    uint32_t only_serial; /* the serial of the one space whose pages may move; 0: of any */
     uint64_t bytes_left, end_ns;
     struct facet_defragment_report report;
 };
@@ -27,7 +27,7 @@ static enum facet_status move_frames(struct facet_space *space, struct facet_fra
     struct facet_memory *memory = space->memory;
     struct facet_extent to;
 
-    if (!facet_frames_begin(&memory->frames, plan, &to))
+    if (!facet_frames_begin_move(&memory->frames, plan, &to))
         return FACET_NOT_FOUND;
     const struct facet_page_move pages = {facet_frames_place(&memory->frames, plan->from), to.place};
     enum facet_status status =
@@ -39,7 +39,7 @@ static enum facet_status move_frames(struct facet_space *space, struct facet_fra
     }
     for (uint32_t i = 0; i < plan->count; i++)
         facet_entry_set_frame(&space->table.entries[plan->page + i], to.frame + i);
-    *ret_empty = facet_frames_leave(&memory->frames, plan->from, plan->count);
+    *ret_empty = facet_frames_give_deferred(&memory->frames, plan->from, plan->count);
     space->moved_pages += plan->count;
     return FACET_OK;
 }
@@ -58,12 +58,12 @@ static enum facet_status defragment_step(struct pass *pass, bool *ret_more, stru
 {
     struct facet_memory *memory = pass->memory;
     struct facet_frame_move plan;
-    uint32_t most = pages_left(pass);
+    uint32_t max = pages_left(pass);
 
     *ret_more = false;
-    if (!most || now_ns(memory) >= pass->end_ns)
+    if (!max || now_ns(memory) >= pass->end_ns)
         return FACET_OK;
-    if (!facet_frames_plan(&memory->frames, pass->only, most, &plan)) {
+    if (!facet_frames_plan_move(&memory->frames, pass->only_serial, max, &plan)) {
         pass->report.complete = 1;
         return FACET_OK;
     }
@@ -77,12 +77,12 @@ static enum facet_status defragment_step(struct pass *pass, bool *ret_more, stru
     pthread_mutex_unlock(&space->lock);
     if (status != FACET_OK)
         return status == FACET_NOT_FOUND ? FACET_OK : status;
-    uint64_t took = now_ns(memory) - start;
-    facet_frames_return(&memory->frames, empty);
+    uint64_t step_ns = now_ns(memory) - start;
+    facet_frames_return_chunk(&memory->frames, empty);
     pass->report.steps++;
     pass->report.moved_bytes += plan.count * memory->page_bytes;
-    pass->report.moving_ns += took;
-    pass->report.longest_ns = took > pass->report.longest_ns ? took : pass->report.longest_ns;
+    pass->report.moving_ns += step_ns;
+    pass->report.longest_ns = step_ns > pass->report.longest_ns ? step_ns : pass->report.longest_ns;
     pass->bytes_left -= plan.count * memory->page_bytes;
     return FACET_OK;
 }
@@ -99,12 +99,12 @@ static enum facet_status check_options(const struct facet_defragment_options *op
 static uint64_t returned_bytes(struct facet_memory *memory)
 {
     pthread_mutex_lock(&memory->frames.lock);
-    uint64_t frames = memory->frames.returned;
+    uint64_t frames = memory->frames.returned_frames;
     pthread_mutex_unlock(&memory->frames.lock);
     return frames * memory->page_bytes;
 }
 
-static enum facet_status defragment_memory(struct facet_memory *memory, uint32_t only,
+static enum facet_status defragment_memory(struct facet_memory *memory, uint32_t only_serial,
                                            const struct facet_defragment_options *options,
                                            struct facet_defragment_report *ret_report, struct facet_error *error)
 {
@@ -116,7 +116,7 @@ static enum facet_status defragment_memory(struct facet_memory *memory, uint32_t
     bool more = status == FACET_OK;
     struct pass pass = {
         .memory = memory,
-        .only = only,
+        .only_serial = only_serial,
         .bytes_left = options && options->bytes ? options->bytes : UINT64_MAX,
         .end_ns = options && options->ns ? now_ns(memory) + options->ns : UINT64_MAX,
         .report = {.size = sizeof pass.report},

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "memory/space.h"
 
-#define DUTY 10u
+#define DUTY_DIVISOR 10u
 
 struct facet_defragmenter {
     struct facet_memory *memory;
@@ -22,7 +22,7 @@ struct facet_defragmenter {
 };
 
 /* Whether the interval passed without the end. */
-static bool wait_for_turn(struct facet_defragmenter *defragmenter)
+static bool wait_for_interval(struct facet_defragmenter *defragmenter)
 {
     const struct timespec until = facet_ns_timespec(facet_clock_now_ns() + defragmenter->interval_ns);
     int waited = 0;
@@ -30,9 +30,9 @@ static bool wait_for_turn(struct facet_defragmenter *defragmenter)
     pthread_mutex_lock(&defragmenter->lock);
     while (!defragmenter->ending && waited != ETIMEDOUT)
         waited = pthread_cond_timedwait(&defragmenter->woken, &defragmenter->lock, &until);
-    bool on = !defragmenter->ending;
+    bool goes_on = !defragmenter->ending;
     pthread_mutex_unlock(&defragmenter->lock);
-    return on;
+    return goes_on;
 }
 
 /* The thread goes on after a failure: the next round tries again, and only a caller of defragment gets the error. */
@@ -40,10 +40,10 @@ static void *run_defragmenter(void *data)
 {
     struct facet_defragmenter *defragmenter = data;
     const struct facet_defragment_options options = {.size = sizeof options,
-                                                     .ns = defragmenter->interval_ns / DUTY + 1};
+                                                     .ns = defragmenter->interval_ns / DUTY_DIVISOR + 1};
     struct facet_frames_count count;
 
-    while (wait_for_turn(defragmenter)) {
+    while (wait_for_interval(defragmenter)) {
         facet_frames_count(&defragmenter->memory->frames, &count);
         if (count.fragmentation_milli > defragmenter->milli)
             (void)facet_memory_defragment(defragmenter->memory, &options, NULL, NULL);

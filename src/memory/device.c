@@ -16,7 +16,7 @@ struct device {
     const struct facet_memory_ops *ops;
     struct facet_provider_instance *instance;
     uint64_t owner;
-    bool moves;
+    bool can_move_pages;
 
     uint64_t page_bytes; /* of the mappings */
 
@@ -93,7 +93,7 @@ static enum facet_status move_pages(void *data, uint64_t context, uint64_t addre
     const struct facet_page_place *to = &pages->to;
     const struct device *device = data;
 
-    if (!device->moves)
+    if (!device->can_move_pages)
         return facet_error_set(error, FACET_UNSUPPORTED, "this device does not move pages while they are used");
     return device->ops->move(device->instance, context, address, to->pages, to->offset, bytes, error);
 }
@@ -241,8 +241,8 @@ static const struct facet_page_ops operations = {
 };
 
 /* The abilities that a device declares. */
-static enum facet_status find_traits(struct facet_session *session, uint32_t number, uint64_t *ret_can,
-                                     struct facet_error *error)
+static enum facet_status find_capabilities(struct facet_session *session, uint32_t number, uint64_t *ret_capabilities,
+                                           struct facet_error *error)
 {
     const struct facet_device_ops *ops = facet_session_provider(session)->device;
     struct facet_provider_instance *instance = facet_session_instance(session);
@@ -258,7 +258,7 @@ static enum facet_status find_traits(struct facet_session *session, uint32_t num
         status = ops->list(instance, infos, sizeof *infos, count, &count, error);
     }
     if (status == FACET_OK && number < count)
-        *ret_can = infos[number].capabilities;
+        *ret_capabilities = infos[number].capabilities;
     else if (status == FACET_OK)
         status = facet_error_argument(error, FACET_NOT_FOUND, "device", "device: %u is not one of %u", number, count);
     free(infos);
@@ -271,10 +271,10 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
     const uint64_t needed = FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
     const struct facet_memory_ops *ops = facet_session_provider(session)->memory;
     struct facet_memory_info info = {.size = sizeof info};
-    uint64_t can = 0;
-    enum facet_status status = find_traits(session, number, &can, error);
+    uint64_t capabilities = 0;
+    enum facet_status status = find_capabilities(session, number, &capabilities, error);
 
-    if (status == FACET_OK && (can & needed) != needed)
+    if (status == FACET_OK && (capabilities & needed) != needed)
         status =
             facet_error_set(error, FACET_UNSUPPORTED,
                             "device %u does not map and share pages, which memory for several vGPUs needs", number);
@@ -289,7 +289,7 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .ops = ops,
         .instance = facet_session_instance(session),
         .owner = owner,
-        .moves = can & FACET_CAN_MOVE_PAGES,
+        .can_move_pages = capabilities & FACET_CAN_MOVE_PAGES,
         .page_bytes = info.page_bytes,
         .window_lock = PTHREAD_MUTEX_INITIALIZER,
     };
@@ -298,7 +298,7 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .data = device,
         .page_bytes = info.page_bytes,
         .memory_bytes = info.total_bytes,
-        .elsewhere = facet_session_place(session) == FACET_SESSION_CHILD,
+        .foreign_addresses = facet_session_place(session) == FACET_SESSION_CHILD,
     };
     return FACET_OK;
 }

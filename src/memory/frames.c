@@ -18,23 +18,23 @@ uint32_t facet_chunk_first(const struct facet_frames *frames, const struct facet
 }
 
 /* Frames of the chunk with that number: the last one may be a part of one. */
-static uint32_t chunk_room(const struct facet_frames *frames, uint32_t number)
+static uint32_t frames_of_number(const struct facet_frames *frames, uint32_t number)
 {
-    uint64_t left = frames->frame_most - ((uint64_t)number << frames->chunk_shift);
+    uint64_t left = frames->frames_max - ((uint64_t)number << frames->chunk_shift);
 
     return left < frames->chunk_frames ? (uint32_t)left : frames->chunk_frames;
 }
 
 uint32_t facet_chunk_frames(const struct facet_frames *frames, const struct facet_chunk *chunk)
 {
-    return chunk_room(frames, chunk->number);
+    return frames_of_number(frames, chunk->number);
 }
 
 /* The first frame at or after `from` that is taken, or is not; `end` when there is none. */
-uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool taken)
+uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool used)
 {
     for (uint32_t word = from / 64; word * 64 < end; word++) {
-        uint64_t bits = taken ? chunk->taken[word] : ~chunk->taken[word];
+        uint64_t bits = used ? chunk->used_bits[word] : ~chunk->used_bits[word];
 
         if (word == from / 64)
             bits &= UINT64_MAX << from % 64;
@@ -46,16 +46,16 @@ uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32
     return end;
 }
 
-static void set_taken(struct facet_chunk *chunk, uint32_t at, uint32_t count, bool taken)
+static void set_used_bits(struct facet_chunk *chunk, uint32_t at, uint32_t count, bool used)
 {
     for (uint32_t i = at; i < at + count;) {
         uint32_t bits = 64 - i % 64 < at + count - i ? 64 - i % 64 : at + count - i;
         uint64_t mask = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) << i % 64;
 
-        if (taken)
-            chunk->taken[i / 64] |= mask;
+        if (used)
+            chunk->used_bits[i / 64] |= mask;
         else
-            chunk->taken[i / 64] &= ~mask;
+            chunk->used_bits[i / 64] &= ~mask;
         i += bits;
     }
 }
@@ -63,13 +63,13 @@ static void set_taken(struct facet_chunk *chunk, uint32_t at, uint32_t count, bo
 struct facet_hole facet_chunk_hole(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t wanted)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
-    struct facet_hole best = {.at = end};
+    struct facet_hole best = {.first = end};
 
     for (uint32_t at = facet_chunk_next(chunk, 0, end, false); at < end;) {
         uint32_t stop = facet_chunk_next(chunk, at, end, true);
 
         if (stop - at > best.count)
-            best = (struct facet_hole){.at = at, .count = stop - at};
+            best = (struct facet_hole){.first = at, .count = stop - at};
         if (best.count >= wanted)
             break;
         at = facet_chunk_next(chunk, stop, end, false);
@@ -82,7 +82,7 @@ static uint32_t bin_of(const struct facet_frames *frames, const struct facet_chu
     return (uint32_t)((uint64_t)chunk->used * FACET_FRAME_BINS / facet_chunk_frames(frames, chunk));
 }
 
-static void put_in_bin(struct facet_frames *frames, struct facet_chunk *chunk)
+static void update_bin(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     uint32_t bin = bin_of(frames, chunk);
 
@@ -95,7 +95,7 @@ static void put_in_bin(struct facet_frames *frames, struct facet_chunk *chunk)
 
 /* --- chunks come and go ------------------------------------------------------------------------------------------- */
 
-static struct facet_chunk *new_chunk(uint32_t number, uint32_t frames)
+static struct facet_chunk *allocate_chunk(uint32_t number, uint32_t frames)
 {
     struct facet_chunk *chunk = calloc(1, sizeof *chunk);
 
@@ -116,24 +116,24 @@ static void free_chunk(struct facet_chunk *chunk)
 }
 
 /* A number that no chunk has: the lowest, so that low addresses fill first. */
-static uint32_t free_number(const struct facet_frames *frames)
+static uint32_t lowest_free_number(const struct facet_frames *frames)
 {
     uint32_t number = 0;
 
-    while (number < frames->chunk_most && frames->chunks[number])
+    while (number < frames->chunks_max && frames->chunks[number])
         number++;
     return number;
 }
 
-static enum facet_status have_chunk(struct facet_frames *frames, struct facet_chunk **ret_chunk,
-                                    struct facet_error *error)
+static enum facet_status add_chunk(struct facet_frames *frames, struct facet_chunk **ret_chunk,
+                                   struct facet_error *error)
 {
-    uint32_t number = free_number(frames);
+    uint32_t number = lowest_free_number(frames);
 
-    if (number == frames->chunk_most)
+    if (number == frames->chunks_max)
         return facet_error_set(error, FACET_NO_SPACE, "all %" PRIu64 " bytes of the device's memory are in use",
-                               frames->frame_most * frames->page_bytes);
-    struct facet_chunk *chunk = new_chunk(number, frames->chunk_frames);
+                               frames->frames_max * frames->page_bytes);
+    struct facet_chunk *chunk = allocate_chunk(number, frames->chunk_frames);
     if (!chunk)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the list of a chunk's pages");
     uint64_t bytes = facet_chunk_frames(frames, chunk) * frames->page_bytes;
@@ -144,8 +144,8 @@ static enum facet_status have_chunk(struct facet_frames *frames, struct facet_ch
     }
     frames->chunks[number] = chunk;
     frames->chunk_count++;
-    frames->had += facet_chunk_frames(frames, chunk);
-    frames->empty++;
+    frames->allocated += facet_chunk_frames(frames, chunk);
+    frames->empty_chunks++;
     LIST_INSERT_HEAD(&frames->bins[0], chunk, in_bin);
     *ret_chunk = chunk;
     return FACET_OK;
@@ -159,10 +159,10 @@ static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
     LIST_REMOVE(chunk, in_bin);
     frames->chunks[chunk->number] = NULL;
     frames->chunk_count--;
-    frames->had -= count;
-    frames->empty--;
-    frames->returned += count;
-    frames->freeing++;
+    frames->allocated -= count;
+    frames->empty_chunks--;
+    frames->returned_frames += count;
+    frames->returning_chunks++;
 }
 
 /* Clearing memory takes milliseconds: no lock is held meanwhile. */
@@ -173,8 +173,8 @@ static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
     frames->backend.ops->destroy(frames->backend.data, chunk->pages, bytes);
     free_chunk(chunk);
     pthread_mutex_lock(&frames->lock);
-    frames->freeing--;
-    pthread_cond_broadcast(&frames->left);
+    frames->returning_chunks--;
+    pthread_cond_broadcast(&frames->chunk_returned);
     pthread_mutex_unlock(&frames->lock);
 }
 
@@ -220,19 +220,19 @@ bool facet_chunk_take(struct facet_frames *frames, struct facet_chunk *chunk, st
     bool clear = true;
 
     for (uint32_t i = 0; i < hole.count; i++) {
-        struct facet_frame *frame = &chunk->frames[hole.at + i];
+        struct facet_frame *frame = &chunk->frames[hole.first + i];
 
-        clear = clear && (!frame->last || frame->last == space);
-        *frame = (struct facet_frame){.page = page + i, .space = space, .last = space};
+        clear = clear && (!frame->last_space || frame->last_space == space);
+        *frame = (struct facet_frame){.page = page + i, .space = space, .last_space = space};
     }
-    set_taken(chunk, hole.at, hole.count, true);
-    frames->empty -= !chunk->used;
+    set_used_bits(chunk, hole.first, hole.count, true);
+    frames->empty_chunks -= !chunk->used;
     chunk->used += hole.count;
     frames->used += hole.count;
-    put_in_bin(frames, chunk);
+    update_bin(frames, chunk);
     *ret_extent = (struct facet_extent){
-        .place = {chunk->pages, hole.at * frames->page_bytes},
-        .frame = facet_chunk_first(frames, chunk) + hole.at,
+        .place = {chunk->pages, hole.first * frames->page_bytes},
+        .frame = facet_chunk_first(frames, chunk) + hole.first,
         .count = hole.count,
     };
     return clear;
@@ -245,7 +245,7 @@ static enum facet_status take_frames(struct facet_frames *frames, uint32_t space
 
     if (!chunk) {
         struct facet_error full;
-        enum facet_status status = have_chunk(frames, &chunk, &full);
+        enum facet_status status = add_chunk(frames, &chunk, &full);
 
         if (status == FACET_NO_SPACE)
             chunk = chunk_with_room(frames);
@@ -269,9 +269,9 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
     pthread_mutex_lock(&frames->lock);
     for (;;) {
         status = take_frames(frames, space, page, count, ret_extent, ret_clear, error);
-        if (status != FACET_NO_SPACE || !frames->freeing)
+        if (status != FACET_NO_SPACE || !frames->returning_chunks)
             break;
-        pthread_cond_wait(&frames->left, &frames->lock); /* the device has not got it back yet */
+        pthread_cond_wait(&frames->chunk_returned, &frames->lock); /* the device has not got it back yet */
     }
     pthread_mutex_unlock(&frames->lock);
     return status;
@@ -300,20 +300,20 @@ static struct facet_chunk *give_frames(struct facet_frames *frames, uint32_t fra
 
     for (uint32_t i = at; i < at + count; i++)
         chunk->frames[i].space = 0;
-    set_taken(chunk, at, count, false);
+    set_used_bits(chunk, at, count, false);
     chunk->used -= count;
     frames->used -= count;
-    put_in_bin(frames, chunk);
+    update_bin(frames, chunk);
     if (chunk->used)
         return NULL;
-    frames->empty++;
-    if (frames->empty == 1)
+    frames->empty_chunks++;
+    if (frames->empty_chunks == 1)
         return NULL;
     unlink_chunk(frames, chunk);
     return chunk;
 }
 
-struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t frame, uint32_t count)
+struct facet_chunk *facet_frames_give_deferred(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     pthread_mutex_lock(&frames->lock);
     struct facet_chunk *chunk = give_frames(frames, frame, count);
@@ -321,7 +321,7 @@ struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t fra
     return chunk;
 }
 
-void facet_frames_return(struct facet_frames *frames, struct facet_chunk *chunk)
+void facet_frames_return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     if (chunk)
         return_chunk(frames, chunk);
@@ -329,7 +329,7 @@ void facet_frames_return(struct facet_frames *frames, struct facet_chunk *chunk)
 
 void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
-    facet_frames_return(frames, facet_frames_leave(frames, frame, count));
+    facet_frames_return_chunk(frames, facet_frames_give_deferred(frames, frame, count));
 }
 
 void facet_frames_hold(struct facet_frames *frames, uint32_t frame, uint32_t count)
@@ -342,16 +342,16 @@ void facet_frames_hold(struct facet_frames *frames, uint32_t frame, uint32_t cou
     pthread_mutex_unlock(&frames->lock);
 }
 
-uint64_t facet_frames_left(struct facet_frames *frames)
+uint64_t facet_frames_free_count(struct facet_frames *frames)
 {
     pthread_mutex_lock(&frames->lock);
-    uint64_t left = frames->frame_most - frames->used;
+    uint64_t left = frames->frames_max - frames->used;
     pthread_mutex_unlock(&frames->lock);
     return left;
 }
 
 /* An empty chunk, off the books; NULL: there is none. */
-static struct facet_chunk *take_empty(struct facet_frames *frames)
+static struct facet_chunk *unlink_empty_chunk(struct facet_frames *frames)
 {
     struct facet_chunk *chunk;
 
@@ -370,7 +370,7 @@ uint64_t facet_frames_trim(struct facet_frames *frames)
     struct facet_chunk *chunk;
     uint64_t bytes = 0;
 
-    while ((chunk = take_empty(frames))) {
+    while ((chunk = unlink_empty_chunk(frames))) {
         bytes += facet_chunk_frames(frames, chunk) * frames->page_bytes;
         return_chunk(frames, chunk);
     }
@@ -387,38 +387,38 @@ enum facet_status facet_frames_init(struct facet_frames *frames, const struct fa
 
     *frames = (struct facet_frames){
         .lock = PTHREAD_MUTEX_INITIALIZER,
-        .left = PTHREAD_COND_INITIALIZER,
+        .chunk_returned = PTHREAD_COND_INITIALIZER,
         .backend = *backend,
         .page_bytes = page_bytes,
         .chunk_frames = (uint32_t)(chunk_bytes / page_bytes),
         .chunk_shift = (uint32_t)__builtin_ctzll(chunk_bytes / page_bytes),
-        .chunk_most = (uint32_t)chunks,
-        .frame_most = memory_bytes / page_bytes,
+        .chunks_max = (uint32_t)chunks,
+        .frames_max = memory_bytes / page_bytes,
     };
-    if (frames->frame_most >= FACET_FRAME_NONE)
+    if (frames->frames_max >= FACET_FRAME_NONE)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "page_bytes",
                                     "page_bytes: %" PRIu64 " bytes are more pages of %" PRIu64 " than 2^32 - 2",
                                     memory_bytes, page_bytes);
-    frames->chunks = calloc(frames->chunk_most, sizeof(struct facet_chunk *));
+    frames->chunks = calloc(frames->chunks_max, sizeof(struct facet_chunk *));
     if (!frames->chunks)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %u chunks", frames->chunk_most);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %u chunks", frames->chunks_max);
     return FACET_OK;
 }
 
 void facet_frames_clear(struct facet_frames *frames)
 {
-    for (uint32_t i = 0; frames->chunks && i < frames->chunk_most; i++) {
+    for (uint32_t i = 0; frames->chunks && i < frames->chunks_max; i++) {
         struct facet_chunk *chunk = frames->chunks[i];
 
         if (!chunk)
             continue;
-        frames->empty += chunk->used != 0; /* no longer used */
+        frames->empty_chunks += chunk->used != 0; /* no longer used */
         unlink_chunk(frames, chunk);
         return_chunk(frames, chunk);
     }
     free(frames->chunks);
     frames->chunks = NULL;
-    pthread_cond_destroy(&frames->left);
+    pthread_cond_destroy(&frames->chunk_returned);
     pthread_mutex_destroy(&frames->lock);
 }
 
@@ -429,11 +429,11 @@ void facet_frames_count(struct facet_frames *frames, struct facet_frames_count *
 
     pthread_mutex_lock(&frames->lock);
     count.used_bytes = frames->used * frames->page_bytes;
-    count.had_bytes = frames->had * frames->page_bytes;
+    count.allocated_bytes = frames->allocated * frames->page_bytes;
     count.chunk_count = frames->chunk_count;
-    for (uint32_t i = 0; i < frames->chunk_most; i++) {
+    for (uint32_t i = 0; i < frames->chunks_max; i++) {
         const struct facet_chunk *chunk = frames->chunks[i];
-        uint64_t whole = chunk_room(frames, i);
+        uint64_t whole = frames_of_number(frames, i);
         uint64_t hole = chunk ? facet_chunk_hole(frames, chunk, frames->chunk_frames).count : whole;
 
         if (hole * frames->page_bytes > count.largest_free_bytes)

@@ -10,12 +10,12 @@
 
 /* Free frames in a row, counted within the chunk. */
 struct facet_hole {
-    uint32_t at, count;
+    uint32_t first, count;
 };
 
 uint32_t facet_chunk_first(const struct facet_frames *frames, const struct facet_chunk *chunk);
 uint32_t facet_chunk_frames(const struct facet_frames *frames, const struct facet_chunk *chunk);
-uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool taken);
+uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool used);
 
 /* The chunk that a frame is in; NULL: it is not had. */
 struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32_t frame);

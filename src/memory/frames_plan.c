@@ -9,7 +9,7 @@
 #include "memory/frames_inside.h"
 
 /* The fullest chunk with room that is no worse a place than `from`. */
-static struct facet_chunk *better_than(struct facet_frames *frames, const struct facet_chunk *from)
+static struct facet_chunk *fuller_chunk(struct facet_frames *frames, const struct facet_chunk *from)
 {
     struct facet_chunk *chunk;
 
@@ -20,18 +20,18 @@ static struct facet_chunk *better_than(struct facet_frames *frames, const struct
     return NULL;
 }
 
-static bool may_move(const struct facet_frame *frame, uint32_t only)
+static bool may_move(const struct facet_frame *frame, uint32_t only_space)
 {
-    return frame->space && frame->space != FACET_SPACE_HELD && (!only || frame->space == only);
+    return frame->space && frame->space != FACET_SPACE_HELD && (!only_space || frame->space == only_space);
 }
 
 /* How many frames from `at` on belong to one space and back neighbouring pages. */
-static uint32_t row_length(const struct facet_chunk *chunk, uint32_t at, uint32_t end, uint32_t most)
+static uint32_t row_length(const struct facet_chunk *chunk, uint32_t at, uint32_t end, uint32_t max)
 {
     const struct facet_frame *first = &chunk->frames[at];
     uint32_t count = 1;
 
-    while (count < most && at + count < end && chunk->frames[at + count].space == first->space &&
+    while (count < max && at + count < end && chunk->frames[at + count].space == first->space &&
            chunk->frames[at + count].page == first->page + count)
         count++;
     return count;
@@ -48,24 +48,24 @@ static void set_move(const struct facet_frames *frames, const struct facet_chunk
     };
 }
 
-static bool plan_out_of(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only,
-                        uint32_t most, struct facet_frame_move *ret_move)
+static bool plan_out_of_chunk(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only_space,
+                              uint32_t max, struct facet_frame_move *ret_move)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
 
     for (uint32_t at = facet_chunk_next(chunk, 0, end, true); at < end;
          at = facet_chunk_next(chunk, at + 1, end, true)) {
-        if (!may_move(&chunk->frames[at], only))
+        if (!may_move(&chunk->frames[at], only_space))
             continue;
-        set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_move);
+        set_move(frames, chunk, at, row_length(chunk, at, end, max), ret_move);
         return true;
     }
     return false;
 }
 
 /* The last row of frames, when there is a hole before it. */
-static bool plan_within(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only,
-                        uint32_t most, struct facet_frame_move *ret_move)
+static bool plan_in_chunk(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only_space,
+                          uint32_t max, struct facet_frame_move *ret_move)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
     uint32_t hole = facet_chunk_next(chunk, 0, end, false);
@@ -74,9 +74,9 @@ static bool plan_within(const struct facet_frames *frames, const struct facet_ch
         const struct facet_frame *frame = &chunk->frames[at];
         uint32_t count = 1;
 
-        if (!may_move(frame, only))
+        if (!may_move(frame, only_space))
             continue;
-        while (count < most && at - count > hole && frame[-(int)count].space == frame->space &&
+        while (count < max && at - count > hole && frame[-(int)count].space == frame->space &&
                frame[-(int)count].page + count == frame->page)
             count++;
         set_move(frames, chunk, at + 1 - count, count, ret_move);
@@ -85,29 +85,32 @@ static bool plan_within(const struct facet_frames *frames, const struct facet_ch
     return false;
 }
 
-static bool plan_move(struct facet_frames *frames, bool out, uint32_t only, uint32_t most,
+static bool plan_move(struct facet_frames *frames, bool out_of_chunk, uint32_t only_space, uint32_t max,
                       struct facet_frame_move *ret_move)
 {
     const struct facet_chunk *chunk;
 
     for (uint32_t bin = 0; bin < FACET_FRAME_BINS; bin++)
         LIST_FOREACH (chunk, &frames->bins[bin], in_bin)
-            if (chunk->used && (out ? better_than(frames, chunk) && plan_out_of(frames, chunk, only, most, ret_move)
-                                    : plan_within(frames, chunk, only, most, ret_move)))
+            if (chunk->used && (out_of_chunk ? fuller_chunk(frames, chunk) &&
+                                                   plan_out_of_chunk(frames, chunk, only_space, max, ret_move)
+                                             : plan_in_chunk(frames, chunk, only_space, max, ret_move)))
                 return true;
     return false;
 }
 
-bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most, struct facet_frame_move *ret_move)
+bool facet_frames_plan_move(struct facet_frames *frames, uint32_t only_space, uint32_t max,
+                            struct facet_frame_move *ret_move)
 {
     pthread_mutex_lock(&frames->lock);
-    bool found = plan_move(frames, true, only, most, ret_move) || plan_move(frames, false, only, most, ret_move);
+    bool found =
+        plan_move(frames, true, only_space, max, ret_move) || plan_move(frames, false, only_space, max, ret_move);
     pthread_mutex_unlock(&frames->lock);
     return found;
 }
 
 /* Whether the frames are still as the plan found them. */
-static bool holds_move(const struct facet_frames *frames, const struct facet_frame_move *move)
+static bool is_still_valid(const struct facet_frames *frames, const struct facet_frame_move *move)
 {
     const struct facet_chunk *chunk = facet_frames_chunk(frames, move->from);
 
@@ -121,44 +124,45 @@ static bool holds_move(const struct facet_frames *frames, const struct facet_fra
 }
 
 /* Frames in one chunk slide down to its first hole; of more than that hole takes the last go. */
-static bool begin_within(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_frame_move *move,
-                         struct facet_hole *ret_hole)
+static bool begin_in_chunk(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_frame_move *move,
+                           struct facet_hole *ret_hole)
 {
     uint32_t end = facet_chunk_frames(frames, chunk), at = move->from - facet_chunk_first(frames, chunk);
     uint32_t hole = facet_chunk_next(chunk, 0, end, false);
-    uint32_t room = facet_chunk_next(chunk, hole, end, true) - hole;
+    uint32_t hole_count = facet_chunk_next(chunk, hole, end, true) - hole;
 
     if (hole >= at)
         return false;
-    if (room < move->count) {
-        move->from += move->count - room;
-        move->page += move->count - room;
-        move->count = room;
+    if (hole_count < move->count) {
+        move->from += move->count - hole_count;
+        move->page += move->count - hole_count;
+        move->count = hole_count;
     }
-    *ret_hole = (struct facet_hole){.at = hole, .count = move->count};
+    *ret_hole = (struct facet_hole){.first = hole, .count = move->count};
     return true;
 }
 
 static bool begin_move(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
 {
-    if (!holds_move(frames, move))
+    if (!is_still_valid(frames, move))
         return false;
     struct facet_chunk *from = facet_frames_chunk(frames, move->from);
-    struct facet_chunk *into = better_than(frames, from);
+    struct facet_chunk *into = fuller_chunk(frames, from);
     struct facet_hole hole;
 
     if (into) {
         hole = facet_chunk_hole(frames, into, move->count);
         hole.count = hole.count < move->count ? hole.count : move->count;
         move->count = hole.count;
-    } else if (!begin_within(frames, from, move, &hole)) {
+    } else if (!begin_in_chunk(frames, from, move, &hole)) {
         return false;
     }
     facet_chunk_take(frames, into ? into : from, hole, move->space, move->page, ret_extent);
     return true;
 }
 
-bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
+bool facet_frames_begin_move(struct facet_frames *frames, struct facet_frame_move *move,
+                             struct facet_extent *ret_extent)
 {
     pthread_mutex_lock(&frames->lock);
     bool begun = begin_move(frames, move, ret_extent);
@@ -166,32 +170,32 @@ bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *mo
     return begun;
 }
 
-static bool find_move_in(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t from,
-                         uint32_t most, struct facet_frame_move *ret_row)
+static bool find_used_row(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t from,
+                          uint32_t max, struct facet_frame_move *ret_row)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
     uint32_t at = facet_chunk_next(chunk, from, end, true);
 
     if (at >= end)
         return false;
-    set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_row);
+    set_move(frames, chunk, at, row_length(chunk, at, end, max), ret_row);
     return true;
 }
 
-bool facet_frames_look(struct facet_frames *frames, uint32_t most, uint32_t *hand, struct facet_frame_move *ret_row)
+bool facet_frames_next_used(struct facet_frames *frames, uint32_t max, uint32_t *hand, struct facet_frame_move *ret_row)
 {
     bool found = false;
 
     pthread_mutex_lock(&frames->lock);
     uint32_t first = *hand >> frames->chunk_shift;
-    for (uint32_t i = 0; i <= frames->chunk_most && !found; i++) {
-        uint32_t number = (first + i) % frames->chunk_most;
+    for (uint32_t i = 0; i <= frames->chunks_max && !found; i++) {
+        uint32_t number = (first + i) % frames->chunks_max;
         const struct facet_chunk *chunk = frames->chunks[number];
 
-        found = chunk && find_move_in(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, most, ret_row);
+        found = chunk && find_used_row(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, max, ret_row);
     }
     pthread_mutex_unlock(&frames->lock);
     if (found)
-        *hand = (ret_row->from + ret_row->count) % (uint32_t)frames->frame_most;
+        *hand = (ret_row->from + ret_row->count) % (uint32_t)frames->frames_max;
     return found;
 }

@@ -23,7 +23,7 @@ static inline bool facet_host_can_have(uint64_t address, uint64_t bytes)
  * Whether no mapping of this process can lie at the addresses of the space, because it has reserved them here: a
  * mapping there replaces the reservation (MAP_FIXED), and facet_space_restore_addresses() undoes it.
  */
-bool facet_space_is_apart(const struct facet_space *space);
+bool facet_space_reserved_in_process(const struct facet_space *space);
 /* Unmaps addresses of the space: reserves them again, or leaves them free, as they were before. */
 void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes);
 

@@ -21,39 +21,43 @@ struct access {
  * Transfers one contiguous piece, of pass_bytes or one page at most, and returns its size in *ret_bytes. The caller
  * holds the space's lock.
  */
-static enum facet_status do_piece(struct facet_space *space, const struct access *access, uint64_t done,
-                                  uint64_t *ret_bytes, struct facet_error *error)
+static enum facet_status access_piece(struct facet_space *space, const struct access *access, uint64_t done,
+                                      uint64_t *ret_bytes, struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
     const struct facet_page_backend *backend = &memory->backend;
-    uint64_t page_bytes = memory->page_bytes, at = access->address + done - space->base, left = access->bytes - done;
-    uint64_t skip = at & (page_bytes - 1), wanted = (skip + left + page_bytes - 1) >> space->page_shift;
-    uint64_t most = memory->pass_bytes > page_bytes ? memory->pass_bytes >> space->page_shift : 1;
-    uint32_t first = (uint32_t)(at >> space->page_shift);
-    uint32_t pages = facet_space_row_of_frames(space, first, (uint32_t)(wanted < most ? wanted : most));
+    uint64_t page_bytes = memory->page_bytes, offset = access->address + done - space->base,
+             left = access->bytes - done;
+    uint64_t offset_in_page = offset & (page_bytes - 1),
+             wanted = (offset_in_page + left + page_bytes - 1) >> space->page_shift;
+    uint64_t pages_max = memory->pass_bytes > page_bytes ? memory->pass_bytes >> space->page_shift : 1;
+    uint32_t first = (uint32_t)(offset >> space->page_shift);
+    uint32_t pages = facet_space_row_of_frames(space, first, (uint32_t)(wanted < pages_max ? wanted : pages_max));
     const struct facet_page_place place =
         facet_frames_place(&memory->frames, facet_entry_frame(&space->table.entries[first]));
-    uint64_t here = pages * page_bytes - skip;
+    uint64_t contiguous_bytes = pages * page_bytes - offset_in_page;
 
-    *ret_bytes = here < left ? here : left;
+    *ret_bytes = contiguous_bytes < left ? contiguous_bytes : left;
     if (!access->writes)
-        return backend->ops->get(backend->data, &place, skip, access->ret_data + done, *ret_bytes, error);
-    return backend->ops->put(backend->data, &place, skip, access->data ? access->data + done : NULL, *ret_bytes, error);
+        return backend->ops->get(backend->data, &place, offset_in_page, access->ret_data + done, *ret_bytes, error);
+    return backend->ops->put(backend->data, &place, offset_in_page, access->data ? access->data + done : NULL,
+                             *ret_bytes, error);
 }
 
-static enum facet_status do_pinned(struct facet_space *space, const struct access *access, struct facet_error *error)
+static enum facet_status access_pinned(struct facet_space *space, const struct access *access,
+                                       struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
     for (uint64_t done = 0, piece = 0; done < access->bytes && status == FACET_OK; done += piece) {
         pthread_mutex_lock(&space->lock);
-        status = do_piece(space, access, done, &piece, error);
+        status = access_piece(space, access, done, &piece, error);
         pthread_mutex_unlock(&space->lock);
     }
     return status;
 }
 
-static enum facet_status do_access(struct facet_space *space, const struct access *access, struct facet_error *error)
+static enum facet_status access_range(struct facet_space *space, const struct access *access, struct facet_error *error)
 {
     enum facet_status status = facet_space_check_range(space, "address", access->address, access->bytes, error);
 
@@ -62,7 +66,7 @@ static enum facet_status do_access(struct facet_space *space, const struct acces
     status = facet_space_pin_range(space, access->address, access->bytes, error);
     if (status != FACET_OK)
         return status;
-    status = do_pinned(space, access, error);
+    status = access_pinned(space, access, error);
     facet_space_unpin_range(space, access->address, access->bytes);
     if (status == FACET_OK)
         facet_space_mark(space, access->address, access->bytes,
@@ -77,7 +81,7 @@ enum facet_status facet_space_read_idle(struct facet_space *space, uint64_t addr
 
     FACET_NEED(space, error);
     if (space->memory->backend.ops->get)
-        return do_access(space, &access, error);
+        return access_range(space, &access, error);
     return facet_space_copy(space, (uintptr_t)ret_data, address, bytes, FACET_COPY_TO_HOST, error);
 }
 
@@ -88,7 +92,7 @@ enum facet_status facet_space_write_idle(struct facet_space *space, uint64_t add
 
     FACET_NEED(space, error);
     if (space->memory->backend.ops->put)
-        return do_access(space, &access, error);
+        return access_range(space, &access, error);
     if (!data)
         return facet_space_fill(space, address, 0, bytes, error);
     return facet_space_copy(space, address, (uintptr_t)data, bytes, FACET_COPY_TO_DEVICE, error);

@@ -23,19 +23,19 @@
 #define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 /* A part of the file that is not in use, to be used again for as many bytes. */
-struct spare {
-    struct spare *next;
+struct free_part {
+    struct free_part *next;
     uint64_t offset, bytes;
 };
 
 struct memfd {
     pthread_mutex_t lock; /* of the fields below, except the constants */
-    struct spare *spares;
-    uint64_t used, end;
+    struct free_part *free_parts;
+    uint64_t used_bytes, end_offset;
 
-    uint64_t most, file_most;
+    uint64_t max_bytes, file_max_bytes;
     int fd;
-    int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    int fault_fd;                /* the userfaultfd; -1: this kernel cannot protect shared memory */
     struct facet_page_view view; /* of the committed memory; closed: none is committed */
 };
 
@@ -66,15 +66,15 @@ static bool release_addresses(void *data, uint64_t context, uint64_t address, ui
     return munmap(pointer_to(address), bytes) == 0;
 }
 
-static struct spare *take_spare(struct memfd *memfd, uint64_t bytes)
+static struct free_part *take_free_part(struct memfd *memfd, uint64_t bytes)
 {
-    for (struct spare **link = &memfd->spares; *link; link = &(*link)->next) {
-        struct spare *spare = *link;
+    for (struct free_part **link = &memfd->free_parts; *link; link = &(*link)->next) {
+        struct free_part *free_part = *link;
 
-        if (spare->bytes != bytes)
+        if (free_part->bytes != bytes)
             continue;
-        *link = spare->next;
-        return spare;
+        *link = free_part->next;
+        return free_part;
     }
     return NULL;
 }
@@ -91,11 +91,11 @@ static uint64_t offset_of(const struct facet_page_place *place)
 }
 
 /* The begin of a part that was never used: huge pages begin at multiples of their size. */
-static uint64_t next_end(const struct memfd *memfd, uint64_t bytes)
+static uint64_t next_part_offset(const struct memfd *memfd, uint64_t bytes)
 {
     uint64_t step = memfd->view.base && bytes >= FACET_HUGE_BYTES ? FACET_HUGE_BYTES : 1;
 
-    return (memfd->end + step - 1) / step * step;
+    return (memfd->end_offset + step - 1) / step * step;
 }
 
 static bool lengthen_file(int fd, uint64_t bytes)
@@ -105,47 +105,46 @@ static bool lengthen_file(int fd, uint64_t bytes)
     return ftruncate(fd, (off_t)bytes) == 0;
 }
 
-static enum facet_status take_locked(struct memfd *memfd, uint64_t bytes, uint64_t *ret_offset,
-                                     struct facet_error *error)
+static enum facet_status take_part(struct memfd *memfd, uint64_t bytes, uint64_t *ret_offset, struct facet_error *error)
 {
-    uint64_t end = next_end(memfd, bytes);
-    struct spare *spare;
+    uint64_t end = next_part_offset(memfd, bytes);
+    struct free_part *free_part;
 
-    if (bytes > memfd->most - memfd->used)
+    if (bytes > memfd->max_bytes - memfd->used_bytes)
         return facet_error_set(error, FACET_NO_SPACE,
                                "%" PRIu64 " of the device's %" PRIu64 " bytes are in use, and %" PRIu64 " were wanted",
-                               memfd->used, memfd->most, bytes);
-    spare = take_spare(memfd, bytes);
-    if (!spare && (end > memfd->file_most || memfd->file_most - end < bytes))
+                               memfd->used_bytes, memfd->max_bytes, bytes);
+    free_part = take_free_part(memfd, bytes);
+    if (!free_part && (end > memfd->file_max_bytes || memfd->file_max_bytes - end < bytes))
         return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %" PRIu64 " bytes in a row", bytes);
-    if (!spare && !lengthen_file(memfd->fd, end + bytes))
+    if (!free_part && !lengthen_file(memfd->fd, end + bytes))
         return facet_error_errno(error, errno, "cannot grow the host memory by %" PRIu64 " bytes", bytes);
-    *ret_offset = spare ? spare->offset : end;
-    memfd->end = spare ? memfd->end : end + bytes;
-    memfd->used += bytes;
-    free(spare);
+    *ret_offset = free_part ? free_part->offset : end;
+    memfd->end_offset = free_part ? memfd->end_offset : end + bytes;
+    memfd->used_bytes += bytes;
+    free(free_part);
     return FACET_OK;
 }
 
-/* The hole makes the memory go back, and makes it zero. Without memory for a spare's note its place in the file is
- * not used again, which costs nothing but addresses. */
+/* The hole makes the memory go back, and makes it zero. Without memory for the record of a free part its place in the
+ * file is not used again, which costs nothing but addresses. */
 static void destroy_pages(void *data, uint64_t pages, uint64_t bytes)
 {
     struct memfd *memfd = data;
-    struct spare *spare = malloc(sizeof *spare);
+    struct free_part *free_part = malloc(sizeof *free_part);
     uint64_t offset = pages - 1;
     bool zero = fallocate(memfd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
 
     facet_page_view_forget(&memfd->view, offset, bytes);
     pthread_mutex_lock(&memfd->lock);
-    memfd->used -= bytes;
-    if (spare && zero) {
-        *spare = (struct spare){.next = memfd->spares, .offset = offset, .bytes = bytes};
-        memfd->spares = spare;
-        spare = NULL;
+    memfd->used_bytes -= bytes;
+    if (free_part && zero) {
+        *free_part = (struct free_part){.next = memfd->free_parts, .offset = offset, .bytes = bytes};
+        memfd->free_parts = free_part;
+        free_part = NULL;
     }
     pthread_mutex_unlock(&memfd->lock);
-    free(spare);
+    free(free_part);
 }
 
 static enum facet_status create_pages(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
@@ -154,7 +153,7 @@ static enum facet_status create_pages(void *data, uint64_t bytes, uint64_t *ret_
     uint64_t offset = 0;
 
     pthread_mutex_lock(&memfd->lock);
-    enum facet_status status = take_locked(memfd, bytes, &offset, error);
+    enum facet_status status = take_part(memfd, bytes, &offset, error);
     pthread_mutex_unlock(&memfd->lock);
     if (status != FACET_OK)
         return status;
@@ -214,12 +213,12 @@ static enum facet_status move_pages(void *data, uint64_t context, uint64_t addre
         .to = facet_page_view_at(&memfd->view, offset_of(&pages->to)),
         .from = facet_page_view_at(&memfd->view, offset_of(&pages->from)),
     };
-    const char *what = NULL;
+    const char *failed_step = NULL;
 
-    if (memfd->faults < 0)
+    if (memfd->fault_fd < 0)
         return facet_error_set(error, FACET_UNSUPPORTED, FACET_TRANSPLANT_LACKS);
-    int failed = facet_transplant(memfd->faults, pointer_to(address), bytes, &place, &what);
-    return failed ? facet_error_errno(error, failed, "%s", what) : FACET_OK;
+    int failed = facet_transplant(memfd->fault_fd, pointer_to(address), bytes, &place, &failed_step);
+    return failed ? facet_error_errno(error, failed, "%s", failed_step) : FACET_OK;
 }
 
 /* --- contents ----------------------------------------------------------------------------------------------------- */
@@ -258,14 +257,14 @@ static void close_all(void *data)
 {
     struct memfd *memfd = data;
 
-    while (memfd->spares) {
-        struct spare *spare = memfd->spares;
+    while (memfd->free_parts) {
+        struct free_part *free_part = memfd->free_parts;
 
-        memfd->spares = spare->next;
-        free(spare);
+        memfd->free_parts = free_part->next;
+        free(free_part);
     }
-    if (memfd->faults >= 0)
-        close(memfd->faults);
+    if (memfd->fault_fd >= 0)
+        close(memfd->fault_fd);
     close(memfd->fd);
     facet_page_view_close(&memfd->view);
     pthread_mutex_destroy(&memfd->lock);
@@ -297,23 +296,23 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, bool commit, struct f
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the host's page backend");
     *memfd = (struct memfd){
         .lock = PTHREAD_MUTEX_INITIALIZER,
-        .most = bytes,
-        .file_most = bytes + bytes / 2, /* chunks of other sizes may leave gaps */
+        .max_bytes = bytes,
+        .file_max_bytes = bytes + bytes / 2, /* chunks of other sizes may leave gaps */
         .fd = memfd_create("facet-memory", MFD_CLOEXEC),
-        .faults = -1,
+        .fault_fd = -1,
     };
-    bool seen = !commit || facet_page_view_open(&memfd->view, memfd->file_most);
+    bool seen = !commit || facet_page_view_open(&memfd->view, memfd->file_max_bytes);
     if (memfd->fd < 0 || !seen) {
         int failed = seen ? errno : ENOMEM;
         close_all(memfd);
         return facet_error_errno(error, failed, "cannot make host memory");
     }
-    memfd->faults = facet_transplant_open();
+    memfd->fault_fd = facet_transplant_open();
     *ret_backend = (struct facet_page_backend){
         .ops = &operations,
         .data = memfd,
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-        .plain = true,
+        .host_memory = true,
     };
     return FACET_OK;
 }

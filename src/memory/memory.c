@@ -15,19 +15,20 @@
 #include "memory/space.h"
 #include "memory/unmap_queue.h"
 
-#define PAGE_DEFAULT      (UINT64_C(64) << 10)
-#define PAGE_MOST         (UINT64_C(1) << 30)
-#define CHUNK_DEFAULT     (UINT64_C(32) << 20)
-#define PASS_DEFAULT      (UINT64_C(1) << 20)
-#define PASS_COMMITTED    (UINT64_C(2) << 20) /* is moved in less time */
-#define MEMORY_MOST       (UINT64_C(1) << 46)
-#define THRESHOLD_DEFAULT 300u
-#define REPAY_DEFAULT     20u
-#define INTERVAL_DEFAULT  UINT64_C(1000000000)
+#define PAGE_DEFAULT_BYTES      (UINT64_C(64) << 10)
+#define PAGE_MAX_BYTES          (UINT64_C(1) << 30)
+#define CHUNK_DEFAULT_BYTES     (UINT64_C(32) << 20)
+#define PASS_DEFAULT_BYTES      (UINT64_C(1) << 20)
+#define PASS_COMMITTED_BYTES    (UINT64_C(2) << 20) /* is moved in less time */
+#define MEMORY_MAX_BYTES        (UINT64_C(1) << 46)
+#define THRESHOLD_DEFAULT_MILLI 300u
+#define REPAY_DEFAULT           20u
+#define INTERVAL_DEFAULT_NS     UINT64_C(1000000000)
 /* Addresses that spaces of one memory have beyond their first limits' need; each takes a sixteenth of the rest. */
-#define ADDRESSES_MOST (UINT64_C(1) << 44)
-#define END_NS         (2 * FACET_NS_PER_S) /* how long an end waits for launches that should have been over before */
-#define POLL_NS        FACET_NS_PER_MS
+#define ADDRESSES_MAX_BYTES (UINT64_C(1) << 44)
+#define DESTROY_WAIT_NS                                                                                                \
+    (2 * FACET_NS_PER_S) /* how long a space that is destroyed waits for launches that should be over */
+#define POLL_NS FACET_NS_PER_MS
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
@@ -45,7 +46,8 @@ static enum facet_status out_of_range(struct facet_error *error, const char *fie
 /* Chunks of a small device are small, so that a half empty one is not all there is. */
 static uint64_t default_chunk(uint64_t memory_bytes, uint64_t page_bytes)
 {
-    uint64_t chunk = CHUNK_DEFAULT > page_bytes * FACET_CHUNK_FRAMES ? page_bytes * FACET_CHUNK_FRAMES : CHUNK_DEFAULT;
+    uint64_t chunk =
+        CHUNK_DEFAULT_BYTES > page_bytes * FACET_CHUNK_FRAMES ? page_bytes * FACET_CHUNK_FRAMES : CHUNK_DEFAULT_BYTES;
 
     while (chunk > page_bytes && chunk * 8 > memory_bytes)
         chunk /= 2;
@@ -55,10 +57,10 @@ static uint64_t default_chunk(uint64_t memory_bytes, uint64_t page_bytes)
 static enum facet_status check_pages(const struct facet_memory_config *config, uint64_t backend_page,
                                      struct facet_error *error)
 {
-    if (!is_power(config->page_bytes) || config->page_bytes < backend_page || config->page_bytes > PAGE_MOST)
+    if (!is_power(config->page_bytes) || config->page_bytes < backend_page || config->page_bytes > PAGE_MAX_BYTES)
         return out_of_range(error, "page_bytes", config->page_bytes,
                             "a power of two from the device's own page to 1 GiB");
-    if (config->memory_bytes < config->page_bytes || config->memory_bytes > MEMORY_MOST)
+    if (config->memory_bytes < config->page_bytes || config->memory_bytes > MEMORY_MAX_BYTES)
         return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
     if (!is_power(config->chunk_bytes) || config->chunk_bytes < config->page_bytes ||
         config->chunk_bytes / config->page_bytes > FACET_CHUNK_FRAMES)
@@ -82,17 +84,17 @@ static enum facet_status complete_options(const struct facet_memory_config *conf
     if (!config->memory_bytes)
         ret_config->memory_bytes = backend->memory_bytes;
     if (!config->page_bytes)
-        ret_config->page_bytes = backend_page > PAGE_DEFAULT ? backend_page : PAGE_DEFAULT;
+        ret_config->page_bytes = backend_page > PAGE_DEFAULT_BYTES ? backend_page : PAGE_DEFAULT_BYTES;
     if (!config->chunk_bytes && is_power(ret_config->page_bytes))
         ret_config->chunk_bytes = default_chunk(ret_config->memory_bytes, ret_config->page_bytes);
     if (!config->pass_bytes)
-        ret_config->pass_bytes = config->commit ? PASS_COMMITTED : PASS_DEFAULT;
+        ret_config->pass_bytes = config->commit ? PASS_COMMITTED_BYTES : PASS_DEFAULT_BYTES;
     if (!config->defragment_milli)
-        ret_config->defragment_milli = THRESHOLD_DEFAULT;
+        ret_config->defragment_milli = THRESHOLD_DEFAULT_MILLI;
     if (!config->swap_repay)
         ret_config->swap_repay = REPAY_DEFAULT;
     if (!config->interval_ns)
-        ret_config->interval_ns = INTERVAL_DEFAULT;
+        ret_config->interval_ns = INTERVAL_DEFAULT_NS;
     return check_pages(ret_config, backend_page, error);
 }
 
@@ -131,7 +133,7 @@ static enum facet_status start_memory(struct facet_memory *memory, const struct 
                                config->chunk_bytes, error);
     if (status == FACET_OK && config->swap_bytes)
         status =
-            facet_swap_create(config->swap_bytes, config->page_bytes, memory->frames.frame_most, &memory->swap, error);
+            facet_swap_create(config->swap_bytes, config->page_bytes, memory->frames.frames_max, &memory->swap, error);
     if (status == FACET_OK && config->automatic)
         status = facet_defragmenter_start(memory, config->defragment_milli, config->interval_ns, error);
     return status;
@@ -197,7 +199,7 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
     enum facet_status status = check_config(config, error);
     if (status != FACET_OK)
         return status;
-    if (!config->memory_bytes || config->memory_bytes > MEMORY_MOST)
+    if (!config->memory_bytes || config->memory_bytes > MEMORY_MAX_BYTES)
         return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
     status = facet_page_backend_memfd(config->memory_bytes, config->commit, &backend, error);
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
@@ -217,12 +219,12 @@ static uint64_t pages_for(const struct facet_memory *memory, uint64_t limit_byte
  */
 static uint64_t pages_to_grow(struct facet_memory *memory)
 {
-    uint64_t wanted = facet_memory_most_bytes(memory) / memory->page_bytes * 2 + 1024;
+    uint64_t wanted = facet_memory_max_bytes(memory) / memory->page_bytes * 2 + 1024;
 
     if (facet_addresses_are_few())
         return 0;
     pthread_mutex_lock(&memory->lock);
-    uint64_t left = memory->span_bytes < ADDRESSES_MOST ? ADDRESSES_MOST - memory->span_bytes : 0;
+    uint64_t left = memory->span_bytes < ADDRESSES_MAX_BYTES ? ADDRESSES_MAX_BYTES - memory->span_bytes : 0;
     pthread_mutex_unlock(&memory->lock);
     uint64_t part = left / 16 / memory->page_bytes;
 
@@ -241,23 +243,23 @@ static enum facet_status take_pages(struct facet_space *space, uint64_t wanted, 
     return status;
 }
 
-static enum facet_status lay_out(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
+static enum facet_status reserve_space(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
-    uint64_t least = pages_for(memory, limit_bytes), more = pages_to_grow(memory);
+    uint64_t min = pages_for(memory, limit_bytes), more = pages_to_grow(memory);
     enum facet_status status = FACET_NO_MEMORY;
 
     space->page_shift = (uint32_t)__builtin_ctzll(memory->page_bytes);
     space->limit_pages = limit_bytes / memory->page_bytes;
-    if (more > least)
+    if (more > min)
         status = take_pages(space, more, NULL);
     if (status != FACET_OK && status != FACET_DEVICE_LOST)
-        status = take_pages(space, least, error);
+        status = take_pages(space, min, error);
     return status == FACET_OK ? facet_pools_create(space, error) : status;
 }
 
-static enum facet_status enter_space(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
-                                     struct facet_error *error)
+static enum facet_status list_space(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
+                                    struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -269,40 +271,40 @@ static enum facet_status enter_space(struct facet_memory *memory, struct facet_s
         LIST_INSERT_HEAD(&memory->spaces, space, in_memory);
         memory->space_count++;
         memory->limits_bytes += limit_bytes;
-        memory->span_bytes += space->span;
+        memory->span_bytes += space->address_bytes;
     }
     pthread_mutex_unlock(&memory->lock);
     return status;
 }
 
 /* Frames that the device does not unmap even with the addresses stay unused until the memory is closed. */
-static void clear_space(struct facet_space *space)
+static void free_space(struct facet_space *space)
 {
     if (space->table.entries)
         facet_pools_destroy(space);
-    if (space->span && facet_addresses_give(space))
+    if (space->address_bytes && facet_addresses_give(space))
         facet_unmap_queue_clear(space);
     facet_table_clear(&space->table);
-    pthread_mutex_destroy(&space->leave_lock);
-    pthread_rwlock_destroy(&space->touching);
+    pthread_mutex_destroy(&space->unmap_lock);
+    pthread_rwlock_destroy(&space->transfer_lock);
     pthread_mutex_destroy(&space->lock);
     free(space);
 }
 
 static enum facet_status check_limit(const struct facet_memory *memory, uint64_t limit_bytes, struct facet_error *error)
 {
-    uint64_t most = facet_memory_most_bytes(memory);
+    uint64_t max = facet_memory_max_bytes(memory);
 
-    if (limit_bytes >= memory->page_bytes && limit_bytes <= most)
+    if (limit_bytes >= memory->page_bytes && limit_bytes <= max)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
                                 "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and the %" PRIu64
                                 " of device and swap",
-                                limit_bytes, memory->page_bytes, most);
+                                limit_bytes, memory->page_bytes, max);
 }
 
 /* Writers are preferred: an unmapping thread does not wait for copies that begin later. */
-static void init_touching(pthread_rwlock_t *lock)
+static void init_transfer_lock(pthread_rwlock_t *lock)
 {
     pthread_rwlockattr_t attributes;
 
@@ -330,16 +332,16 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
     space->id = config->id;
     space->context = config->context;
     pthread_mutex_init(&space->lock, NULL);
-    pthread_mutex_init(&space->leave_lock, NULL);
-    init_touching(&space->touching);
+    pthread_mutex_init(&space->unmap_lock, NULL);
+    init_transfer_lock(&space->transfer_lock);
     facet_unmap_queue_init(&space->unmap_queue);
     for (size_t i = 0; config->name && config->name[i] && i < sizeof space->name - 1; i++)
         space->name[i] = config->name[i];
-    status = lay_out(space, config->limit_bytes, error);
+    status = reserve_space(space, config->limit_bytes, error);
     if (status == FACET_OK)
-        status = enter_space(memory, space, space->limit_pages * memory->page_bytes, error);
+        status = list_space(memory, space, space->limit_pages * memory->page_bytes, error);
     if (status != FACET_OK) {
-        clear_space(space);
+        free_space(space);
         return status;
     }
     *ret_space = space;
@@ -354,7 +356,7 @@ static void unlink_space(struct facet_space *space)
     LIST_REMOVE(space, in_memory);
     memory->space_count--;
     memory->limits_bytes -= space->limit_pages * memory->page_bytes;
-    memory->span_bytes -= space->span;
+    memory->span_bytes -= space->address_bytes;
     pthread_mutex_unlock(&memory->lock);
     /* A defragmenting thread may hold the lock of the space from before the removal: it ends first. */
     pthread_mutex_lock(&space->lock);
@@ -383,11 +385,11 @@ static bool may_unmap_later(enum facet_status status)
 static enum facet_status vacate_and_wait(struct facet_space *space)
 {
     const struct timespec step = facet_ns_timespec(POLL_NS);
-    uint64_t end = facet_clock_now_ns() + END_NS;
+    uint64_t end = facet_clock_now_ns() + DESTROY_WAIT_NS;
 
-    while (!facet_space_vacate(space) && space->unmap_queue.kept_by == FACET_BUSY && facet_clock_now_ns() < end)
+    while (!facet_space_vacate(space) && space->unmap_queue.last_refusal == FACET_BUSY && facet_clock_now_ns() < end)
         nanosleep(&step, NULL);
-    return may_unmap_later(space->unmap_queue.kept_by) ? space->unmap_queue.kept_by : FACET_OK;
+    return may_unmap_later(space->unmap_queue.last_refusal) ? space->unmap_queue.last_refusal : FACET_OK;
 }
 
 enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error)
@@ -403,7 +405,7 @@ enum facet_status facet_space_destroy(struct facet_space *space, struct facet_er
                                space->id, space->name,
                                atomic_load(&space->unmap_queue.pages) * space->memory->page_bytes);
     unlink_space(space);
-    clear_space(space);
+    free_space(space);
     return FACET_OK;
 }
 
@@ -417,7 +419,7 @@ void facet_memory_close(struct facet_memory *memory)
 
         (void)vacate_and_wait(space); /* the provider keeps its pages for launches that still run */
         unlink_space(space);
-        clear_space(space);
+        free_space(space);
     }
     facet_frames_clear(&memory->frames);
     facet_swap_destroy(memory->swap);
@@ -440,7 +442,7 @@ enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limi
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
                                     "limit_bytes: %" PRIu64 " is more than the addresses that vGPU %u ('%s') was made "
                                     "with, %" PRIu64 " bytes: destroy it, and make it anew with that limit",
-                                    limit_bytes, space->id, space->name, space->span);
+                                    limit_bytes, space->id, space->name, space->address_bytes);
     pthread_mutex_lock(&memory->lock);
     pthread_mutex_lock(&space->lock);
     if (pages < space->pages) {

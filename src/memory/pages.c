@@ -19,11 +19,11 @@ static bool has_frame(const struct facet_space *space, uint32_t page)
 }
 
 /* How many pages from `first` on have a frame, or have none. */
-static uint32_t row_length(const struct facet_space *space, uint32_t first, uint32_t count, bool here)
+static uint32_t row_length(const struct facet_space *space, uint32_t first, uint32_t count, bool has_memory)
 {
     uint32_t row = 0;
 
-    while (row < count && has_frame(space, first + row) == here)
+    while (row < count && has_frame(space, first + row) == has_memory)
         row++;
     return row;
 }
@@ -31,7 +31,7 @@ static uint32_t row_length(const struct facet_space *space, uint32_t first, uint
 /* --- taking memory away ------------------------------------------------------------------------------------------- */
 
 /* The device unmaps the page if no work uses it; or it stays as it is. */
-static enum facet_status take_page(struct facet_space *space, uint32_t page)
+static enum facet_status unmap_and_give_frame(struct facet_space *space, uint32_t page)
 {
     struct facet_memory *memory = space->memory;
     const struct facet_page_backend *backend = &memory->backend;
@@ -62,13 +62,13 @@ enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page,
         memory->backend.ops->read(memory->backend.data, space->context, facet_space_address(space, page),
                                   facet_swap_memory(memory->swap, swap_slot), memory->page_bytes, error);
     if (status == FACET_OK)
-        status = take_page(space, page);
+        status = unmap_and_give_frame(space, page);
     if (status != FACET_OK) {
         facet_swap_give(memory->swap, swap_slot);
         return status;
     }
     entry_of(space, page)->swap_slot = swap_slot + 1;
-    space->absent++;
+    space->absent_pages++;
     space->swapped_out++;
     return FACET_OK;
 }
@@ -167,8 +167,8 @@ static enum facet_status map_extent(struct facet_space *space, uint32_t first, c
 }
 
 /* Gives memory to as many pages as the next frames in a row are. */
-static enum facet_status give_memory(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
-                                     struct facet_error *error)
+static enum facet_status back_row(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
+                                  struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
     const struct facet_page_backend *backend = &memory->backend;
@@ -201,15 +201,15 @@ static enum facet_status give_memory(struct facet_space *space, uint32_t first, 
 enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
                                        struct facet_error *error)
 {
-    uint32_t here = row_length(space, first, count, true);
+    uint32_t with_memory = row_length(space, first, count, true);
 
-    if (here) {
-        *ret_count = here;
+    if (with_memory) {
+        *ret_count = with_memory;
         return FACET_OK;
     }
-    enum facet_status status = give_memory(space, first, row_length(space, first, count, false), ret_count, error);
+    enum facet_status status = back_row(space, first, row_length(space, first, count, false), ret_count, error);
     if (status == FACET_OK)
-        space->absent -= *ret_count;
+        space->absent_pages -= *ret_count;
     return status;
 }
 
@@ -219,7 +219,7 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
  */
 static enum facet_status check_room(struct facet_memory *memory, uint32_t count, struct facet_error *error)
 {
-    uint64_t left = facet_frames_left(&memory->frames);
+    uint64_t left = facet_frames_free_count(&memory->frames);
 
     if (memory->swap || count <= left)
         return FACET_OK;
@@ -229,14 +229,14 @@ static enum facet_status check_room(struct facet_memory *memory, uint32_t count,
 }
 
 /* With a swap, pages without memory now get it when they are pinned. */
-static enum facet_status give_all(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_done,
-                                  struct facet_error *error)
+static enum facet_status back_rows(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_done,
+                                   struct facet_error *error)
 {
-    for (uint32_t some = 0; *ret_done < count; *ret_done += some) {
-        enum facet_status status = give_memory(space, first + *ret_done, count - *ret_done, &some, error);
+    for (uint32_t advanced = 0; *ret_done < count; *ret_done += advanced) {
+        enum facet_status status = back_row(space, first + *ret_done, count - *ret_done, &advanced, error);
 
         if (status == FACET_NO_SPACE && space->memory->swap) {
-            space->absent += count - *ret_done;
+            space->absent_pages += count - *ret_done;
             return FACET_OK;
         }
         if (status != FACET_OK)
@@ -246,7 +246,7 @@ static enum facet_status give_all(struct facet_space *space, uint32_t first, uin
 }
 
 /* Undoes facet_space_back() after only the first `done` pages got memory. */
-static void take_back(struct facet_space *space, uint32_t first, uint32_t count, uint32_t done)
+static void undo_back(struct facet_space *space, uint32_t first, uint32_t count, uint32_t done)
 {
     if (space->memory->swap)
         facet_swap_release(space->memory->swap, count - done);
@@ -269,9 +269,9 @@ enum facet_status facet_space_back(struct facet_space *space, uint32_t first, ui
         facet_table_give(&space->table, first, count);
         return status;
     }
-    status = give_all(space, first, count, &done, error);
+    status = back_rows(space, first, count, &done, error);
     if (status != FACET_OK) {
-        take_back(space, first, count, done);
+        undo_back(space, first, count, done);
         return status;
     }
     space->pages += count;

@@ -17,9 +17,9 @@
 #include "memory/allocate.h"
 
 #define TRANSFER_WAIT_NS (60 * FACET_NS_PER_S)
-#define TURN_MOST_NS     (60 * FACET_NS_PER_S)
-#define IDLE_LEAST_NS    FACET_NS_PER_MS
-#define NEVER            UINT64_MAX
+#define TURN_MAX_NS      (60 * FACET_NS_PER_S)
+#define IDLE_MIN_NS      FACET_NS_PER_MS
+#define NEVER_NS         UINT64_MAX
 
 struct range {
     uint32_t first, count;
@@ -32,14 +32,14 @@ struct facet_pin {
     struct range ranges[];
 };
 
-/* One pin's way to its pages. */
-struct arrival {
+/* Pages that are to be pinned, and brought in before that. */
+struct pin_request {
     struct facet_space *space;
     const struct range *ranges;
     uint32_t count;
     bool whole;
-    bool brief;      /* a transfer: it takes no turn */
-    uint64_t end_ns; /* when it gives up */
+    bool for_transfer; /* a transfer: it takes no turn */
+    uint64_t end_ns;   /* when it gives up */
     uint64_t waited_ns;
 };
 
@@ -51,10 +51,10 @@ static uint64_t now_ns(const struct facet_memory *memory)
 /* --- sending out -------------------------------------------------------------------------------------------------- */
 
 /* Until when a space keeps its pages from others; 0: they may go. With its lock held. */
-static uint64_t kept_until(const struct facet_space *space, uint64_t now)
+static uint64_t keeps_pages_until_ns(const struct facet_space *space, uint64_t now)
 {
     if (space->whole_pins)
-        return NEVER;
+        return NEVER_NS;
     if (space->turn_end_ns <= now)
         return 0;
     if (space->pins)
@@ -64,11 +64,11 @@ static uint64_t kept_until(const struct facet_space *space, uint64_t now)
 }
 
 /* With the space's lock held. Returns how many went. */
-static uint32_t send_out_row(struct facet_space *space, const struct facet_frame_move *row, uint32_t most)
+static uint32_t send_out_row(struct facet_space *space, const struct facet_frame_move *row, uint32_t max)
 {
-    uint32_t gone = 0;
+    uint32_t sent_out = 0;
 
-    for (uint32_t i = 0; i < row->count && gone < most; i++) {
+    for (uint32_t i = 0; i < row->count && sent_out < max; i++) {
         struct facet_entry *entry = &space->table.entries[row->page + i];
 
         if (facet_entry_frame(entry) != row->from + i || entry->pins ||
@@ -77,34 +77,35 @@ static uint32_t send_out_row(struct facet_space *space, const struct facet_frame
         if (atomic_fetch_and_explicit(&entry->marks, (uint8_t)~FACET_MARK_RECENT, memory_order_relaxed) &
             FACET_MARK_RECENT)
             continue;
-        gone += facet_space_send_out(space, row->page + i, NULL) == FACET_OK;
+        sent_out += facet_space_send_out(space, row->page + i, NULL) == FACET_OK;
     }
-    return gone;
+    return sent_out;
 }
 
 /* Makes room for `wanted` pages, or as many as go. *ret_again_ns: when more may go, if nothing else changes. */
 static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const struct facet_space *self,
                           uint64_t *ret_again_ns)
 {
-    uint64_t looked = 0, most = 2 * memory->frames.frame_most + 1, now = now_ns(memory);
-    uint32_t gone = 0, pass = (uint32_t)(memory->pass_bytes / memory->page_bytes) + 1;
+    uint64_t frames_checked = 0, max = 2 * memory->frames.frames_max + 1, now = now_ns(memory);
+    uint32_t sent_out = 0, pass = (uint32_t)(memory->pass_bytes / memory->page_bytes) + 1;
     struct facet_frame_move row;
 
-    *ret_again_ns = NEVER;
-    while (gone < wanted && looked < most && facet_frames_look(&memory->frames, pass, &memory->clock_hand, &row)) {
+    *ret_again_ns = NEVER_NS;
+    while (sent_out < wanted && frames_checked < max &&
+           facet_frames_next_used(&memory->frames, pass, &memory->clock_hand, &row)) {
         struct facet_space *space = facet_memory_lock_space(memory, row.space);
 
-        looked += row.count;
+        frames_checked += row.count;
         if (!space)
             continue;
-        uint64_t until = space == self && !space->whole_pins ? 0 : kept_until(space, now);
+        uint64_t until = space == self && !space->whole_pins ? 0 : keeps_pages_until_ns(space, now);
         if (until == 0)
-            gone += send_out_row(space, &row, wanted - gone);
+            sent_out += send_out_row(space, &row, wanted - sent_out);
         else if (until < *ret_again_ns)
             *ret_again_ns = until;
         pthread_mutex_unlock(&space->lock);
     }
-    return gone;
+    return sent_out;
 }
 
 /*
@@ -120,7 +121,7 @@ static void ask_spaces_for_pages(struct facet_memory *memory, const struct facet
     LIST_FOREACH (space, &memory->spaces, in_memory) {
         pthread_mutex_lock(&space->lock);
         if (space != self && space->pins)
-            space->wanted = head;
+            space->wanted_by_head = head;
         pthread_mutex_unlock(&space->lock);
     }
     pthread_mutex_unlock(&memory->lock);
@@ -140,7 +141,7 @@ static uint32_t pin_pages(struct facet_space *space, const struct range *range, 
     for (uint32_t done = 0; done < range->count; done++) {
         struct facet_entry *entry = &space->table.entries[range->first + done];
 
-        if (entry->pins == FACET_PINS_MOST)
+        if (entry->pins == FACET_PINS_MAX)
             return done;
         entry->pins++;
         atomic_fetch_or_explicit(&entry->marks, FACET_PAGE_ACCESSED | FACET_MARK_RECENT, memory_order_relaxed);
@@ -149,46 +150,46 @@ static uint32_t pin_pages(struct facet_space *space, const struct range *range, 
     return range->count;
 }
 
-static void unpin_ranges(const struct arrival *arrival, uint32_t count)
+static void unpin_ranges(const struct pin_request *request, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        unpin_pages(arrival->space, &arrival->ranges[i], arrival->ranges[i].count);
+        unpin_pages(request->space, &request->ranges[i], request->ranges[i].count);
 }
 
 /* All of them or none: FACET_QUOTA. With the space's lock held. */
-static enum facet_status pin_all(const struct arrival *arrival, struct facet_error *error)
+static enum facet_status pin_all(const struct pin_request *request, struct facet_error *error)
 {
-    struct facet_space *space = arrival->space;
+    struct facet_space *space = request->space;
     uint64_t tick = space->memory->backend.tick_ns(space->memory->backend.data);
 
-    for (uint32_t i = 0; i < arrival->count; i++) {
-        const struct range *range = &arrival->ranges[i];
+    for (uint32_t i = 0; i < request->count; i++) {
+        const struct range *range = &request->ranges[i];
         uint32_t done = pin_pages(space, range, tick);
 
         if (done == range->count)
             continue;
         unpin_pages(space, range, done);
-        unpin_ranges(arrival, i);
+        unpin_ranges(request, i);
         return facet_error_argument(error, FACET_QUOTA, "addresses",
                                     "addresses: the page at 0x%" PRIx64
                                     " of vGPU %u is pinned %u times already, the most that is counted; release some",
-                                    facet_space_address(space, range->first + done), space->id, FACET_PINS_MOST);
+                                    facet_space_address(space, range->first + done), space->id, FACET_PINS_MAX);
     }
     space->pins++;
-    space->whole_pins += arrival->whole;
+    space->whole_pins += request->whole;
     return FACET_OK;
 }
 
 /* Whether all of the pages have frames. With the space's lock held. */
-static bool all_have_frames(const struct arrival *arrival)
+static bool all_have_frames(const struct pin_request *request)
 {
-    const struct facet_space *space = arrival->space;
+    const struct facet_space *space = request->space;
 
-    if (space->absent == 0 || arrival->whole)
-        return space->absent == 0;
-    for (uint32_t i = 0; i < arrival->count; i++)
-        for (uint32_t page = 0; page < arrival->ranges[i].count; page++)
-            if (facet_entry_frame(&space->table.entries[arrival->ranges[i].first + page]) == FACET_FRAME_NONE)
+    if (space->absent_pages == 0 || request->whole)
+        return space->absent_pages == 0;
+    for (uint32_t i = 0; i < request->count; i++)
+        for (uint32_t page = 0; page < request->ranges[i].count; page++)
+            if (facet_entry_frame(&space->table.entries[request->ranges[i].first + page]) == FACET_FRAME_NONE)
                 return false;
     return true;
 }
@@ -196,33 +197,33 @@ static bool all_have_frames(const struct arrival *arrival)
 /*
  * Pins the pages if they are here, unless the head of the queue waits for this space's pins. *ret_done: whether it did.
  */
-static enum facet_status begin_arrival(const struct arrival *arrival, bool *ret_done, struct facet_error *error)
+static enum facet_status pin_if_present(const struct pin_request *request, bool *ret_done, struct facet_error *error)
 {
-    struct facet_space *space = arrival->space;
+    struct facet_space *space = request->space;
     const struct facet_memory *memory = space->memory;
     uint64_t now = now_ns(memory);
     enum facet_status status = FACET_OK;
 
     pthread_mutex_lock(&space->lock);
-    bool wanted = !arrival->brief && space->turn_end_ns <= now && atomic_load(&memory->queue.waiting) &&
-                  space->wanted == atomic_load(&memory->queue.heads) + 1;
-    *ret_done = !wanted && all_have_frames(arrival);
+    bool wanted = !request->for_transfer && space->turn_end_ns <= now && atomic_load(&memory->queue.waiting) &&
+                  space->wanted_by_head == atomic_load(&memory->queue.heads) + 1;
+    *ret_done = !wanted && all_have_frames(request);
     if (*ret_done)
-        status = pin_all(arrival, error);
+        status = pin_all(request, error);
     if (*ret_done && status == FACET_OK)
         space->used_ns = now;
     pthread_mutex_unlock(&space->lock);
     return status;
 }
 
-static void end_arrival(const struct arrival *arrival)
+static void unpin_request(const struct pin_request *request)
 {
-    struct facet_space *space = arrival->space;
+    struct facet_space *space = request->space;
 
     pthread_mutex_lock(&space->lock);
-    unpin_ranges(arrival, arrival->count);
+    unpin_ranges(request, request->count);
     space->pins--;
-    space->whole_pins -= arrival->whole;
+    space->whole_pins -= request->whole;
     space->used_ns = now_ns(space->memory);
     pthread_mutex_unlock(&space->lock);
     facet_queue_wake(&space->memory->queue);
@@ -240,43 +241,43 @@ static uint32_t count_absent(const struct facet_space *space, uint32_t first, ui
 }
 
 /* One piece of a range, or room for it. *ret_count: pages that need no further check. */
-static enum facet_status bring_in_piece(struct arrival *arrival, uint32_t first, uint32_t count, uint32_t *ret_count,
-                                        struct facet_error *error)
+static enum facet_status bring_in_piece(struct pin_request *request, uint32_t first, uint32_t count,
+                                        uint32_t *ret_count, struct facet_error *error)
 {
-    struct facet_space *space = arrival->space;
+    struct facet_space *space = request->space;
     struct facet_memory *memory = space->memory;
-    uint64_t changes = facet_queue_changes(&memory->queue), again;
+    uint64_t changes = facet_queue_changes(&memory->queue), again_ns;
 
     *ret_count = 0;
     pthread_mutex_lock(&space->lock);
     enum facet_status status = facet_space_bring_in(space, first, count, ret_count, error);
     uint32_t absent = status == FACET_NO_SPACE ? count_absent(space, first, count) : 0;
     pthread_mutex_unlock(&space->lock);
-    if (status != FACET_NO_SPACE || make_room(memory, absent, space, &again))
+    if (status != FACET_NO_SPACE || make_room(memory, absent, space, &again_ns))
         return status == FACET_NO_SPACE ? FACET_OK : status;
-    if (again == NEVER)
+    if (again_ns == NEVER_NS)
         ask_spaces_for_pages(memory, space);
     uint64_t start = now_ns(memory);
-    if (start >= arrival->end_ns)
+    if (start >= request->end_ns)
         return facet_error_set(error, FACET_TIMEOUT,
                                "vGPU %u ('%s'): others kept the device's memory for as long as it was to wait",
                                space->id, space->name);
-    facet_queue_wait(&memory->queue, changes, again < arrival->end_ns ? again : arrival->end_ns);
-    arrival->waited_ns += now_ns(memory) - start;
+    facet_queue_wait(&memory->queue, changes, again_ns < request->end_ns ? again_ns : request->end_ns);
+    request->waited_ns += now_ns(memory) - start;
     return FACET_OK;
 }
 
 /* The pages are pinned before they are here, so that bringing in one of them cannot send out another. */
-static enum facet_status bring_range(struct arrival *arrival, struct range range, struct facet_error *error)
+static enum facet_status bring_range(struct pin_request *request, struct range range, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
-    for (uint32_t done = 0, some; done < range.count && status == FACET_OK; done += some)
-        status = bring_in_piece(arrival, range.first + done, range.count - done, &some, error);
+    for (uint32_t done = 0, advanced; done < range.count && status == FACET_OK; done += advanced)
+        status = bring_in_piece(request, range.first + done, range.count - done, &advanced, error);
     return status;
 }
 
-static bool is_held(const struct facet_space *space, uint32_t page)
+static bool is_allocated(const struct facet_space *space, uint32_t page)
 {
     uint8_t state = atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed);
 
@@ -284,118 +285,118 @@ static bool is_held(const struct facet_space *space, uint32_t page)
 }
 
 /* Every page that the space holds, in rows. */
-static enum facet_status bring_whole(struct arrival *arrival, struct facet_error *error)
+static enum facet_status bring_whole(struct pin_request *request, struct facet_error *error)
 {
-    struct facet_space *space = arrival->space;
+    struct facet_space *space = request->space;
     enum facet_status status = FACET_OK;
 
     for (uint32_t page = 0; page < space->table.count && status == FACET_OK;) {
         struct range row = {.first = page};
 
         pthread_mutex_lock(&space->lock);
-        uint64_t absent = space->absent;
-        while (row.first < space->table.count && !is_held(space, row.first))
+        uint64_t absent = space->absent_pages;
+        while (row.first < space->table.count && !is_allocated(space, row.first))
             row.first++;
-        while (row.first + row.count < space->table.count && is_held(space, row.first + row.count))
+        while (row.first + row.count < space->table.count && is_allocated(space, row.first + row.count))
             row.count++;
         pthread_mutex_unlock(&space->lock);
         if (!absent)
             break;
-        status = bring_range(arrival, row, error);
+        status = bring_range(request, row, error);
         page = row.first + row.count;
     }
     return status;
 }
 
-static enum facet_status bring_all(struct arrival *arrival, struct facet_error *error)
+static enum facet_status bring_all(struct pin_request *request, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
-    if (arrival->whole)
-        return bring_whole(arrival, error);
-    for (uint32_t i = 0; i < arrival->count && status == FACET_OK; i++)
-        status = bring_range(arrival, arrival->ranges[i], error);
+    if (request->whole)
+        return bring_whole(request, error);
+    for (uint32_t i = 0; i < request->count && status == FACET_OK; i++)
+        status = bring_range(request, request->ranges[i], error);
     return status;
 }
 
 /* The space may keep its pages for a multiple of the time that bringing them in cost. */
-static void begin_turn(const struct arrival *arrival, uint64_t start)
+static void begin_turn(const struct pin_request *request, uint64_t start)
 {
-    struct facet_space *space = arrival->space;
-    uint64_t now = now_ns(space->memory), took = now - start - arrival->waited_ns;
+    struct facet_space *space = request->space;
+    uint64_t now = now_ns(space->memory), took = now - start - request->waited_ns;
     uint32_t repay = space->memory->swap_repay;
-    uint64_t turn = repay == FACET_SWAP_NEVER_REPAY ? 0 : took < TURN_MOST_NS / repay ? took * repay : TURN_MOST_NS;
+    uint64_t turn = repay == FACET_SWAP_NEVER_REPAY ? 0 : took < TURN_MAX_NS / repay ? took * repay : TURN_MAX_NS;
 
     pthread_mutex_lock(&space->lock);
     space->swap_ns += took;
-    space->waited_ns += arrival->waited_ns;
+    space->waited_ns += request->waited_ns;
     space->turn_end_ns = now + turn;
-    space->idle_ns = took > IDLE_LEAST_NS ? took : IDLE_LEAST_NS;
+    space->idle_ns = took > IDLE_MIN_NS ? took : IDLE_MIN_NS;
     pthread_mutex_unlock(&space->lock);
 }
 
-static enum facet_status pin_now(const struct arrival *arrival, struct facet_error *error)
+static enum facet_status lock_and_pin_all(const struct pin_request *request, struct facet_error *error)
 {
-    pthread_mutex_lock(&arrival->space->lock);
-    enum facet_status status = pin_all(arrival, error);
-    pthread_mutex_unlock(&arrival->space->lock);
+    pthread_mutex_lock(&request->space->lock);
+    enum facet_status status = pin_all(request, error);
+    pthread_mutex_unlock(&request->space->lock);
     return status;
 }
 
-static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_error *error)
+static enum facet_status bring_in_at_turn(struct pin_request *request, struct facet_error *error)
 {
-    struct facet_memory *memory = arrival->space->memory;
+    struct facet_memory *memory = request->space->memory;
     struct facet_waiter waiter;
     uint64_t start = now_ns(memory);
-    bool first = facet_queue_enter(&memory->queue, &waiter, arrival->end_ns);
+    bool first = facet_queue_enter(&memory->queue, &waiter, request->end_ns);
     enum facet_status status = FACET_OK;
 
-    arrival->waited_ns = now_ns(memory) - start;
+    request->waited_ns = now_ns(memory) - start;
     if (!first)
         status = facet_error_set(error, FACET_TIMEOUT, "vGPU %u ('%s'): others waited for memory before it",
-                                 arrival->space->id, arrival->space->name);
+                                 request->space->id, request->space->name);
     if (first)
-        status = pin_now(arrival, error);
+        status = lock_and_pin_all(request, error);
     if (status == FACET_OK) {
-        status = bring_all(arrival, error);
-        begin_turn(arrival, start);
+        status = bring_all(request, error);
+        begin_turn(request, start);
         if (status != FACET_OK)
-            end_arrival(arrival);
+            unpin_request(request);
     }
     facet_queue_leave(&memory->queue, &waiter);
     return status;
 }
 
-static enum facet_status check_size(const struct arrival *arrival, struct facet_error *error)
+static enum facet_status check_size(const struct pin_request *request, struct facet_error *error)
 {
-    const struct facet_memory *memory = arrival->space->memory;
-    uint64_t pages = arrival->whole ? arrival->space->pages : 0;
+    const struct facet_memory *memory = request->space->memory;
+    uint64_t pages = request->whole ? request->space->pages : 0;
 
-    for (uint32_t i = 0; i < arrival->count; i++)
-        pages += arrival->ranges[i].count;
-    if (pages <= memory->frames.frame_most)
+    for (uint32_t i = 0; i < request->count; i++)
+        pages += request->ranges[i].count;
+    if (pages <= memory->frames.frames_max)
         return FACET_OK;
     return facet_error_set(
         error, FACET_OUT_OF_RANGE,
         "vGPU %u ('%s'): %" PRIu64 " bytes are to be on the device at once, which has %" PRIu64 "; %s",
-        arrival->space->id, arrival->space->name, pages * memory->page_bytes,
-        memory->frames.frame_most * memory->page_bytes,
-        arrival->whole ? "a launch needs all that its vGPU has: free some, or use another vGPU for it"
+        request->space->id, request->space->name, pages * memory->page_bytes,
+        memory->frames.frames_max * memory->page_bytes,
+        request->whole ? "a launch needs all that its vGPU has: free some, or use another vGPU for it"
                        : "name fewer allocations at a time");
 }
 
-static enum facet_status bring_in_ranges(struct arrival *arrival, uint64_t timeout_ns, struct facet_error *error)
+static enum facet_status bring_in_ranges(struct pin_request *request, uint64_t timeout_ns, struct facet_error *error)
 {
-    uint64_t now = now_ns(arrival->space->memory);
+    uint64_t now = now_ns(request->space->memory);
 
     bool done;
 
-    arrival->end_ns = timeout_ns < NEVER - now ? now + timeout_ns : NEVER;
-    enum facet_status status = begin_arrival(arrival, &done, error);
+    request->end_ns = timeout_ns < NEVER_NS - now ? now + timeout_ns : NEVER_NS;
+    enum facet_status status = pin_if_present(request, &done, error);
     if (done)
         return status;
-    status = check_size(arrival, error);
-    return status == FACET_OK ? arrive_in_turn(arrival, error) : status;
+    status = check_size(request, error);
+    return status == FACET_OK ? bring_in_at_turn(request, error) : status;
 }
 
 /* --- the calls ---------------------------------------------------------------------------------------------------- */
@@ -414,8 +415,8 @@ enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t addr
     if (!space->memory->swap)
         return FACET_OK;
     const struct range range = range_of(space, address, bytes);
-    struct arrival arrival = {.space = space, .ranges = &range, .count = 1, .brief = true};
-    return bring_in_ranges(&arrival, TRANSFER_WAIT_NS, error);
+    struct pin_request request = {.space = space, .ranges = &range, .count = 1, .for_transfer = true};
+    return bring_in_ranges(&request, TRANSFER_WAIT_NS, error);
 }
 
 void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes)
@@ -423,8 +424,8 @@ void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64
     if (!space->memory->swap)
         return;
     const struct range range = range_of(space, address, bytes);
-    const struct arrival arrival = {.space = space, .ranges = &range, .count = 1};
-    end_arrival(&arrival);
+    const struct pin_request request = {.space = space, .ranges = &range, .count = 1};
+    unpin_request(&request);
 }
 
 static enum facet_status fill_ranges(struct facet_pin *pin, const uint64_t *addresses, struct facet_error *error)
@@ -456,8 +457,8 @@ enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *add
     *pin = (struct facet_pin){.space = space, .whole = count == 0, .count = count};
     status = fill_ranges(pin, addresses, error);
     if (status == FACET_OK) {
-        struct arrival arrival = {.space = space, .ranges = pin->ranges, .count = count, .whole = pin->whole};
-        status = bring_in_ranges(&arrival, timeout_ns, error);
+        struct pin_request request = {.space = space, .ranges = pin->ranges, .count = count, .whole = pin->whole};
+        status = bring_in_ranges(&request, timeout_ns, error);
     }
     if (status != FACET_OK) {
         free(pin);
@@ -471,8 +472,8 @@ void facet_pin_release(struct facet_pin *pin)
 {
     if (!pin)
         return;
-    const struct arrival arrival = {
+    const struct pin_request request = {
         .space = pin->space, .ranges = pin->ranges, .count = pin->count, .whole = pin->whole};
-    end_arrival(&arrival);
+    unpin_request(&request);
     free(pin);
 }

@@ -15,7 +15,7 @@
 #include "memory/space.h"
 #include "memory/unmap_queue.h"
 
-static struct facet_pool_arena *own_arena(struct facet_space *space)
+static struct facet_pool_arena *arena_of_thread(struct facet_space *space)
 {
     int cpu = sched_getcpu();
 
@@ -25,12 +25,12 @@ static struct facet_pool_arena *own_arena(struct facet_space *space)
 /* --- slabs come and go; with the arena's lock held ---------------------------------------------------------------- */
 
 /* One of a pool's dead slabs, else a new one. Dead slabs are few: at most the pool's largest number. */
-static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class, uint32_t level)
+static struct facet_slab *dead_or_new_slab(struct facet_space *space, uint32_t class, uint32_t level)
 {
     const struct facet_classes *classes = &space->memory->classes;
     struct facet_slab *slab;
 
-    LIST_FOREACH (slab, &space->spare[class], in_pool)
+    LIST_FOREACH (slab, &space->dead_slabs[class], in_pool)
         if (slab->level == level) {
             LIST_REMOVE(slab, in_pool);
             return slab;
@@ -44,8 +44,8 @@ static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class
     return slab;
 }
 
-static void enter_slab(struct facet_space *space, struct facet_pool_arena *arena, struct facet_slab *slab,
-                       uint32_t first)
+static void enter_slab_in_table(struct facet_space *space, struct facet_pool_arena *arena, struct facet_slab *slab,
+                                uint32_t first)
 {
     facet_slab_reset(slab, facet_space_address(space, first), first);
     atomic_store(&slab->arena, arena);
@@ -65,7 +65,7 @@ static enum facet_status place_slab(struct facet_pool_arena *arena, struct facet
         return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no addresses left for blocks", space->id);
     enum facet_status status = facet_space_back(space, first, slab->pages, error);
     if (status == FACET_OK)
-        enter_slab(space, arena, slab, first);
+        enter_slab_in_table(space, arena, slab, first);
     return status;
 }
 
@@ -76,11 +76,11 @@ static enum facet_status add_slab_of(struct facet_pool_arena *arena, uint32_t cl
     struct facet_pool *pool = &arena->pools[class];
 
     pthread_mutex_lock(&space->lock);
-    struct facet_slab *slab = spare_or_new(space, class, level);
+    struct facet_slab *slab = dead_or_new_slab(space, class, level);
     enum facet_status status = slab ? place_slab(arena, slab, error)
                                     : facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of blocks");
     if (slab && status != FACET_OK)
-        LIST_INSERT_HEAD(&space->spare[class], slab, in_pool);
+        LIST_INSERT_HEAD(&space->dead_slabs[class], slab, in_pool);
     pthread_mutex_unlock(&space->lock);
     if (status != FACET_OK)
         return status;
@@ -108,12 +108,12 @@ static bool is_pinned(const struct facet_space *space, const struct facet_slab *
     return false;
 }
 
-static void give_pages(struct facet_space *space, struct facet_slab *slab)
+static void give_slab_pages(struct facet_space *space, struct facet_slab *slab)
 {
     for (uint32_t page = slab->first_page; page < slab->first_page + slab->pages; page++)
         atomic_store_explicit(&space->table.slabs[page], NULL, memory_order_relaxed);
     facet_space_unback(space, slab->first_page, slab->pages);
-    LIST_INSERT_HEAD(&space->spare[slab->class], slab, in_pool);
+    LIST_INSERT_HEAD(&space->dead_slabs[slab->class], slab, in_pool);
 }
 
 /* Returns its pages; 0 while they are pinned: then it stays as it is. */
@@ -131,7 +131,7 @@ static uint32_t drop_slab(struct facet_pool_arena *arena, struct facet_slab *sla
             pool->current = NULL;
         atomic_store(&slab->place, FACET_SLAB_DEAD);
         pool->pages -= slab->pages;
-        give_pages(space, slab);
+        give_slab_pages(space, slab);
     }
     pthread_mutex_unlock(&space->lock);
     return pinned ? 0 : slab->pages;
@@ -150,20 +150,20 @@ static void list_slab(struct facet_pool *pool, struct facet_slab *slab)
  * early for that is noticed here: the freeing thread lowers the count before it reads the place, and this function
  * writes the place before it reads the count.
  */
-static void leave_slab(struct facet_pool *pool)
+static void retire_current_slab(struct facet_pool *pool)
 {
     struct facet_slab *slab = pool->current;
 
     atomic_store(&slab->place, FACET_SLAB_FULL);
-    if (atomic_load(&slab->live) < slab->blocks)
+    if (atomic_load(&slab->used_blocks) < slab->blocks)
         list_slab(pool, slab);
 }
 
 /* The next slab that may have a block: the listed ones, until there are no more. */
-static bool next_slab(struct facet_pool *pool)
+static bool use_next_slab(struct facet_pool *pool)
 {
     if (pool->current)
-        leave_slab(pool);
+        retire_current_slab(pool);
     pool->current = LIST_FIRST(&pool->listed);
     if (!pool->current)
         return false;
@@ -176,35 +176,35 @@ static bool next_slab(struct facet_pool *pool)
 static void push_recent(struct facet_pool_arena *arena, uint32_t class, uint64_t address)
 {
     struct facet_pool *pool = &arena->pools[class];
-    uint32_t top = atomic_load_explicit(&pool->recent_top, memory_order_relaxed);
+    uint32_t top = atomic_load_explicit(&pool->recent_end, memory_order_relaxed);
 
-    atomic_store_explicit(&pool->recent[top % FACET_RECENT], address, memory_order_relaxed);
-    atomic_store_explicit(&pool->recent_top, top + 1, memory_order_relaxed);
+    atomic_store_explicit(&pool->recent[top % FACET_RECENT_BLOCKS], address, memory_order_relaxed);
+    atomic_store_explicit(&pool->recent_end, top + 1, memory_order_relaxed);
 }
 
 static uint64_t pop_recent(struct facet_pool *pool)
 {
-    uint32_t top = atomic_load_explicit(&pool->recent_top, memory_order_relaxed) - 1;
-    uint64_t address = atomic_load_explicit(&pool->recent[top % FACET_RECENT], memory_order_relaxed);
+    uint32_t top = atomic_load_explicit(&pool->recent_end, memory_order_relaxed) - 1;
+    uint64_t address = atomic_load_explicit(&pool->recent[top % FACET_RECENT_BLOCKS], memory_order_relaxed);
 
     if (!address)
         return 0;
-    atomic_store_explicit(&pool->recent[top % FACET_RECENT], 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->recent_top, top, memory_order_relaxed);
+    atomic_store_explicit(&pool->recent[top % FACET_RECENT_BLOCKS], 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->recent_end, top, memory_order_relaxed);
     return address;
 }
 
-struct taken {
+struct block_ref {
     struct facet_slab *slab; /* NULL: none */
     uint32_t block;
 };
 
 /* The block freed last, if it still is a free block of this arena: its slabs stay while its lock is held. */
-static struct taken take_recent(struct facet_pool_arena *arena, uint32_t class)
+static struct block_ref take_recent(struct facet_pool_arena *arena, uint32_t class)
 {
     const struct facet_space *space = arena->space;
     uint64_t address = pop_recent(&arena->pools[class]);
-    const struct taken none = {NULL, FACET_BLOCK_NONE};
+    const struct block_ref none = {NULL, FACET_BLOCK_NONE};
 
     if (!address)
         return none;
@@ -214,89 +214,89 @@ static struct taken take_recent(struct facet_pool_arena *arena, uint32_t class)
         return none;
     uint32_t offset = (uint32_t)(address - atomic_load_explicit(&slab->address, memory_order_relaxed));
     uint32_t block = offset / slab->block_bytes;
-    return offset % slab->block_bytes || !facet_slab_take_this(slab, block) ? none : (struct taken){slab, block};
+    return offset % slab->block_bytes || !facet_slab_take_block(slab, block) ? none : (struct block_ref){slab, block};
 }
 
-static struct taken take_any(struct facet_pool_arena *arena, uint32_t class)
+static struct block_ref take_from_slabs(struct facet_pool_arena *arena, uint32_t class)
 {
     struct facet_pool *pool = &arena->pools[class];
 
-    while (pool->current || next_slab(pool)) {
+    while (pool->current || use_next_slab(pool)) {
         uint32_t block = facet_slab_take(pool->current);
 
         if (block != FACET_BLOCK_NONE)
-            return (struct taken){pool->current, block};
-        if (!next_slab(pool))
+            return (struct block_ref){pool->current, block};
+        if (!use_next_slab(pool))
             break;
     }
-    return (struct taken){NULL, FACET_BLOCK_NONE};
+    return (struct block_ref){NULL, FACET_BLOCK_NONE};
 }
 
-static struct taken take_from(struct facet_pool_arena *arena, uint32_t class)
+static struct block_ref take_from_arena(struct facet_pool_arena *arena, uint32_t class)
 {
-    struct taken taken = take_recent(arena, class);
+    struct block_ref ref = take_recent(arena, class);
 
-    if (!taken.slab)
-        taken = take_any(arena, class);
-    arena->taken += taken.slab != NULL;
-    return taken;
+    if (!ref.slab)
+        ref = take_from_slabs(arena, class);
+    arena->blocks_taken += ref.slab != NULL;
+    return ref;
 }
 
 /* The space is short of memory: empty slabs go, and other arenas may have a block. */
-static struct taken take_from_others(struct facet_space *space, uint32_t class)
+static struct block_ref take_from_all_arenas(struct facet_space *space, uint32_t class)
 {
-    struct taken taken = {NULL, FACET_BLOCK_NONE};
+    struct block_ref ref = {NULL, FACET_BLOCK_NONE};
 
-    for (uint32_t i = 0; i < space->arena_count && !taken.slab; i++) {
+    for (uint32_t i = 0; i < space->arena_count && !ref.slab; i++) {
         pthread_mutex_lock(&space->arenas[i]->lock);
-        taken = take_from(space->arenas[i], class);
+        ref = take_from_arena(space->arenas[i], class);
         pthread_mutex_unlock(&space->arenas[i]->lock);
     }
-    return taken;
+    return ref;
 }
 
-static enum facet_status take_or_add(struct facet_pool_arena *arena, uint32_t class, struct taken *ret_taken,
-                                     struct facet_error *error)
+static enum facet_status take_or_add_slab(struct facet_pool_arena *arena, uint32_t class, struct block_ref *ret_block,
+                                          struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
     pthread_mutex_lock(&arena->lock);
-    *ret_taken = take_from(arena, class);
-    if (!ret_taken->slab) {
+    *ret_block = take_from_arena(arena, class);
+    if (!ret_block->slab) {
         status = add_slab(arena, class, error);
         if (status == FACET_OK)
-            *ret_taken = take_from(arena, class);
+            *ret_block = take_from_arena(arena, class);
     }
     pthread_mutex_unlock(&arena->lock);
     return status;
 }
 
-static enum facet_status take_block(struct facet_space *space, uint32_t class, struct taken *ret_taken,
+static enum facet_status take_block(struct facet_space *space, uint32_t class, struct block_ref *ret_block,
                                     struct facet_error *error)
 {
-    struct facet_pool_arena *arena = own_arena(space);
-    enum facet_status status = take_or_add(arena, class, ret_taken, error);
+    struct facet_pool_arena *arena = arena_of_thread(space);
+    enum facet_status status = take_or_add_slab(arena, class, ret_block, error);
 
     if (status != FACET_QUOTA && status != FACET_NO_SPACE)
         return status;
-    *ret_taken = take_from_others(space, class);
-    if (ret_taken->slab)
+    *ret_block = take_from_all_arenas(space, class);
+    if (ret_block->slab)
         return FACET_OK;
-    return facet_pools_trim(space) ? take_or_add(arena, class, ret_taken, error) : status;
+    return facet_pools_trim(space) ? take_or_add_slab(arena, class, ret_block, error) : status;
 }
 
 enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
                                    uint64_t *ret_address, struct facet_error *error)
 {
     uint64_t time_ns = space->memory->backend.tick_ns(space->memory->backend.data);
-    struct taken taken;
-    enum facet_status status = take_block(space, class, &taken, error);
+    struct block_ref ref;
+    enum facet_status status = take_block(space, class, &ref, error);
 
     if (status != FACET_OK)
         return status;
-    facet_slab_note(taken.slab, taken.block, bytes, tag, time_ns);
-    *ret_address = atomic_load_explicit(&taken.slab->address, memory_order_relaxed) +
-                   (uint64_t)taken.block * taken.slab->block_bytes;
+    facet_slab_record(ref.slab, ref.block, bytes, tag, time_ns);
+    *ret_address =
+        atomic_load_explicit(&ref.slab->address, memory_order_relaxed) + (uint64_t)ref.block * ref.slab->block_bytes;
     return FACET_OK;
 }
 
@@ -315,7 +315,7 @@ static struct facet_pool_arena *lock_arena_of(struct facet_slab *slab)
 }
 
 /* It was full, or its last block was freed: it is listed, or goes. The current one stays, unless it is large. */
-static void settle_slab(struct facet_slab *slab)
+static void list_or_drop_slab(struct facet_slab *slab)
 {
     struct facet_pool_arena *arena = lock_arena_of(slab);
 
@@ -324,7 +324,7 @@ static void settle_slab(struct facet_slab *slab)
     if (slab->place == FACET_SLAB_FULL)
         list_slab(&arena->pools[slab->class], slab);
     if ((slab->place == FACET_SLAB_LISTED || (slab->place == FACET_SLAB_CURRENT && slab->level)) &&
-        atomic_load(&slab->live) == 0)
+        atomic_load(&slab->used_blocks) == 0)
         drop_slab(arena, slab);
     pthread_mutex_unlock(&arena->lock);
 }
@@ -347,13 +347,14 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
     if ((uint32_t)offset % slab->block_bytes)
         return refuse_address(space, address, "is inside a block", error);
     struct facet_pool_arena *owner = atomic_load_explicit(&slab->arena, memory_order_relaxed);
-    enum facet_slab_given given = facet_slab_give(slab, block);
-    if (given == FACET_GIVEN_NOT)
+    enum facet_slab_free_result given = facet_slab_give(slab, block);
+    if (given == FACET_BLOCK_WAS_FREE)
         return refuse_address(space, address, "is a block that is free already", error);
-    atomic_fetch_add_explicit(&own_arena(space)->given, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&arena_of_thread(space)->blocks_given, 1, memory_order_relaxed);
     push_recent(owner, slab->class, address);
-    if (given == FACET_GIVEN_LAST || (given == FACET_GIVEN_FROM_FULL && atomic_load(&slab->place) == FACET_SLAB_FULL))
-        settle_slab(slab);
+    if (given == FACET_BLOCK_FREED_LAST ||
+        (given == FACET_BLOCK_FREED_OF_FULL && atomic_load(&slab->place) == FACET_SLAB_FULL))
+        list_or_drop_slab(slab);
     return FACET_OK;
 }
 
@@ -366,7 +367,7 @@ enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address
         return FACET_TOO_SMALL;
     uint64_t start = atomic_load_explicit(&slab->address, memory_order_relaxed);
     uint32_t block = (uint32_t)((address - start) / slab->block_bytes);
-    atomic_store_explicit(&slab->notes[block].bytes, (uint32_t)bytes, memory_order_relaxed);
+    atomic_store_explicit(&slab->records[block].bytes, (uint32_t)bytes, memory_order_relaxed);
     return FACET_OK;
 }
 
@@ -377,11 +378,11 @@ static uint64_t trim_pool(struct facet_pool_arena *arena, struct facet_pool *poo
     struct facet_slab *slab, *next;
     uint64_t pages = 0;
 
-    if (pool->current && atomic_load(&pool->current->live) == 0)
+    if (pool->current && atomic_load(&pool->current->used_blocks) == 0)
         pages += drop_slab(arena, pool->current);
     for (slab = LIST_FIRST(&pool->listed); slab; slab = next) {
         next = LIST_NEXT(slab, in_pool);
-        if (atomic_load(&slab->live) == 0)
+        if (atomic_load(&slab->used_blocks) == 0)
             pages += drop_slab(arena, slab);
     }
     return pages;
@@ -419,7 +420,7 @@ static struct facet_pool_arena *create_arena(struct facet_space *space)
 enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t count = cpus < 1 ? 1 : cpus > FACET_POOL_ARENAS_MOST ? FACET_POOL_ARENAS_MOST : (uint32_t)cpus;
+    uint32_t count = cpus < 1 ? 1 : cpus > FACET_POOL_ARENAS_MAX ? FACET_POOL_ARENAS_MAX : (uint32_t)cpus;
 
     while (space->arena_count < count) {
         space->arenas[space->arena_count] = create_arena(space);
@@ -458,7 +459,7 @@ void facet_pools_destroy(struct facet_space *space)
 {
     facet_pools_clear(space);
     for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
-        free_slabs(&space->spare[class]);
+        free_slabs(&space->dead_slabs[class]);
     for (uint32_t i = 0; i < space->arena_count; i++) {
         pthread_mutex_destroy(&space->arenas[i]->lock);
         free(space->arenas[i]);

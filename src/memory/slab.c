@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the bits of a slab (slab.h).
- * Never: reads more words than have a bit in `open`.
+ * Never: reads more words than have a bit in `words_with_room`.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,11 @@ static size_t lines_of(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* One piece of memory: the slab, the notes. */
+/* One piece of memory: the slab, the records of its blocks. */
 struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
 {
     size_t head = lines_of(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
-    size_t whole = head + lines_of(blocks * sizeof(struct facet_note));
+    size_t whole = head + lines_of(blocks * sizeof(struct facet_block_record));
     struct facet_slab *slab = aligned_alloc(_Alignof(struct facet_slab), whole);
 
     if (!slab)
@@ -30,7 +30,7 @@ struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
     memset(slab, 0, whole);
     slab->block_bytes = block_bytes;
     slab->blocks = blocks;
-    slab->notes = (void *)((char *)slab + head);
+    slab->records = (void *)((char *)slab + head);
     return slab;
 }
 
@@ -55,13 +55,15 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
     slab->first_page = first_page;
     for (uint32_t word = 0; word < words; word++)
         atomic_store_explicit(&slab->used[word], 0, memory_order_relaxed);
-    atomic_store_explicit(&slab->live, 0, memory_order_relaxed);
-    atomic_store_explicit(&slab->open, words == 64 ? UINT64_MAX : (UINT64_C(1) << words) - 1, memory_order_release);
+    atomic_store_explicit(&slab->used_blocks, 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->words_with_room, words == 64 ? UINT64_MAX : (UINT64_C(1) << words) - 1,
+                          memory_order_release);
 }
 
 /*
- * A free bit of the word; 0 when there is none, and then `open` says so. A block that is freed between the reading and
- * that note sets the bit of `open` before or after the note: the second reading sees the first case.
+ * A free bit of the word; 0 when there is none, and then `words_with_room` says so. A block that is freed between the
+ * reading and that note sets the bit of `words_with_room` before or after the note: the second reading sees the first
+ * case.
  */
 static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 {
@@ -70,9 +72,9 @@ static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 
     if (left)
         return left & -left;
-    atomic_fetch_and(&slab->open, ~(UINT64_C(1) << word));
+    atomic_fetch_and(&slab->words_with_room, ~(UINT64_C(1) << word));
     if (~atomic_load(&slab->used[word]) & mask)
-        atomic_fetch_or(&slab->open, UINT64_C(1) << word);
+        atomic_fetch_or(&slab->words_with_room, UINT64_C(1) << word);
     return 0;
 }
 
@@ -80,15 +82,15 @@ static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 static void enter_block(struct facet_slab *slab, uint32_t block)
 {
     atomic_fetch_or(&slab->used[block / 64], UINT64_C(1) << block % 64);
-    atomic_fetch_add(&slab->live, 1);
+    atomic_fetch_add(&slab->used_blocks, 1);
 }
 
 uint32_t facet_slab_take(struct facet_slab *slab)
 {
-    uint64_t open;
+    uint64_t words_with_room;
 
-    while ((open = atomic_load(&slab->open))) {
-        uint32_t word = (uint32_t)__builtin_ctzll(open);
+    while ((words_with_room = atomic_load(&slab->words_with_room))) {
+        uint32_t word = (uint32_t)__builtin_ctzll(words_with_room);
         uint64_t bit = free_bit(slab, word);
 
         if (!bit)
@@ -100,52 +102,52 @@ uint32_t facet_slab_take(struct facet_slab *slab)
     return FACET_BLOCK_NONE;
 }
 
-bool facet_slab_take_this(struct facet_slab *slab, uint32_t block)
+bool facet_slab_take_block(struct facet_slab *slab, uint32_t block)
 {
-    if (block >= slab->blocks || facet_slab_holds(slab, block))
+    if (block >= slab->blocks || facet_slab_uses_block(slab, block))
         return false;
     enter_block(slab, block);
     return true;
 }
 
-void facet_slab_note(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+void facet_slab_record(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
 {
-    struct facet_note *note = &slab->notes[block];
+    struct facet_block_record *record = &slab->records[block];
 
-    atomic_store_explicit(&note->time_ns, time_ns, memory_order_relaxed);
-    atomic_store_explicit(&note->tag, tag, memory_order_relaxed);
-    atomic_store_explicit(&note->bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&record->time_ns, time_ns, memory_order_relaxed);
+    atomic_store_explicit(&record->tag, tag, memory_order_relaxed);
+    atomic_store_explicit(&record->bytes, bytes, memory_order_relaxed);
 }
 
-uint64_t facet_slab_asked(const struct facet_slab *slab)
+uint64_t facet_slab_requested_bytes(const struct facet_slab *slab)
 {
     uint32_t words = words_of(slab->blocks);
     uint64_t bytes = 0;
 
     for (uint32_t word = 0; word < words; word++)
         for (uint64_t left = atomic_load_explicit(&slab->used[word], memory_order_relaxed); left; left &= left - 1)
-            bytes += atomic_load_explicit(&slab->notes[word * 64 + (uint32_t)__builtin_ctzll(left)].bytes,
+            bytes += atomic_load_explicit(&slab->records[word * 64 + (uint32_t)__builtin_ctzll(left)].bytes,
                                           memory_order_relaxed);
     return bytes;
 }
 
-enum facet_slab_given facet_slab_give(struct facet_slab *slab, uint32_t block)
+enum facet_slab_free_result facet_slab_give(struct facet_slab *slab, uint32_t block)
 {
     uint32_t word = block / 64;
     uint64_t bit = UINT64_C(1) << block % 64;
     uint64_t was = atomic_fetch_and(&slab->used[word], ~bit);
 
     if (!(was & bit))
-        return FACET_GIVEN_NOT;
+        return FACET_BLOCK_WAS_FREE;
     if (was == mask_of(slab, word))
-        atomic_fetch_or(&slab->open, UINT64_C(1) << word);
-    uint32_t live = atomic_fetch_sub(&slab->live, 1);
-    if (live == 1)
-        return FACET_GIVEN_LAST;
-    return live == slab->blocks ? FACET_GIVEN_FROM_FULL : FACET_GIVEN;
+        atomic_fetch_or(&slab->words_with_room, UINT64_C(1) << word);
+    uint32_t used_blocks = atomic_fetch_sub(&slab->used_blocks, 1);
+    if (used_blocks == 1)
+        return FACET_BLOCK_FREED_LAST;
+    return used_blocks == slab->blocks ? FACET_BLOCK_FREED_OF_FULL : FACET_BLOCK_FREED;
 }
 
-bool facet_slab_holds(const struct facet_slab *slab, uint32_t block)
+bool facet_slab_uses_block(const struct facet_slab *slab, uint32_t block)
 {
     return block < slab->blocks && atomic_load(&slab->used[block / 64]) >> block % 64 & 1;
 }

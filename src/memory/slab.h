@@ -5,10 +5,10 @@
  * Owns: the use of the blocks and the record of each, outside the memory itself, which may be a device's.
  * Never: takes a lock. Blocks are taken by one thread at a time (the arena's lock); they are given back by any.
  *
- * A word of `used` holds 64 blocks, and a bit of `open` says that its word may have a free one, so that a block is
- * found in two steps. The bit of a block decides which free wins: a second free finds it clear. A slab's memory is
- * never given back to the host before its space ends, so that a late free with a stale address finds a slab, not a
- * hole.
+ * A word of `used` holds 64 blocks, and a bit of `words_with_room` says that its word may have a free one, so that a
+ * block is found in two steps. The bit of a block decides which free wins: a second free finds it clear. A slab's
+ * memory is never given back to the host before its space ends, so that a late free with a stale address finds a slab,
+ * not a hole.
  *
  * The time of a call among a million blocks is decided by the cache lines that it misses. So the fields of that path
  * lie in one line, the record of a block is written when nothing waits for it any more (the arena's lock is released
@@ -29,14 +29,14 @@
 struct facet_pool_arena;
 
 /* Of a live block. Read by those who ask about it, while it may be freed under them. */
-struct facet_note {
+struct facet_block_record {
     _Atomic uint64_t time_ns;
     _Atomic uint32_t tag;
     _Atomic uint32_t bytes; /* as asked for */
 };
 
 enum facet_slab_place {
-    FACET_SLAB_DEAD = 0,    /* without pages; on the space's list of spare slabs */
+    FACET_SLAB_DEAD = 0,    /* without pages; on the space's list of dead slabs */
     FACET_SLAB_CURRENT = 1, /* the slab that its arena takes blocks from */
     FACET_SLAB_LISTED = 2,  /* has, or may have, free blocks */
     FACET_SLAB_FULL = 3,
@@ -48,11 +48,11 @@ struct facet_slab {
     uint32_t first_page, pages;
 
     _Alignas(64) _Atomic uint64_t address;
-    uint32_t block_bytes, blocks; /* these, `notes` and `class` never change */
-    struct facet_note *notes;
+    uint32_t block_bytes, blocks; /* these, `records` and `class` never change */
+    struct facet_block_record *records;
     _Atomic(struct facet_pool_arena *) arena;
-    _Atomic uint64_t open;
-    _Atomic uint32_t live; /* blocks in use, counted after their bits: never less than those */
+    _Atomic uint64_t words_with_room;
+    _Atomic uint32_t used_blocks; /* blocks in use, counted after their bits: never less than those */
     uint32_t class;
     _Atomic uint32_t place; /* enum facet_slab_place; written under its arena's lock */
     uint32_t reserved;
@@ -69,21 +69,21 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
 /* Takes a block; FACET_BLOCK_NONE: none is free. */
 uint32_t facet_slab_take(struct facet_slab *slab);
 /* Takes that one. False: it is in use, or there is no such block. */
-bool facet_slab_take_this(struct facet_slab *slab, uint32_t block);
+bool facet_slab_take_block(struct facet_slab *slab, uint32_t block);
 /* Writes the record of a block that the caller took and has not handed out yet. */
-void facet_slab_note(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
+void facet_slab_record(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
 
 /* The sum of the requested bytes of all used blocks, in as many steps. */
-uint64_t facet_slab_asked(const struct facet_slab *slab);
+uint64_t facet_slab_requested_bytes(const struct facet_slab *slab);
 
-enum facet_slab_given {
-    FACET_GIVEN = 0,
-    FACET_GIVEN_FROM_FULL = 1, /* it was full: its arena may not know of it */
-    FACET_GIVEN_LAST = 2,      /* nothing in it is in use now */
-    FACET_GIVEN_NOT = 3,       /* it was free already */
+enum facet_slab_free_result {
+    FACET_BLOCK_FREED = 0,
+    FACET_BLOCK_FREED_OF_FULL = 1, /* it was full: its arena may not know of it */
+    FACET_BLOCK_FREED_LAST = 2,    /* nothing in it is in use now */
+    FACET_BLOCK_WAS_FREE = 3,      /* it was free already */
 };
-enum facet_slab_given facet_slab_give(struct facet_slab *slab, uint32_t block);
+enum facet_slab_free_result facet_slab_give(struct facet_slab *slab, uint32_t block);
 
-bool facet_slab_holds(const struct facet_slab *slab, uint32_t block);
+bool facet_slab_uses_block(const struct facet_slab *slab, uint32_t block);
 
 #endif

@@ -4,7 +4,7 @@
  * Never: is seen outside this room; callers have facet/memory.h.
  *
  * Locks, outermost first: a memory's list of spaces → an arena → a space → frames, swap. The queue's lock may be taken
- * while any of them is held; nothing is taken while it is. The leave lock is taken with none of them held, before a
+ * while any of them is held; nothing is taken while it is. The unmap lock is taken with none of them held, before a
  * space's, and is the only one that is held while the device is asked to unmap. The fast paths take one arena's lock to
  * allocate a block and none to free one; a space's lock is for its page table, and is held while one step of the
  * defragmenter moves pages of it.
@@ -25,14 +25,14 @@
 #include "memory/table.h"
 #include "memory/wait_queue.h"
 
-#define FACET_POOL_ARENAS_MOST 16u
-#define FACET_ALIGN_MOST       (UINT64_C(1) << 30)
-#define FACET_SPACE_NAME       64u
+#define FACET_POOL_ARENAS_MAX 16u
+#define FACET_ALIGN_MAX       (UINT64_C(1) << 30)
+#define FACET_SPACE_NAME      64u
 
-#define FACET_RECENT 8u
+#define FACET_RECENT_BLOCKS 8u
 
 /*
- * The slabs of one class in one arena. `recent` lists the blocks freed last, the latest below `recent_top`: reusing one
+ * The slabs of one class in one arena. `recent` lists the blocks freed last, the latest below `recent_end`: reusing one
  * finds all its fields in the cache, and no slab changes its list. It is written without a lock, so an entry may be
  * lost or no longer be free: it is only a hint.
  */
@@ -40,8 +40,8 @@ struct facet_pool {
     _Alignas(64) struct facet_slab *current;
     struct facet_slab_list listed;
     uint64_t pages;
-    _Atomic uint32_t recent_top;
-    _Alignas(64) _Atomic uint64_t recent[FACET_RECENT]; /* addresses of blocks; 0: none */
+    _Atomic uint32_t recent_end;
+    _Alignas(64) _Atomic uint64_t recent[FACET_RECENT_BLOCKS]; /* addresses of blocks; 0: none */
 };
 
 /*
@@ -51,8 +51,8 @@ struct facet_pool {
 struct facet_pool_arena {
     _Alignas(64) pthread_mutex_t lock;
     struct facet_space *space;
-    uint64_t taken; /* under the lock */
-    _Alignas(64) _Atomic uint64_t given;
+    uint64_t blocks_taken; /* under the lock */
+    _Alignas(64) _Atomic uint64_t blocks_given;
     struct facet_pool pools[];
 };
 
@@ -61,9 +61,10 @@ struct facet_pool_arena {
  * read without it.
  */
 struct facet_unmap_queue {
-    uint32_t first, last;      /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
-    uint32_t unasked;          /* from here on the device was not asked yet */
-    enum facet_status kept_by; /* why the device refused the last extent; FACET_BUSY: earlier launches were not over */
+    uint32_t first, last;   /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
+    uint32_t first_unasked; /* from here on the device was not asked yet */
+    enum facet_status
+        last_refusal; /* why the device refused the last extent; FACET_BUSY: earlier launches were not over */
     _Atomic uint64_t pages;
     _Atomic uint32_t unasked_count;
 };
@@ -76,29 +77,29 @@ struct facet_space {
     uint64_t context; /* at the backend */
     char name[FACET_SPACE_NAME];
 
-    uint64_t base, span; /* its addresses */
-    bool apart;          /* nothing of this process can lie at them (addresses.h) */
+    uint64_t base, address_bytes; /* its addresses */
+    bool reserved_in_process;     /* nothing of this process can lie at them (addresses.h) */
     uint32_t page_shift;
     uint32_t arena_count;
-    struct facet_pool_arena *arenas[FACET_POOL_ARENAS_MOST];
+    struct facet_pool_arena *arenas[FACET_POOL_ARENAS_MAX];
 
-    pthread_mutex_t leave_lock; /* one thread at a time asks the device to unmap */
+    pthread_mutex_t unmap_lock; /* one thread at a time asks the device to unmap */
 
     pthread_mutex_t lock; /* of the fields below */
     struct facet_table table;
     struct facet_unmap_queue unmap_queue;
-    struct facet_slab_list spare[FACET_MEMORY_POOLS]; /* dead slabs, by class */
+    struct facet_slab_list dead_slabs[FACET_MEMORY_POOLS]; /* dead slabs, by class */
     uint64_t limit_pages, pages, peak_pages; /* pages: with memory or without, and those that await unmapping */
-    uint64_t absent;                         /* pages without a frame */
+    uint64_t absent_pages;                   /* pages without a frame */
     uint32_t pins, whole_pins;               /* pins of this space; of these, of all its pages */
     uint64_t turn_end_ns, idle_ns; /* until when it keeps the pages that it brought in, unless unused for idle_ns */
     uint64_t used_ns;              /* when its last pin began or ended */
-    uint64_t wanted;               /* number (heads + 1) of the queue's head that waits only for this space's pins */
+    uint64_t wanted_by_head;       /* number (heads + 1) of the queue's head that waits only for this space's pins */
     uint64_t swapped_in, swapped_out, swap_ns, waited_ns;
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
-    _Atomic uint64_t refused;
-    pthread_rwlock_t touching; /* read lock: copies and fills of a plain backend; write lock: unmapping */
+    _Atomic uint64_t refused_total;
+    pthread_rwlock_t transfer_lock; /* read lock: copies and fills of a plain backend; write lock: unmapping */
 };
 
 struct facet_defragmenter;
@@ -122,9 +123,9 @@ struct facet_memory {
 };
 
 /* The most that a space can ever hold. */
-static inline uint64_t facet_memory_most_bytes(const struct facet_memory *memory)
+static inline uint64_t facet_memory_max_bytes(const struct facet_memory *memory)
 {
-    return memory->frames.frame_most * memory->page_bytes + (memory->swap ? facet_swap_bytes(memory->swap) : 0);
+    return memory->frames.frames_max * memory->page_bytes + (memory->swap ? facet_swap_bytes(memory->swap) : 0);
 }
 
 /* memory.c: takes the backend over, also when it fails. */

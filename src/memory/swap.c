@@ -13,10 +13,10 @@
 struct facet_swap {
     pthread_mutex_t lock;
     uint64_t page_bytes;
-    uint64_t reserved, most;     /* pages; one is kept, so that any page can be sent out before another comes in */
-    uint32_t slots, used, fresh; /* fresh: from here on none was ever in use */
+    uint64_t reserved, reserved_max; /* pages; one is kept, so that any page can be sent out before another comes in */
+    uint32_t slots, used, next_unused; /* next_unused: from here on none was ever in use */
     char *memory;
-    uint32_t *given_back; /* used before, free now: `fresh` - `used` of them */
+    uint32_t *given_back; /* used before, free now: `next_unused` - `used` of them */
 };
 
 static void *map_lazily(uint64_t bytes)
@@ -40,7 +40,7 @@ enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_
         *swap = (struct facet_swap){
             .lock = PTHREAD_MUTEX_INITIALIZER,
             .page_bytes = page_bytes,
-            .most = slots + device_pages - 1,
+            .reserved_max = slots + device_pages - 1,
             .slots = (uint32_t)slots,
             .memory = map_lazily(slots * page_bytes),
             .given_back = map_lazily(slots * sizeof(uint32_t)),
@@ -69,7 +69,7 @@ void facet_swap_destroy(struct facet_swap *swap)
 enum facet_status facet_swap_reserve(struct facet_swap *swap, uint64_t pages, struct facet_error *error)
 {
     pthread_mutex_lock(&swap->lock);
-    uint64_t left = swap->most - swap->reserved;
+    uint64_t left = swap->reserved_max - swap->reserved;
     bool fits = pages <= left;
     swap->reserved += fits ? pages : 0;
     pthread_mutex_unlock(&swap->lock);
@@ -92,10 +92,10 @@ uint32_t facet_swap_take(struct facet_swap *swap)
     uint32_t swap_slot = FACET_SWAP_SLOT_NONE;
 
     pthread_mutex_lock(&swap->lock);
-    if (swap->used < swap->fresh)
-        swap_slot = swap->given_back[swap->fresh - swap->used - 1];
-    else if (swap->fresh < swap->slots)
-        swap_slot = swap->fresh++;
+    if (swap->used < swap->next_unused)
+        swap_slot = swap->given_back[swap->next_unused - swap->used - 1];
+    else if (swap->next_unused < swap->slots)
+        swap_slot = swap->next_unused++;
     swap->used += swap_slot != FACET_SWAP_SLOT_NONE;
     pthread_mutex_unlock(&swap->lock);
     return swap_slot;
@@ -104,7 +104,7 @@ uint32_t facet_swap_take(struct facet_swap *swap)
 void facet_swap_give(struct facet_swap *swap, uint32_t swap_slot)
 {
     pthread_mutex_lock(&swap->lock);
-    swap->given_back[swap->fresh - swap->used] = swap_slot;
+    swap->given_back[swap->next_unused - swap->used] = swap_slot;
     swap->used--;
     pthread_mutex_unlock(&swap->lock);
 }

@@ -13,8 +13,8 @@ static uint32_t row_containing(uint32_t length)
 {
     if (length < 8)
         return length;
-    uint32_t top = 31 - (uint32_t)__builtin_clz(length);
-    return (top - 2) * 8 + (length >> (top - 3)) % 8;
+    uint32_t highest_bit = 31 - (uint32_t)__builtin_clz(length);
+    return (highest_bit - 2) * 8 + (length >> (highest_bit - 3)) % 8;
 }
 
 /* The first row in which every run has at least `length` pages. */
@@ -22,8 +22,8 @@ static uint32_t first_row_at_least(uint32_t length)
 {
     if (length < 8)
         return length;
-    uint32_t top = 31 - (uint32_t)__builtin_clz(length);
-    return row_containing(length + (UINT32_C(1) << (top - 3)) - 1);
+    uint32_t highest_bit = 31 - (uint32_t)__builtin_clz(length);
+    return row_containing(length + (UINT32_C(1) << (highest_bit - 3)) - 1);
 }
 
 static void insert_free_run(struct facet_table *table, uint32_t first, uint32_t length)
@@ -38,8 +38,8 @@ static void insert_free_run(struct facet_table *table, uint32_t first, uint32_t 
     if (next != FACET_PAGE_NONE)
         table->entries[next].prev = first;
     table->rows[row] = first;
-    table->tops |= UINT32_C(1) << row / 8;
-    table->subs[row / 8] |= (uint8_t)(1u << row % 8);
+    table->doublings_used |= UINT32_C(1) << row / 8;
+    table->rows_used[row / 8] |= (uint8_t)(1u << row % 8);
 }
 
 static void withdraw_free_run(struct facet_table *table, uint32_t first)
@@ -56,9 +56,9 @@ static void withdraw_free_run(struct facet_table *table, uint32_t first)
     table->rows[row] = entry->next;
     if (entry->next != FACET_PAGE_NONE)
         return;
-    table->subs[row / 8] &= (uint8_t) ~(1u << row % 8);
-    if (!table->subs[row / 8])
-        table->tops &= ~(UINT32_C(1) << row / 8);
+    table->rows_used[row / 8] &= (uint8_t) ~(1u << row % 8);
+    if (!table->rows_used[row / 8])
+        table->doublings_used &= ~(UINT32_C(1) << row / 8);
 }
 
 /* Returns a run from the first row that is not empty, starting at `row`. */
@@ -66,17 +66,17 @@ static uint32_t first_run_from(const struct facet_table *table, uint32_t row)
 {
     if (row >= FACET_RUN_ROWS)
         return FACET_PAGE_NONE;
-    uint32_t top = row / 8, subs = table->subs[top] & (0xffu << row % 8);
+    uint32_t doubling = row / 8, rows_used = table->rows_used[doubling] & (0xffu << row % 8);
 
-    if (!subs) {
-        uint32_t tops = top < 31 ? table->tops & (UINT32_MAX << (top + 1)) : 0;
+    if (!rows_used) {
+        uint32_t higher_doublings = doubling < 31 ? table->doublings_used & (UINT32_MAX << (doubling + 1)) : 0;
 
-        if (!tops)
+        if (!higher_doublings)
             return FACET_PAGE_NONE;
-        top = (uint32_t)__builtin_ctz(tops);
-        subs = table->subs[top];
+        doubling = (uint32_t)__builtin_ctz(higher_doublings);
+        rows_used = table->rows_used[doubling];
     }
-    return table->rows[top * 8 + (uint32_t)__builtin_ctz(subs)];
+    return table->rows[doubling * 8 + (uint32_t)__builtin_ctz(rows_used)];
 }
 
 /* The row below first_row_at_least() may hold a run that is long enough too. Its list is searched only if all else

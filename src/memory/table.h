@@ -34,7 +34,7 @@ enum facet_page_state {
 #define FACET_MARK_RECENT 0x80u
 
 /* The pins of one page that can be counted. */
-#define FACET_PINS_MOST UINT16_MAX
+#define FACET_PINS_MAX UINT16_MAX
 
 /* Written under the space's lock; the atomic fields are also read without it. */
 struct facet_entry {
@@ -66,8 +66,8 @@ struct facet_table {
     struct facet_entry *entries;
     _Atomic(struct facet_slab *) *slabs; /* of pages of pools: apart, since each free of a block reads it */
     uint32_t count;
-    uint32_t tops;                 /* a bit for each doubling that has a run */
-    uint8_t subs[32];              /* a bit for each of its eight rows */
+    uint32_t doublings_used;       /* a bit for each doubling that has a run */
+    uint8_t rows_used[32];         /* a bit for each of its eight rows */
     uint32_t rows[FACET_RUN_ROWS]; /* first page of the first run */
 };
 

@@ -45,11 +45,11 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
     if (!facet_host_can_have(address, bytes))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
                                     argument, address);
-    if (memory->backend.elsewhere && !detect)
+    if (memory->backend.foreign_addresses && !detect)
         return FACET_OK;
     pthread_mutex_lock(&memory->lock);
     LIST_FOREACH (other, &memory->spaces, in_memory)
-        if (address < other->base + other->span && address + bytes > other->base) {
+        if (address < other->base + other->address_bytes && address + bytes > other->base) {
             owner = other->id;
             owned = true;
         }
@@ -63,16 +63,16 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
 
 /* Finds the side of an address that the caller did not name. */
 static enum facet_status detect_side(const struct facet_space *space, const char *argument, uint64_t address,
-                                     bool *ret_own, struct facet_error *error)
+                                     bool *ret_is_device, struct facet_error *error)
 {
-    bool own = address - space->base < space->span;
+    bool is_device = address - space->base < space->address_bytes;
 
-    if (own && facet_addresses_are_doubtful(space, address))
+    if (is_device && facet_addresses_are_doubtful(space, address))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
                                     "%s: 0x%" PRIx64 " is an address of vGPU %u, and one of this process as well: "
                                     "expected a kind that says which is meant, not FACET_COPY_DETECT",
                                     argument, address, space->id);
-    *ret_own = own;
+    *ret_is_device = is_device;
     return FACET_OK;
 }
 
@@ -122,7 +122,8 @@ static void *host_pointer(uint64_t address)
     return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static enum facet_status run_once(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+static enum facet_status run_transfer_once(struct facet_space *space, const struct transfer *transfer,
+                                           struct facet_error *error)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
@@ -147,17 +148,17 @@ static enum facet_status run_transfer(struct facet_space *space, const struct tr
 {
     enum facet_status status = FACET_TIMEOUT;
 
-    if (!space->memory->backend.plain) {
+    if (!space->memory->backend.host_memory) {
         while (status == FACET_TIMEOUT)
-            status = run_once(space, transfer, error);
+            status = run_transfer_once(space, transfer, error);
         return status;
     }
     /* Another thread may have freed a side since it was checked. */
-    pthread_rwlock_rdlock(&space->touching);
+    pthread_rwlock_rdlock(&space->transfer_lock);
     status = check_transfer(space, transfer, error);
     if (status == FACET_OK)
-        status = run_once(space, transfer, error);
-    pthread_rwlock_unlock(&space->touching);
+        status = run_transfer_once(space, transfer, error);
+    pthread_rwlock_unlock(&space->transfer_lock);
     return status;
 }
 
@@ -182,8 +183,8 @@ static enum facet_status run_pinned(struct facet_space *space, const struct tran
     return status;
 }
 
-static enum facet_status sides_of(const struct facet_space *space, enum facet_copy kind, struct transfer *transfer,
-                                  struct facet_error *error)
+static enum facet_status choose_sides(const struct facet_space *space, enum facet_copy kind, struct transfer *transfer,
+                                      struct facet_error *error)
 {
     if ((unsigned)kind > FACET_COPY_DETECT)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind: %d is no enum facet_copy", (int)kind);
@@ -202,7 +203,7 @@ enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint6
     struct transfer transfer = {.to = to, .from = from, .bytes = bytes};
 
     FACET_NEED(space, error);
-    enum facet_status status = sides_of(space, kind, &transfer, error);
+    enum facet_status status = choose_sides(space, kind, &transfer, error);
 
     if (status == FACET_OK)
         status = check_transfer(space, &transfer, error);
@@ -230,16 +231,16 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
     status = facet_space_pin_range(space, address, bytes, error);
     if (status != FACET_OK)
         return status;
-    if (backend->plain)
-        pthread_rwlock_rdlock(&space->touching);
-    if (backend->plain)
+    if (backend->host_memory)
+        pthread_rwlock_rdlock(&space->transfer_lock);
+    if (backend->host_memory)
         status = facet_space_check_range(space, "address", address, bytes, error);
     if (status == FACET_OK)
         do /* as in run_transfer() */
             status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
         while (status == FACET_TIMEOUT);
-    if (backend->plain)
-        pthread_rwlock_unlock(&space->touching);
+    if (backend->host_memory)
+        pthread_rwlock_unlock(&space->transfer_lock);
     facet_space_unpin_range(space, address, bytes);
     if (status == FACET_OK)
         facet_space_mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);

@@ -39,13 +39,13 @@ static void append_extent(struct facet_space *space, uint32_t first, uint32_t co
     else
         entry_of(space, unmaps->last)->next = first;
     unmaps->last = first;
-    if (unmaps->unasked == FACET_PAGE_NONE)
-        unmaps->unasked = first;
+    if (unmaps->first_unasked == FACET_PAGE_NONE)
+        unmaps->first_unasked = first;
     atomic_fetch_add(&unmaps->pages, count);
     atomic_fetch_add(&unmaps->unasked_count, 1);
 }
 
-static void take_out(struct facet_space *space, uint32_t first)
+static void unlink_extent(struct facet_space *space, uint32_t first)
 {
     struct facet_unmap_queue *unmaps = &space->unmap_queue;
     const struct facet_entry *entry = entry_of(space, first);
@@ -80,19 +80,19 @@ static void give_swap_slots(struct facet_space *space, uint32_t first, uint32_t 
             facet_swap_give(space->memory->swap, entry->swap_slot - 1);
         entry->swap_slot = 0;
     }
-    space->absent -= count;
+    space->absent_pages -= count;
 }
 
 /* Pages without memory have nothing to wait for. */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t done = 0, row; done < count; done += row) {
-        bool here = facet_entry_frame(entry_of(space, first + done)) != FACET_FRAME_NONE;
+        bool has_frames = facet_entry_frame(entry_of(space, first + done)) != FACET_FRAME_NONE;
 
         for (row = 1; done + row < count; row++)
-            if ((facet_entry_frame(entry_of(space, first + done + row)) != FACET_FRAME_NONE) != here)
+            if ((facet_entry_frame(entry_of(space, first + done + row)) != FACET_FRAME_NONE) != has_frames)
                 break;
-        if (here) {
+        if (has_frames) {
             append_extent(space, first + done, row);
             continue;
         }
@@ -121,12 +121,12 @@ static enum facet_status unmap_extent(struct facet_space *space, uint32_t first,
     const struct facet_page_backend *backend = &space->memory->backend;
 
     /* A copy let in before the pages were queued may still use them; later ones are refused. */
-    if (backend->plain)
-        pthread_rwlock_wrlock(&space->touching);
+    if (backend->host_memory)
+        pthread_rwlock_wrlock(&space->transfer_lock);
     enum facet_status status = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
                                                    count * space->memory->page_bytes);
-    if (backend->plain)
-        pthread_rwlock_unlock(&space->touching);
+    if (backend->host_memory)
+        pthread_rwlock_unlock(&space->transfer_lock);
     if (status == FACET_OK)
         give_frames(space, first, count);
     return status;
@@ -136,48 +136,48 @@ static enum facet_status unmap_extent(struct facet_space *space, uint32_t first,
  * The oldest extents can go first. Once one is refused, only those follow that the device was not asked for yet. After
  * a timeout the device is not asked again before the next pass.
  */
-static uint32_t next_after(struct facet_space *space, uint32_t page, enum facet_status status)
+static uint32_t next_extent_to_try(struct facet_space *space, uint32_t page, enum facet_status status)
 {
     struct facet_unmap_queue *unmaps = &space->unmap_queue;
     uint32_t next = entry_of(space, page)->next;
 
     if (status == FACET_TIMEOUT) {
-        unmaps->unasked = FACET_PAGE_NONE;
+        unmaps->first_unasked = FACET_PAGE_NONE;
         atomic_store(&unmaps->unasked_count, 0);
-    } else if (page == unmaps->unasked) {
-        unmaps->unasked = next;
+    } else if (page == unmaps->first_unasked) {
+        unmaps->first_unasked = next;
         atomic_fetch_sub(&unmaps->unasked_count, 1);
     }
     if (status == FACET_TIMEOUT)
         status = FACET_BUSY;
-    if (status != FACET_OK && unmaps->kept_by != FACET_BUSY)
-        unmaps->kept_by = status;
-    return unmaps->kept_by == FACET_BUSY ? unmaps->unasked : next;
+    if (status != FACET_OK && unmaps->last_refusal != FACET_BUSY)
+        unmaps->last_refusal = status;
+    return unmaps->last_refusal == FACET_BUSY ? unmaps->first_unasked : next;
 }
 
 static uint64_t unmap_queued(struct facet_space *space)
 {
     struct facet_unmap_queue *unmaps = &space->unmap_queue;
-    uint64_t gone = 0;
+    uint64_t unmapped_pages = 0;
 
     pthread_mutex_lock(&space->lock);
-    unmaps->kept_by = FACET_OK;
+    unmaps->last_refusal = FACET_OK;
     for (uint32_t page = unmaps->first, next; page != FACET_PAGE_NONE; page = next) {
         uint32_t count = entry_of(space, page)->length;
 
         pthread_mutex_unlock(&space->lock);
         enum facet_status status = unmap_extent(space, page, count);
         pthread_mutex_lock(&space->lock);
-        next = next_after(space, page, status);
+        next = next_extent_to_try(space, page, status);
         if (status != FACET_OK)
             continue;
-        take_out(space, page);
+        unlink_extent(space, page);
         release_pages(space, page, count);
         atomic_fetch_sub(&unmaps->pages, count);
-        gone += count;
+        unmapped_pages += count;
     }
     pthread_mutex_unlock(&space->lock);
-    return gone;
+    return unmapped_pages;
 }
 
 bool facet_space_awaits_unmap(const struct facet_space *space)
@@ -189,25 +189,25 @@ uint64_t facet_space_unmap_freed(struct facet_space *space)
 {
     if (!facet_space_awaits_unmap(space))
         return 0;
-    pthread_mutex_lock(&space->leave_lock);
-    uint64_t gone = unmap_queued(space);
-    pthread_mutex_unlock(&space->leave_lock);
-    return gone;
+    pthread_mutex_lock(&space->unmap_lock);
+    uint64_t unmapped_pages = unmap_queued(space);
+    pthread_mutex_unlock(&space->unmap_lock);
+    return unmapped_pages;
 }
 
 void facet_space_try_unmap_freed(struct facet_space *space)
 {
-    if (!facet_space_awaits_unmap(space) || pthread_mutex_trylock(&space->leave_lock) != 0)
+    if (!facet_space_awaits_unmap(space) || pthread_mutex_trylock(&space->unmap_lock) != 0)
         return;
     (void)unmap_queued(space);
-    pthread_mutex_unlock(&space->leave_lock);
+    pthread_mutex_unlock(&space->unmap_lock);
 }
 
 /* --- its begin and its end ---------------------------------------------------------------------------------------- */
 
 void facet_unmap_queue_init(struct facet_unmap_queue *queue)
 {
-    queue->first = queue->last = queue->unasked = FACET_PAGE_NONE;
+    queue->first = queue->last = queue->first_unasked = FACET_PAGE_NONE;
 }
 
 void facet_unmap_queue_clear(struct facet_space *space)

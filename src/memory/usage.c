@@ -14,28 +14,28 @@
 /* --- free pieces -------------------------------------------------------------------------------------------------- */
 
 /* The free bytes in a space's slabs, and those of them too fragmented for requests of `request` bytes. */
-struct pieces {
+struct free_pieces {
     uint64_t request;
     uint64_t free_bytes, largest_bytes, useless_bytes;
     uint32_t pools;
 };
 
-static void count_slab(const struct facet_slab *slab, struct pieces *pieces)
+static void count_slab(const struct facet_slab *slab, struct free_pieces *free_pieces)
 {
-    uint32_t live = atomic_load_explicit(&slab->live, memory_order_relaxed);
+    uint32_t live = atomic_load_explicit(&slab->used_blocks, memory_order_relaxed);
     uint64_t room = slab->blocks > live ? slab->blocks - live : 0;
     uint64_t piece = live ? slab->block_bytes : (uint64_t)slab->blocks * slab->block_bytes;
     uint64_t bytes = room * slab->block_bytes;
 
-    pieces->free_bytes += bytes;
-    if (room && piece > pieces->largest_bytes)
-        pieces->largest_bytes = piece;
-    if (piece < pieces->request)
-        pieces->useless_bytes += bytes;
+    free_pieces->free_bytes += bytes;
+    if (room && piece > free_pieces->largest_bytes)
+        free_pieces->largest_bytes = piece;
+    if (piece < free_pieces->request)
+        free_pieces->useless_bytes += bytes;
 }
 
 /* Full slabs have nothing free: those on no list are not missed. */
-static void count_arena(struct facet_pool_arena *arena, bool *has, struct pieces *pieces)
+static void count_arena(struct facet_pool_arena *arena, bool *pools_in_use, struct free_pieces *free_pieces)
 {
     const struct facet_slab *slab;
 
@@ -43,34 +43,34 @@ static void count_arena(struct facet_pool_arena *arena, bool *has, struct pieces
     for (uint32_t class = 0; class < arena->space->memory->classes.count; class ++) {
         const struct facet_pool *pool = &arena->pools[class];
 
-        has[class] = has[class] || pool->pages;
+        pools_in_use[class] = pools_in_use[class] || pool->pages;
         if (pool->current)
-            count_slab(pool->current, pieces);
+            count_slab(pool->current, free_pieces);
         LIST_FOREACH (slab, &pool->listed, in_pool)
-            count_slab(slab, pieces);
+            count_slab(slab, free_pieces);
     }
     pthread_mutex_unlock(&arena->lock);
 }
 
-static void count_pieces(struct facet_space *space, struct pieces *pieces)
+static void count_pieces(struct facet_space *space, struct free_pieces *free_pieces)
 {
-    bool has[FACET_MEMORY_POOLS] = {false};
+    bool pools_in_use[FACET_MEMORY_POOLS] = {false};
 
     for (uint32_t i = 0; i < space->arena_count; i++)
-        count_arena(space->arenas[i], has, pieces);
+        count_arena(space->arenas[i], pools_in_use, free_pieces);
     for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
-        pieces->pools += has[class];
+        free_pieces->pools += pools_in_use[class];
 }
 
 enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes, uint32_t *ret_milli,
                                        struct facet_error *error)
 {
-    struct pieces pieces = {.request = bytes};
+    struct free_pieces free_pieces = {.request = bytes};
 
     FACET_NEED(space, error);
     FACET_NEED(ret_milli, error);
-    count_pieces(space, &pieces);
-    *ret_milli = pieces.free_bytes ? (uint32_t)(pieces.useless_bytes * 1000 / pieces.free_bytes) : 0;
+    count_pieces(space, &free_pieces);
+    *ret_milli = free_pieces.free_bytes ? (uint32_t)(free_pieces.useless_bytes * 1000 / free_pieces.free_bytes) : 0;
     return FACET_OK;
 }
 
@@ -80,7 +80,7 @@ enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes
  * The requested bytes of blocks, from the slabs, which have `pages` in all: full slabs are on no list, the page table
  * has all.
  */
-static uint64_t count_asked(const struct facet_space *space, uint64_t pages)
+static uint64_t count_requested(const struct facet_space *space, uint64_t pages)
 {
     uint64_t bytes = 0;
 
@@ -89,7 +89,7 @@ static uint64_t count_asked(const struct facet_space *space, uint64_t pages)
 
         page += slab ? slab->pages : 1;
         pages -= slab && slab->pages < pages ? slab->pages : slab ? pages : 0;
-        bytes += slab ? facet_slab_asked(slab) : 0;
+        bytes += slab ? facet_slab_requested_bytes(slab) : 0;
     }
     return bytes;
 }
@@ -102,13 +102,13 @@ static void count_blocks(struct facet_space *space, struct facet_space_usage *us
         struct facet_pool_arena *arena = space->arenas[i];
 
         pthread_mutex_lock(&arena->lock);
-        usage->allocated_total += arena->taken;
-        usage->allocations += arena->taken - atomic_load_explicit(&arena->given, memory_order_relaxed);
+        usage->allocated_total += arena->blocks_taken;
+        usage->allocations += arena->blocks_taken - atomic_load_explicit(&arena->blocks_given, memory_order_relaxed);
         for (uint32_t class = 0; class < space->memory->classes.count; class ++)
             pages += arena->pools[class].pages;
         pthread_mutex_unlock(&arena->lock);
     }
-    usage->allocated_bytes += count_asked(space, pages);
+    usage->allocated_bytes += count_requested(space, pages);
 }
 
 static void count_pages(struct facet_space *space, struct facet_space_usage *usage)
@@ -121,8 +121,8 @@ static void count_pages(struct facet_space *space, struct facet_space_usage *usa
     usage->leaving_bytes = atomic_load(&space->unmap_queue.pages) * page;
     usage->peak_bytes = space->peak_pages * page;
     usage->pages_total = space->table.count;
-    usage->pages_valid = space->pages - space->absent;
-    usage->pages_absent = space->absent;
+    usage->pages_valid = space->pages - space->absent_pages;
+    usage->pages_absent = space->absent_pages;
     usage->swapped_in_total = space->swapped_in;
     usage->swapped_out_total = space->swapped_out;
     usage->swap_ns = space->swap_ns;
@@ -139,7 +139,7 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
 {
     FACET_NEED(space, error);
     struct facet_space_usage usage = {.size = sizeof usage, .id = space->id};
-    struct pieces pieces = {0};
+    struct free_pieces free_pieces = {0};
     enum facet_status status = facet_sized_check("ret_usage", ret_usage, error);
 
     if (status != FACET_OK)
@@ -148,13 +148,13 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
     facet_space_try_unmap_freed(space);
     count_blocks(space, &usage);
     count_pages(space, &usage);
-    count_pieces(space, &pieces);
-    usage.refused_total = atomic_load_explicit(&space->refused, memory_order_relaxed);
-    usage.pools = pieces.pools;
-    usage.free_bytes = pieces.free_bytes;
-    usage.largest_free_bytes = pieces.largest_bytes;
-    if (pieces.free_bytes)
-        usage.fragmentation_milli = (uint32_t)(1000 - pieces.largest_bytes * 1000 / pieces.free_bytes);
+    count_pieces(space, &free_pieces);
+    usage.refused_total = atomic_load_explicit(&space->refused_total, memory_order_relaxed);
+    usage.pools = free_pieces.pools;
+    usage.free_bytes = free_pieces.free_bytes;
+    usage.largest_free_bytes = free_pieces.largest_bytes;
+    if (free_pieces.free_bytes)
+        usage.fragmentation_milli = (uint32_t)(1000 - free_pieces.largest_bytes * 1000 / free_pieces.free_bytes);
     facet_sized_give(ret_usage, &usage, sizeof usage);
     return FACET_OK;
 }
@@ -172,12 +172,12 @@ uint64_t facet_space_reserved_bytes(struct facet_space *space)
 /* --- a memory ----------------------------------------------------------------------------------------------------- */
 
 /* Chunks may come and go while they are counted. */
-static uint32_t huge_milli(const struct facet_memory *memory, uint64_t had_bytes)
+static uint32_t huge_milli(const struct facet_memory *memory, uint64_t allocated_bytes)
 {
     const struct facet_page_backend *backend = &memory->backend;
     uint64_t huge = backend->ops->huge_bytes ? backend->ops->huge_bytes(backend->data) : 0;
 
-    return huge < had_bytes ? (uint32_t)(huge * 1000 / had_bytes) : huge ? 1000 : 0;
+    return huge < allocated_bytes ? (uint32_t)(huge * 1000 / allocated_bytes) : huge ? 1000 : 0;
 }
 
 enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
@@ -186,7 +186,7 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
     FACET_NEED(memory, error);
     struct facet_memory_usage usage = {
         .size = sizeof usage,
-        .total_bytes = memory->frames.frame_most * memory->page_bytes,
+        .total_bytes = memory->frames.frames_max * memory->page_bytes,
         .page_bytes = memory->page_bytes,
         .chunk_bytes = memory->chunk_bytes,
     };
@@ -211,12 +211,12 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
         usage.swap_used_bytes = facet_swap_used_bytes(memory->swap);
     }
     usage.chunk_count = count.chunk_count;
-    usage.reserved_bytes = count.had_bytes;
+    usage.reserved_bytes = count.allocated_bytes;
     usage.used_bytes = count.used_bytes;
     usage.free_bytes = usage.total_bytes - count.used_bytes;
     usage.largest_free_bytes = count.largest_free_bytes;
     usage.fragmentation_milli = count.fragmentation_milli;
-    usage.huge_milli = huge_milli(memory, count.had_bytes);
+    usage.huge_milli = huge_milli(memory, count.allocated_bytes);
     facet_sized_give(ret_usage, &usage, sizeof usage);
     return FACET_OK;
 }
@@ -230,7 +230,7 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
 
     if (status != FACET_OK)
         return status;
-    if (offset >= space->span)
+    if (offset >= space->address_bytes)
         return facet_error_argument(error, FACET_NOT_FOUND, "address",
                                     "address: 0x%" PRIx64 " is no address of vGPU %u", address, space->id);
     uint32_t number = (uint32_t)(offset >> space->page_shift);

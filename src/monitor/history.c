@@ -27,9 +27,9 @@ struct facet_history {
 
 enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history, struct facet_error *error)
 {
-    if (capacity == 0 || capacity > FACET_HISTORY_MOST)
+    if (capacity == 0 || capacity > FACET_HISTORY_MAX)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "capacity %u: expected 1 to %u samples", capacity,
-                               FACET_HISTORY_MOST);
+                               FACET_HISTORY_MAX);
     struct facet_history *history = calloc(1, sizeof *history + capacity * sizeof history->entries[0]);
 
     if (!history)
@@ -89,13 +89,13 @@ static uint64_t oldest_of(const struct facet_history *history, uint64_t added)
     return added > history->capacity ? added - history->capacity : 0;
 }
 
-size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t most)
+size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t max)
 {
     uint64_t added = atomic_load_explicit(&history->added, memory_order_acquire);
     uint64_t oldest = oldest_of(history, added);
     size_t count = 0;
 
-    for (uint64_t number = added; number > oldest && count < most; number--) {
+    for (uint64_t number = added; number > oldest && count < max; number--) {
         if (!read_one(history, number - 1, &ret_samples[count]))
             break; /* overwritten, and with it all that are older */
         count++;
@@ -121,13 +121,13 @@ static uint64_t first_after(const struct facet_history *history, uint64_t after_
 }
 
 size_t facet_history_since(const struct facet_history *history, uint64_t after_ns, struct facet_sample *ret_samples,
-                           size_t most)
+                           size_t max)
 {
     uint64_t added = atomic_load_explicit(&history->added, memory_order_acquire);
     size_t count = 0;
 
     for (uint64_t number = first_after(history, after_ns, oldest_of(history, added), added);
-         number < added && count < most; number++)
+         number < added && count < max; number++)
         if (read_one(history, number, &ret_samples[count]))
             count++;
     return count;
@@ -163,7 +163,7 @@ static size_t count_up_to(const struct window *window, uint64_t bound)
 /* By halving the range of values: at most 64 passes, and no memory to sort in. */
 static uint64_t percentile_of(const struct window *window, const struct facet_summary *summary, uint32_t milli)
 {
-    uint64_t low = summary->least, high = summary->most;
+    uint64_t low = summary->min, high = summary->max;
     size_t rank = (summary->count * (milli < 1000 ? milli : 1000) + 999) / 1000;
 
     while (low < high) {
@@ -183,7 +183,7 @@ struct facet_summary facet_samples_summarize(const struct facet_sample *samples,
 {
     __extension__ typedef unsigned __int128 wide;
     const struct window window = {samples, count, field, from_ns, until_ns};
-    struct facet_summary summary = {.least = UINT64_MAX};
+    struct facet_summary summary = {.min = UINT64_MAX};
     uint64_t value;
     wide sum = 0;
 
@@ -191,8 +191,8 @@ struct facet_summary facet_samples_summarize(const struct facet_sample *samples,
         if (!value_of(&window, i, &value))
             continue;
         summary.count++;
-        summary.least = value < summary.least ? value : summary.least;
-        summary.most = value > summary.most ? value : summary.most;
+        summary.min = value < summary.min ? value : summary.min;
+        summary.max = value > summary.max ? value : summary.max;
         sum += value;
     }
     if (summary.count == 0)

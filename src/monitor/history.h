@@ -17,11 +17,11 @@
 
 #include "monitor/sample.h"
 
-#define FACET_HISTORY_MOST (1u << 20)
+#define FACET_HISTORY_MAX (1u << 20)
 
 struct facet_history;
 
-/* Makes a history of `capacity` samples, 1 to FACET_HISTORY_MOST. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
+/* Makes a history of `capacity` samples, 1 to FACET_HISTORY_MAX. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
 enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history,
                                        struct facet_error *error);
 void facet_history_destroy(struct facet_history *history);
@@ -29,21 +29,21 @@ void facet_history_destroy(struct facet_history *history);
 /* The writer's. Times must grow: one that does not is refused, and the sample is not kept. */
 bool facet_history_add(struct facet_history *history, const struct facet_sample *sample);
 
-/* The newest samples, newest first. Returns how many; at most `most`. */
-size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t most);
+/* The newest samples, newest first. Returns how many; at most `max`. */
+size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t max);
 
 /*
  * Samples after `after_ns`, oldest first. A reader that passes the time of its last sample misses only overwritten
- * ones. Returns how many; at most `most`.
+ * ones. Returns how many; at most `max`.
  */
 size_t facet_history_since(const struct facet_history *history, uint64_t after_ns, struct facet_sample *ret_samples,
-                           size_t most);
+                           size_t max);
 
 /* ---- windows ---- */
 
 struct facet_summary {
     size_t count; /* samples that have the field; 0: the rest says nothing */
-    uint64_t least, most, mean;
+    uint64_t min, max, mean;
     uint64_t percentile; /* the smallest value that `milli` of them do not exceed */
 };
 

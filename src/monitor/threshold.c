@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 enum facet_status facet_threshold_init(struct facet_threshold *threshold, const struct facet_threshold_rule *rule,
-                                       facet_threshold_func told, void *owner, struct facet_error *error)
+                                       facet_threshold_func callback, void *owner, struct facet_error *error)
 {
     if (!facet_measure_name(rule->measure))
         return facet_error_set(error, FACET_INVALID_ARGUMENT, "measure %u: expected an enum facet_measure",
@@ -17,9 +17,9 @@ enum facet_status facet_threshold_init(struct facet_threshold *threshold, const 
     if (rule->measure == FACET_MEASURE_MEMORY_MILLI && rule->memory_bytes == 0)
         return facet_error_set(error, FACET_INVALID_ARGUMENT,
                                "memory_bytes 0: expected what 1000 milli of memory are, for memory_milli");
-    if (!told)
+    if (!callback)
         return facet_error_set(error, FACET_INVALID_ARGUMENT, "told NULL: expected a function to call");
-    *threshold = (struct facet_threshold){.rule = *rule, .told = told, .owner = owner};
+    *threshold = (struct facet_threshold){.rule = *rule, .callback = callback, .owner = owner};
     return FACET_OK;
 }
 
@@ -43,7 +43,7 @@ static uint64_t known_since(const struct facet_threshold *threshold, const struc
 static void toggle_raised(struct facet_threshold *threshold, uint64_t value, uint64_t time_ns)
 {
     threshold->raised = !threshold->raised;
-    threshold->turning = false;
+    threshold->change_pending = false;
     const struct facet_threshold_event event = {
         .edge = threshold->raised ? FACET_THRESHOLD_RAISED : FACET_THRESHOLD_CLEARED,
         .rule = &threshold->rule,
@@ -52,26 +52,26 @@ static void toggle_raised(struct facet_threshold *threshold, uint64_t value, uin
         .since_ns = threshold->since_ns,
     };
 
-    threshold->told(threshold->owner, &event);
+    threshold->callback(threshold->owner, &event);
 }
 
 void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_sample *sample)
 {
-    const struct facet_sample last = threshold->last, *previous = threshold->fed ? &last : NULL;
+    const struct facet_sample last = threshold->last, *previous = threshold->has_last ? &last : NULL;
     uint64_t value;
 
     if (previous && sample->time_ns <= previous->time_ns)
         return;
     threshold->last = *sample;
-    threshold->fed = true;
+    threshold->has_last = true;
     if (!facet_sample_measure(previous, sample, threshold->rule.measure, threshold->rule.memory_bytes, &value) ||
         !speaks_for_change(threshold, value)) {
-        threshold->turning = false;
+        threshold->change_pending = false;
         return;
     }
-    if (!threshold->turning)
+    if (!threshold->change_pending)
         threshold->since_ns = known_since(threshold, previous, sample);
-    threshold->turning = true;
+    threshold->change_pending = true;
     if (sample->time_ns - threshold->since_ns >= threshold->rule.for_ns)
         toggle_raised(threshold, value, sample->time_ns);
 }

@@ -48,20 +48,20 @@ typedef void (*facet_threshold_func)(void *owner, const struct facet_threshold_e
 
 struct facet_threshold {
     struct facet_threshold_rule rule;
-    facet_threshold_func told;
+    facet_threshold_func callback;
     void *owner;
 
     bool raised;
-    bool turning;      /* the condition for the other state holds */
-    uint64_t since_ns; /* ... since then */
-    bool fed;
+    bool change_pending; /* the condition for the other state holds */
+    uint64_t since_ns;   /* ... since then */
+    bool has_last;
     struct facet_sample last;
 };
 
-/* `told` and its `owner` are the caller's. Errors: FACET_INVALID_ARGUMENT for a clear_level on the wrong side of the
- * level, an unknown measure, memory_milli without memory_bytes, no callback. */
+/* `callback` and its `owner` are the caller's. Errors: FACET_INVALID_ARGUMENT for a clear_level on the wrong side of
+ * the level, an unknown measure, memory_milli without memory_bytes, no callback. */
 enum facet_status facet_threshold_init(struct facet_threshold *threshold, const struct facet_threshold_rule *rule,
-                                       facet_threshold_func told, void *owner, struct facet_error *error);
+                                       facet_threshold_func callback, void *owner, struct facet_error *error);
 
 /* The next sample, whose time must be later than the last one's; one that is not is passed over. */
 void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_sample *sample);

@@ -7,16 +7,15 @@
 
 #include <facet/pci.h>
 
-/* One part: `least` to `longest` digits, a value of at most `most`, then `end`. Returns the rest of the text. */
-static const char *take_part(const char *text, size_t least, size_t longest, uint64_t most, char end,
-                             uint64_t *ret_value)
+/* One part: `min` to `longest` digits, a value of at most `max`, then `end`. Returns the rest of the text. */
+static const char *take_part(const char *text, size_t min, size_t longest, uint64_t max, char end, uint64_t *ret_value)
 {
     size_t digits = strspn(text, "0123456789abcdefABCDEF");
 
-    if (digits < least || digits > longest || text[digits] != end)
+    if (digits < min || digits > longest || text[digits] != end)
         return NULL;
     uint64_t value = strtoull(text, NULL, 16);
-    if (value > most)
+    if (value > max)
         return NULL;
     *ret_value = value;
     return text + digits + (end != '\0');

@@ -12,7 +12,7 @@ static size_t output_of(const struct facet_call *call)
     const struct facet_parameter *parameters = facet_operations[call->operation].parameters;
     size_t i = 0;
 
-    while (i < FACET_ARGUMENTS_MOST && parameters[i].kind < FACET_KIND_RET_U32)
+    while (i < FACET_ARGUMENTS_MAX && parameters[i].kind < FACET_KIND_RET_U32)
         i++;
     return i;
 }
@@ -31,7 +31,7 @@ static size_t room_of(const struct facet_parameter *parameter, const struct face
     case FACET_KIND_RET_TEXT:
         return argument->number;
     default:
-        return argument->number <= FACET_CALL_INLINE ? argument->number : 0;
+        return argument->number <= FACET_CALL_INLINE_BYTES ? argument->number : 0;
     }
 }
 
@@ -39,7 +39,7 @@ static size_t room_of(const struct facet_parameter *parameter, const struct face
 static void set_sizes(struct facet_argument *argument, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        memcpy((char *)argument->out + i * argument->size, &argument->size, sizeof argument->size);
+        memcpy((char *)argument->output + i * argument->size, &argument->size, sizeof argument->size);
 }
 
 bool facet_call_make_room(struct facet_call *call, void **ret_room)
@@ -47,7 +47,7 @@ bool facet_call_make_room(struct facet_call *call, void **ret_room)
     size_t i = output_of(call);
 
     *ret_room = NULL;
-    if (i == FACET_ARGUMENTS_MOST)
+    if (i == FACET_ARGUMENTS_MAX)
         return true;
     const struct facet_parameter *parameter = &facet_operations[call->operation].parameters[i];
     struct facet_argument *argument = &call->arguments[i];
@@ -59,7 +59,7 @@ bool facet_call_make_room(struct facet_call *call, void **ret_room)
         return false;
     *ret_room = bytes;
     argument->ret_count = (uint32_t *)(void *)(bytes + (room + 7) / 8 * 8);
-    argument->out = room > 0 ? bytes : NULL;
+    argument->output = room > 0 ? bytes : NULL;
     if (parameter->type)
         set_sizes(argument, parameter->kind == FACET_KIND_RET_ITEMS ? argument->number : 1);
     return true;
@@ -78,22 +78,22 @@ static void put_output(const struct facet_parameter *parameter, const struct fac
         return;
     switch (parameter->kind) {
     case FACET_KIND_RET_U32:
-        memcpy(&number, argument->out, sizeof number);
+        memcpy(&number, argument->output, sizeof number);
         facet_wire_put_number(writer, number);
         break;
     case FACET_KIND_RET_U64:
-        facet_wire_put(writer, argument->out, sizeof(uint64_t));
+        facet_wire_put(writer, argument->output, sizeof(uint64_t));
         break;
     case FACET_KIND_RET_ITEMS:
         if (count <= argument->number)
-            facet_wire_put(writer, argument->out, (size_t)count * argument->size);
+            facet_wire_put(writer, argument->output, (size_t)count * argument->size);
         break;
     case FACET_KIND_RET_TEXT:
         if (count <= argument->number)
-            facet_wire_put(writer, argument->out, count);
+            facet_wire_put(writer, argument->output, count);
         break;
     default:
-        facet_wire_put(writer, argument->out, room_of(parameter, argument));
+        facet_wire_put(writer, argument->output, room_of(parameter, argument));
         break;
     }
 }
@@ -105,7 +105,7 @@ void facet_call_encode_answer(const struct facet_call *call, enum facet_status s
 
     facet_wire_put_number(writer, (uint64_t)(int64_t)status);
     facet_wire_put(writer, error, sizeof *error);
-    if ((status == FACET_OK || status == FACET_TOO_SMALL) && i < FACET_ARGUMENTS_MOST)
+    if ((status == FACET_OK || status == FACET_TOO_SMALL) && i < FACET_ARGUMENTS_MAX)
         put_output(&facet_operations[call->operation].parameters[i], &call->arguments[i], status, writer);
 }
 
@@ -141,12 +141,12 @@ static bool is_status(int64_t number)
 }
 
 /* A provider's error text, made fit to be shown. */
-static enum facet_status refuse_answer(const struct answer *answer, const struct facet_error *said)
+static enum facet_status refuse_answer(const struct answer *answer, const struct facet_error *provider_error)
 {
     struct facet_error clean = {.status = answer->status};
 
-    facet_text_copy(clean.argument, sizeof clean.argument, said->argument, sizeof said->argument);
-    facet_text_copy(clean.message, sizeof clean.message, said->message, sizeof said->message);
+    facet_text_copy(clean.argument, sizeof clean.argument, provider_error->argument, sizeof provider_error->argument);
+    facet_text_copy(clean.message, sizeof clean.message, provider_error->message, sizeof provider_error->message);
     if (!clean.message[0])
         return facet_error_set(answer->error, answer->status, "%s: %s", answer->operation,
                                facet_status_text(answer->status));
@@ -159,13 +159,13 @@ static enum facet_status refuse_answer(const struct answer *answer, const struct
 static enum facet_status check_count(const struct answer *answer, uint64_t count)
 {
     const struct facet_argument whatever = {.number = UINT32_MAX, .size = answer->argument->size};
-    uint32_t most = facet_call_asked_capacity(answer->parameter, &whatever);
+    uint32_t max = facet_call_asked_capacity(answer->parameter, &whatever);
     uint32_t capacity = facet_call_asked_capacity(answer->parameter, answer->argument);
     const char *what = answer->parameter->kind == FACET_KIND_RET_ITEMS ? "items" : "bytes";
 
-    if (count > most)
+    if (count > max)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s lists %" PRIu64 " %s, expected at most %" PRIu32,
-                               answer->operation, count, what, most);
+                               answer->operation, count, what, max);
     if (answer->status == FACET_OK && count > capacity)
         return facet_error_set(answer->error, FACET_CORRUPT,
                                "%s lists %" PRIu64 " %s in room for %" PRIu32 " and calls that a success",
@@ -177,17 +177,17 @@ static enum facet_status check_count(const struct answer *answer, uint64_t count
     return FACET_OK;
 }
 
-static enum facet_status accept_too_small(struct answer *answer, const struct facet_error *said)
+static enum facet_status accept_too_small(struct answer *answer, const struct facet_error *provider_error)
 {
     uint64_t count = facet_wire_take_number(answer->reader);
 
-    if (!facet_wire_done(answer->reader))
+    if (!facet_wire_is_complete(answer->reader))
         return is_broken(answer);
     enum facet_status status = check_count(answer, count);
     if (status != FACET_OK)
         return status;
     *answer->argument->ret_count = (uint32_t)count;
-    return refuse_answer(answer, said);
+    return refuse_answer(answer, provider_error);
 }
 
 static enum facet_status accept_struct(struct answer *answer)
@@ -195,13 +195,13 @@ static enum facet_status accept_struct(struct answer *answer)
     uint32_t size = facet_call_asked_size(answer->parameter, answer->argument);
     const char *bytes = facet_wire_take(answer->reader, size);
 
-    if (!bytes || !facet_wire_done(answer->reader))
+    if (!bytes || !facet_wire_is_complete(answer->reader))
         return is_broken(answer);
     const char *field = facet_struct_bad_field(answer->parameter->type, bytes, size);
     if (field)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s gives a struct with a bad %s", answer->operation,
                                field);
-    facet_struct_copy(answer->parameter->type, answer->argument->out, bytes);
+    facet_struct_copy(answer->parameter->type, answer->argument->output, bytes);
     return FACET_OK;
 }
 
@@ -215,7 +215,7 @@ static enum facet_status accept_items(struct answer *answer)
     if (status != FACET_OK)
         return status;
     const char *items = facet_wire_take(answer->reader, count * size);
-    if (!items || !facet_wire_done(answer->reader))
+    if (!items || !facet_wire_is_complete(answer->reader))
         return is_broken(answer);
     for (uint64_t i = 0; i < count; i++) {
         const char *field = facet_struct_bad_field(answer->parameter->type, items + i * size, size);
@@ -224,7 +224,7 @@ static enum facet_status accept_items(struct answer *answer)
                                    answer->operation, i, field);
     }
     for (uint64_t i = 0; i < count; i++)
-        facet_struct_copy(answer->parameter->type, (char *)argument->out + i * argument->size, items + i * size);
+        facet_struct_copy(answer->parameter->type, (char *)argument->output + i * argument->size, items + i * size);
     *argument->ret_count = (uint32_t)count;
     return FACET_OK;
 }
@@ -237,12 +237,12 @@ static enum facet_status accept_text(struct answer *answer)
     if (status != FACET_OK)
         return status;
     const char *text = facet_wire_take(answer->reader, size);
-    if (!text || !facet_wire_done(answer->reader))
+    if (!text || !facet_wire_is_complete(answer->reader))
         return is_broken(answer);
     if (!facet_text_is_printable(text, size, true) || strlen(text) + 1 != size)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s gives a text that is not %" PRIu64 " bytes of ASCII",
                                answer->operation, size);
-    memcpy(answer->argument->out, text, size);
+    memcpy(answer->argument->output, text, size);
     *answer->argument->ret_count = (uint32_t)size;
     return FACET_OK;
 }
@@ -252,12 +252,12 @@ static enum facet_status accept_health(struct answer *answer)
     uint64_t number = facet_wire_take_number(answer->reader);
     uint32_t health = (uint32_t)number;
 
-    if (!facet_wire_done(answer->reader) || number > UINT32_MAX)
+    if (!facet_wire_is_complete(answer->reader) || number > UINT32_MAX)
         return is_broken(answer);
     if (health > FACET_HEALTH_FAILED)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s answers with the unknown health %" PRIu32,
                                answer->operation, health);
-    memcpy(answer->argument->out, &health, sizeof health);
+    memcpy(answer->argument->output, &health, sizeof health);
     return FACET_OK;
 }
 
@@ -265,9 +265,9 @@ static enum facet_status accept_number(struct answer *answer)
 {
     uint64_t number = facet_wire_take_number(answer->reader);
 
-    if (!facet_wire_done(answer->reader))
+    if (!facet_wire_is_complete(answer->reader))
         return is_broken(answer);
-    memcpy(answer->argument->out, &number, sizeof number);
+    memcpy(answer->argument->output, &number, sizeof number);
     return FACET_OK;
 }
 
@@ -276,10 +276,10 @@ static enum facet_status accept_data(struct answer *answer)
     size_t size = room_of(answer->parameter, answer->argument);
     const void *bytes = facet_wire_take(answer->reader, size);
 
-    if (!bytes || !facet_wire_done(answer->reader))
+    if (!bytes || !facet_wire_is_complete(answer->reader))
         return is_broken(answer);
     if (size > 0)
-        memcpy(answer->argument->out, bytes, size);
+        memcpy(answer->argument->output, bytes, size);
     return FACET_OK;
 }
 
@@ -287,7 +287,7 @@ static enum facet_status accept_output(struct answer *answer)
 {
     switch (answer->parameter ? answer->parameter->kind : FACET_KIND_NONE) {
     case FACET_KIND_NONE:
-        return facet_wire_done(answer->reader) ? FACET_OK : is_broken(answer);
+        return facet_wire_is_complete(answer->reader) ? FACET_OK : is_broken(answer);
     case FACET_KIND_RET_STRUCT:
         return accept_struct(answer);
     case FACET_KIND_RET_ITEMS:
@@ -312,9 +312,9 @@ static bool is_counted(const struct answer *answer)
 static enum facet_status accept_answer(struct answer *answer)
 {
     int64_t status = (int64_t)facet_wire_take_number(answer->reader);
-    const struct facet_error *said = facet_wire_take(answer->reader, sizeof *said);
+    const struct facet_error *provider_error = facet_wire_take(answer->reader, sizeof *provider_error);
 
-    if (!said)
+    if (!provider_error)
         return is_broken(answer);
     if (!is_status(status))
         return facet_error_set(answer->error, FACET_CORRUPT, "%s answers with the unknown status %" PRId64,
@@ -323,8 +323,8 @@ static enum facet_status accept_answer(struct answer *answer)
     if (answer->status == FACET_OK)
         return accept_output(answer);
     if (answer->status == FACET_TOO_SMALL && is_counted(answer))
-        return accept_too_small(answer, said);
-    return facet_wire_done(answer->reader) ? refuse_answer(answer, said) : is_broken(answer);
+        return accept_too_small(answer, provider_error);
+    return facet_wire_is_complete(answer->reader) ? refuse_answer(answer, provider_error) : is_broken(answer);
 }
 
 enum facet_status facet_call_decode_answer(const struct facet_call *call, struct facet_wire_reader *reader,
@@ -332,7 +332,7 @@ enum facet_status facet_call_decode_answer(const struct facet_call *call, struct
 {
     const struct facet_operation *operation = &facet_operations[call->operation];
     size_t i = output_of(call);
-    bool has_output = i < FACET_ARGUMENTS_MOST;
+    bool has_output = i < FACET_ARGUMENTS_MAX;
     struct answer answer = {.operation = operation->name,
                             .parameter = has_output ? &operation->parameters[i] : NULL,
                             .argument = has_output ? &call->arguments[i] : NULL,

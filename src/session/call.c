@@ -59,20 +59,21 @@ static enum facet_status check_struct(const struct facet_parameter *parameter, c
 {
     enum facet_status status = check_struct_size(argument->size, parameter->name, error);
 
-    return status == FACET_OK ? facet_sized_known(parameter->name, argument->in, parameter->type->size, error) : status;
+    return status == FACET_OK ? facet_sized_known(parameter->name, argument->input, parameter->type->size, error)
+                              : status;
 }
 
 static enum facet_status check_launch(const struct facet_argument *launch, const char *name, struct facet_error *error)
 {
-    if (!launch->in)
+    if (!launch->input)
         return is_null(name, error);
-    if (launch->number > FACET_CALL_LAUNCH)
+    if (launch->number > FACET_CALL_LAUNCH_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "argument_bytes",
                                     "%" PRIu64 " bytes of arguments, expected at most %u", launch->number,
-                                    FACET_CALL_LAUNCH);
-    if (is_missing(launch->more, launch->number))
+                                    FACET_CALL_LAUNCH_MAX);
+    if (is_missing(launch->input_bytes, launch->number))
         return is_null("arguments", error);
-    return facet_sized_known("launch", launch->in, sizeof(struct facet_launch), error);
+    return facet_sized_known("launch", launch->input, sizeof(struct facet_launch), error);
 }
 
 static enum facet_status check_argument(const struct facet_parameter *parameter, const struct facet_argument *argument,
@@ -83,34 +84,34 @@ static enum facet_status check_argument(const struct facet_parameter *parameter,
 
     switch (parameter->kind) {
     case FACET_KIND_TEXT:
-        missing = !argument->in;
+        missing = !argument->input;
         break;
     case FACET_KIND_FD:
         return check_fd(argument->fd, name, error);
     case FACET_KIND_PIDS:
     case FACET_KIND_DATA:
-        missing = is_missing(argument->in, argument->number);
+        missing = is_missing(argument->input, argument->number);
         break;
     case FACET_KIND_LAUNCH:
         return check_launch(argument, name, error);
     case FACET_KIND_STRUCT:
-        return argument->in ? check_struct(parameter, argument, error) : is_null(name, error);
+        return argument->input ? check_struct(parameter, argument, error) : is_null(name, error);
     case FACET_KIND_RET_U32:
     case FACET_KIND_RET_U64:
-        missing = !argument->out;
+        missing = !argument->output;
         break;
     case FACET_KIND_RET_STRUCT:
-        return argument->out ? check_struct_size(argument->size, name, error) : is_null(name, error);
+        return argument->output ? check_struct_size(argument->size, name, error) : is_null(name, error);
     case FACET_KIND_RET_ITEMS:
     case FACET_KIND_RET_TEXT:
         if (!argument->ret_count)
             return is_null(parameter->kind == FACET_KIND_RET_TEXT ? "ret_size" : "ret_count", error);
-        if (is_missing(argument->out, argument->number))
+        if (is_missing(argument->output, argument->number))
             return is_null(name, error);
         return parameter->kind == FACET_KIND_RET_TEXT ? FACET_OK
                                                       : check_struct_size(argument->size, "item_size", error);
     case FACET_KIND_RET_DATA:
-        missing = is_missing(argument->out, argument->number);
+        missing = is_missing(argument->output, argument->number);
         break;
     default:
         break;
@@ -122,7 +123,7 @@ enum facet_status facet_call_check(const struct facet_call *call, struct facet_e
 {
     enum facet_status status = FACET_OK;
 
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST && status == FACET_OK; i++)
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX && status == FACET_OK; i++)
         status = check_argument(&parameters_of(call)[i], &call->arguments[i], error);
     return status;
 }
@@ -139,7 +140,7 @@ static uint64_t multiply_capped(uint64_t a, uint64_t b)
 
 uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns)
 {
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++) {
         uint64_t number = call->arguments[i].number;
 
         switch (parameters_of(call)[i].kind) {
@@ -164,10 +165,11 @@ uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns
 
 const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind)
 {
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++) {
         enum facet_parameter_kind kind = (enum facet_parameter_kind)parameters_of(call)[i].kind;
 
-        if ((kind != FACET_KIND_DATA && kind != FACET_KIND_RET_DATA) || call->arguments[i].number <= FACET_CALL_INLINE)
+        if ((kind != FACET_KIND_DATA && kind != FACET_KIND_RET_DATA) ||
+            call->arguments[i].number <= FACET_CALL_INLINE_BYTES)
             continue;
         *ret_kind = kind;
         return &call->arguments[i];
@@ -177,7 +179,7 @@ const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum
 
 int facet_call_fd(const struct facet_call *call)
 {
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++)
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++)
         if (parameters_of(call)[i].kind == FACET_KIND_FD)
             return call->arguments[i].fd;
     return -1;
@@ -190,13 +192,13 @@ uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const st
 
 uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument)
 {
-    uint32_t most = FACET_CALL_TEXT;
+    uint32_t max = FACET_CALL_TEXT_MAX;
 
     if (parameter->kind == FACET_KIND_RET_ITEMS) {
-        most = (FACET_WIRE_MOST - ANSWER_HEAD) / facet_call_asked_size(parameter, argument);
-        most = most < FACET_CALL_ITEMS ? most : FACET_CALL_ITEMS;
+        max = (FACET_WIRE_MAX - ANSWER_HEAD) / facet_call_asked_size(parameter, argument);
+        max = max < FACET_CALL_ITEMS_MAX ? max : FACET_CALL_ITEMS_MAX;
     }
-    return argument->number < most ? (uint32_t)argument->number : most;
+    return argument->number < max ? (uint32_t)argument->number : max;
 }
 
 /*
@@ -204,7 +206,7 @@ uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, cons
  */
 static void put_struct(const void *bytes, uint32_t known, struct facet_wire_writer *writer)
 {
-    unsigned char copy[FACET_CALL_STRUCT] = {0};
+    unsigned char copy[FACET_CALL_STRUCT_SIZE] = {0};
     uint32_t size;
 
     memcpy(&size, bytes, sizeof size);
@@ -217,9 +219,9 @@ static void put_struct(const void *bytes, uint32_t known, struct facet_wire_writ
 
 static void put_launch(const struct facet_argument *argument, struct facet_wire_writer *writer)
 {
-    put_struct(argument->in, sizeof(struct facet_launch), writer);
+    put_struct(argument->input, sizeof(struct facet_launch), writer);
     facet_wire_put_number(writer, argument->number);
-    facet_wire_put(writer, argument->more, argument->number);
+    facet_wire_put(writer, argument->input_bytes, argument->number);
 }
 
 static void put_argument(const struct facet_parameter *parameter, const struct facet_argument *argument,
@@ -236,22 +238,22 @@ static void put_argument(const struct facet_parameter *parameter, const struct f
         break;
     case FACET_KIND_TEXT:
     case FACET_KIND_TEXT_OR_NULL:
-        facet_wire_put_text(writer, argument->in);
+        facet_wire_put_text(writer, argument->input);
         break;
     case FACET_KIND_PIDS:
         facet_wire_put_number(writer, argument->number);
-        facet_wire_put(writer, argument->in, argument->number * sizeof(int32_t));
+        facet_wire_put(writer, argument->input, argument->number * sizeof(int32_t));
         break;
     case FACET_KIND_DATA:
         facet_wire_put_number(writer, argument->number);
-        if (argument->number <= FACET_CALL_INLINE)
-            facet_wire_put(writer, argument->in, argument->number);
+        if (argument->number <= FACET_CALL_INLINE_BYTES)
+            facet_wire_put(writer, argument->input, argument->number);
         break;
     case FACET_KIND_LAUNCH:
         put_launch(argument, writer);
         break;
     case FACET_KIND_STRUCT:
-        put_struct(argument->in, parameter->type->size, writer);
+        put_struct(argument->input, parameter->type->size, writer);
         break;
     case FACET_KIND_RET_STRUCT:
         facet_wire_put_number(writer, facet_call_asked_size(parameter, argument));
@@ -271,25 +273,25 @@ static void put_argument(const struct facet_parameter *parameter, const struct f
 void facet_call_encode(const struct facet_call *call, struct facet_wire_writer *writer)
 {
     facet_wire_put_number(writer, call->operation);
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++)
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++)
         put_argument(&parameters_of(call)[i], &call->arguments[i], writer);
 }
 
 /* A number that must be within the type of its argument. */
-static uint64_t take_within(struct facet_wire_reader *reader, uint64_t most)
+static uint64_t take_within(struct facet_wire_reader *reader, uint64_t max)
 {
     uint64_t number = facet_wire_take_number(reader);
 
-    if (number > most)
+    if (number > max)
         reader->failed = true;
     return number;
 }
 
 static void take_launch(struct facet_wire_reader *reader, struct facet_argument *argument)
 {
-    argument->in = facet_wire_take(reader, sizeof(struct facet_launch));
-    argument->number = take_within(reader, FACET_CALL_LAUNCH);
-    argument->more = facet_wire_take(reader, argument->number);
+    argument->input = facet_wire_take(reader, sizeof(struct facet_launch));
+    argument->number = take_within(reader, FACET_CALL_LAUNCH_MAX);
+    argument->input_bytes = facet_wire_take(reader, argument->number);
 }
 
 /* How a struct or a list is asked for: a size within the struct's, and room within the bounds. */
@@ -325,25 +327,25 @@ static void take_argument(const struct facet_parameter *parameter, struct facet_
         break;
     case FACET_KIND_TEXT:
     case FACET_KIND_TEXT_OR_NULL:
-        argument->in = facet_wire_take_text(reader);
+        argument->input = facet_wire_take_text(reader);
         break;
     case FACET_KIND_FD:
         argument->fd = fd;
         break;
     case FACET_KIND_PIDS:
-        argument->number = take_within(reader, FACET_WIRE_MOST / sizeof(int32_t));
-        argument->in = facet_wire_take(reader, argument->number * sizeof(int32_t));
+        argument->number = take_within(reader, FACET_WIRE_MAX / sizeof(int32_t));
+        argument->input = facet_wire_take(reader, argument->number * sizeof(int32_t));
         break;
     case FACET_KIND_DATA:
         argument->number = facet_wire_take_number(reader);
-        if (argument->number <= FACET_CALL_INLINE)
-            argument->in = facet_wire_take(reader, argument->number);
+        if (argument->number <= FACET_CALL_INLINE_BYTES)
+            argument->input = facet_wire_take(reader, argument->number);
         break;
     case FACET_KIND_LAUNCH:
         take_launch(reader, argument);
         break;
     case FACET_KIND_STRUCT:
-        argument->in = facet_wire_take(reader, parameter->type->size);
+        argument->input = facet_wire_take(reader, parameter->type->size);
         break;
     case FACET_KIND_RET_STRUCT:
     case FACET_KIND_RET_ITEMS:
@@ -362,7 +364,7 @@ bool facet_call_decode(struct facet_wire_reader *reader, int fd, struct facet_ca
     if (reader->failed)
         return false;
     *ret_call = (struct facet_call){.operation = (enum facet_operation_id)operation};
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++)
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++)
         take_argument(&parameters_of(ret_call)[i], reader, fd, &ret_call->arguments[i]);
-    return facet_wire_done(reader);
+    return facet_wire_is_complete(reader);
 }

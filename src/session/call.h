@@ -46,7 +46,7 @@ struct facet_parameter {
 
 struct facet_operation {
     const char *name; /* "partition.create" */
-    struct facet_parameter parameters[FACET_ARGUMENTS_MOST];
+    struct facet_parameter parameters[FACET_ARGUMENTS_MAX];
 };
 
 /* By enum facet_operation_id. */
@@ -54,10 +54,10 @@ extern const struct facet_operation facet_operations[FACET_OPERATION_COUNT];
 
 /* The value of one argument; which members count depends on its kind. */
 struct facet_argument {
-    uint64_t number;  /* the number; DATA, RET_DATA, LAUNCH: bytes; PIDS: how many; RET_ITEMS, RET_TEXT: capacity */
-    const void *in;   /* TEXT, PIDS, DATA, STRUCT, LAUNCH: the struct */
-    const void *more; /* LAUNCH: the argument bytes */
-    void *out;        /* RET_*: the caller's output */
+    uint64_t number;   /* the number; DATA, RET_DATA, LAUNCH: bytes; PIDS: how many; RET_ITEMS, RET_TEXT: capacity */
+    const void *input; /* TEXT, PIDS, DATA, STRUCT, LAUNCH: the struct */
+    const void *input_bytes; /* LAUNCH: the argument bytes */
+    void *output;            /* RET_*: the caller's output */
     uint32_t *ret_count;
     uint32_t size; /* RET_STRUCT, RET_ITEMS: of one struct */
     int fd;        /* FD */
@@ -65,19 +65,19 @@ struct facet_argument {
 
 struct facet_call {
     enum facet_operation_id operation;
-    struct facet_argument arguments[FACET_ARGUMENTS_MOST];
+    struct facet_argument arguments[FACET_ARGUMENTS_MAX];
 };
 
 /* Data up to this travels in the message; more is passed as an open file of memory. */
-#define FACET_CALL_INLINE (UINT64_C(64) << 10)
+#define FACET_CALL_INLINE_BYTES (UINT64_C(64) << 10)
 
 /* Bounds beyond which an answer is garbage. */
-#define FACET_CALL_ITEMS UINT32_C(65536)
-#define FACET_CALL_TEXT  (UINT32_C(1) << 20)
+#define FACET_CALL_ITEMS_MAX UINT32_C(65536)
+#define FACET_CALL_TEXT_MAX  (UINT32_C(1) << 20)
 /* No struct of the ABI is larger. */
-#define FACET_CALL_STRUCT 512
+#define FACET_CALL_STRUCT_SIZE 512
 /* The most argument bytes of a launch, by the ABI. */
-#define FACET_CALL_LAUNCH UINT32_C(4096)
+#define FACET_CALL_LAUNCH_MAX UINT32_C(4096)
 
 /* Finds errors in the arguments without asking the provider: NULL where a value is required. */
 enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error);

@@ -171,8 +171,8 @@ static enum facet_status session_opened(struct facet_client *client, struct face
     return FACET_OK;
 }
 
-enum facet_status facet_client_await(struct facet_client *client, struct facet_report_packet *ret_opened,
-                                     struct facet_error *error)
+enum facet_status facet_client_wait_until_open(struct facet_client *client, struct facet_report_packet *ret_opened,
+                                               struct facet_error *error)
 {
     uint32_t stage = FACET_REPORT_LOADING;
 
@@ -199,9 +199,9 @@ static void name_operations(const struct facet_client *client, char *ret_names, 
     for (size_t i = 0; i < FACET_CLIENT_CHANNELS; i++) {
         const struct facet_client_channel *channel = &client->channels[i];
 
-        if (!channel->busy || channel->child != client->child_number || strstr(ret_names, channel->during))
+        if (!channel->busy || channel->child != client->child_number || strstr(ret_names, channel->operation_name))
             continue;
-        used += (size_t)snprintf(ret_names + used, size - used, "%s%s", used ? " or " : "", channel->during);
+        used += (size_t)snprintf(ret_names + used, size - used, "%s%s", used ? " or " : "", channel->operation_name);
         if (used >= size)
             return;
     }

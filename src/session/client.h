@@ -24,10 +24,10 @@
 enum { FACET_CLIENT_CHANNELS = 16 };
 
 struct facet_client_channel {
-    int fd;             /* -1: none yet */
-    bool busy;          /* a call is under way */
-    unsigned child;     /* which child it leads to, counted from 1 */
-    const char *during; /* the operation under way */
+    int fd;                     /* -1: none yet */
+    bool busy;                  /* a call is under way */
+    unsigned child;             /* which child it leads to, counted from 1 */
+    const char *operation_name; /* the operation under way */
 };
 
 struct facet_client {
@@ -51,11 +51,11 @@ struct facet_client {
 enum facet_status facet_client_init(struct facet_client *client, struct facet_error *error);
 void facet_client_destroy(struct facet_client *client);
 
-/* Starts a child and lets it open the provider; facet_client_await() waits until it did, and gives its description. An
- * error leaves no child. */
+/* Starts a child and lets it open the provider; facet_client_wait_until_open() waits until it did, and gives its
+ * description. An error leaves no child. */
 enum facet_status facet_client_start(struct facet_client *client, struct facet_error *error);
-enum facet_status facet_client_await(struct facet_client *client, struct facet_report_packet *ret_opened,
-                                     struct facet_error *error);
+enum facet_status facet_client_wait_until_open(struct facet_client *client, struct facet_report_packet *ret_opened,
+                                               struct facet_error *error);
 
 /* Closes the provider and ends the child. Errors: FACET_INTERNAL, FACET_TIMEOUT when it did not close as it should. */
 enum facet_status facet_client_close(struct facet_client *client, struct facet_error *error);

@@ -82,7 +82,7 @@ static enum facet_status acquire_channel(struct facet_client *client, const char
     enum facet_status status = take_channel(client, deadline_ns, &channel, error);
     if (status == FACET_OK) {
         channel->busy = true;
-        channel->during = operation;
+        channel->operation_name = operation;
         *ret_channel = channel;
     }
     pthread_mutex_unlock(&client->lock);
@@ -164,13 +164,13 @@ static enum facet_status pack_call(struct passage *passage, struct facet_error *
         return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for a request", passage->operation);
     if (passage->request.failed)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: more than %u bytes of arguments", passage->operation,
-                               FACET_WIRE_MOST);
+                               FACET_WIRE_MAX);
     passage->bulk = bulk;
     if (!bulk)
         return FACET_OK;
     passage->bulk_fd = make_bulk(bulk->number);
     if (passage->bulk_fd < 0 ||
-        (passage->bulk_kind == FACET_KIND_DATA && !fill_bulk(passage->bulk_fd, bulk->in, bulk->number)))
+        (passage->bulk_kind == FACET_KIND_DATA && !fill_bulk(passage->bulk_fd, bulk->input, bulk->number)))
         return facet_error_errno(error, errno, "%s: no memory to pass %" PRIu64 " bytes", passage->operation,
                                  bulk->number);
     return FACET_OK;
@@ -214,7 +214,7 @@ static enum facet_status decode_answer(struct facet_client *client, const struct
     if (status != FACET_OK && error)
         *error = reason;
     if (status == FACET_OK && passage->bulk && passage->bulk_kind == FACET_KIND_RET_DATA &&
-        !drain_bulk(passage->bulk_fd, passage->bulk->out, passage->bulk->number))
+        !drain_bulk(passage->bulk_fd, passage->bulk->output, passage->bulk->number))
         return facet_error_errno(error, errno, "%s: cannot take %" PRIu64 " bytes over", passage->operation,
                                  passage->bulk->number);
     return status;

@@ -16,11 +16,12 @@
 
 enum facet_status facet_load_failed(struct facet_error *error, enum facet_status status, const char *what)
 {
-    char said[sizeof error->message] = "";
+    char provider_error[sizeof error->message] = "";
 
     if (error)
-        snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, error->message);
-    return facet_error_set(error, status, "%s: %s%s%s", what, facet_status_text(status), said[0] ? ": " : "", said);
+        snprintf(provider_error, sizeof provider_error, "%.*s", (int)sizeof provider_error - 1, error->message);
+    return facet_error_set(error, status, "%s: %s%s%s", what, facet_status_text(status), provider_error[0] ? ": " : "",
+                           provider_error);
 }
 
 /* dlsym() also searches the object's dependencies; an entry point found there is not the provider's. */
@@ -93,15 +94,15 @@ static enum facet_status check_provider(const struct facet_provider *provider, s
 enum facet_status facet_load_enter(facet_provider_entry_func entry, uint16_t abi_minor,
                                    const struct facet_provider **ret_provider, struct facet_error *error)
 {
-    struct facet_error said = {0};
+    struct facet_error provider_error = {0};
     const struct facet_provider_host host = {
-        .size = sizeof host, .abi_major = FACET_PROVIDER_ABI_MAJOR, .abi_minor = abi_minor, .error = &said};
+        .size = sizeof host, .abi_major = FACET_PROVIDER_ABI_MAJOR, .abi_minor = abi_minor, .error = &provider_error};
     const struct facet_provider *provider = NULL;
     enum facet_status status = entry(&host, &provider);
 
     if (status != FACET_OK) {
-        facet_load_failed(&said, status, "refuses to enter");
-        return facet_error_set(error, status, "%s", said.message);
+        facet_load_failed(&provider_error, status, "refuses to enter");
+        return facet_error_set(error, status, "%s", provider_error.message);
     }
     status = check_provider(provider, error);
     if (status == FACET_OK)
@@ -112,13 +113,13 @@ enum facet_status facet_load_enter(facet_provider_entry_func entry, uint16_t abi
 enum facet_status facet_load_open(const struct facet_provider *provider, struct facet_provider_instance **ret_instance,
                                   struct facet_error *error)
 {
-    struct facet_error said = {0};
+    struct facet_error provider_error = {0};
     struct facet_provider_instance *instance = NULL;
-    enum facet_status status = provider->device->open(&instance, &said);
+    enum facet_status status = provider->device->open(&instance, &provider_error);
 
     if (status != FACET_OK) {
-        facet_load_failed(&said, status, "cannot open");
-        return facet_error_set(error, status, "%s", said.message);
+        facet_load_failed(&provider_error, status, "cannot open");
+        return facet_error_set(error, status, "%s", provider_error.message);
     }
     *ret_instance = instance;
     return FACET_OK;

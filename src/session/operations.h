@@ -131,7 +131,7 @@ enum facet_operation_id {
 
 /* The most arguments that one operation has, and the applying of a macro to each: EACH(M, (a, b), (c)) is M(a, b) M(c).
  */
-#define FACET_ARGUMENTS_MOST 5
+#define FACET_ARGUMENTS_MAX 5
 
 #define FACET_EACH(M, ...)                                                                                             \
     FACET_EACH_COUNT(__VA_ARGS__, FACET_EACH_5, FACET_EACH_4, FACET_EACH_3, FACET_EACH_2, FACET_EACH_1, )              \

@@ -11,19 +11,19 @@
 #define PACK_U64(name)             .number = name
 #define PACK_BYTES(name)           .number = name
 #define PACK_TIMEOUT(name)         .number = name
-#define PACK_TEXT(name)            .in = name
-#define PACK_TEXT_OR_NULL(name)    .in = name
+#define PACK_TEXT(name)            .input = name
+#define PACK_TEXT_OR_NULL(name)    .input = name
 #define PACK_FD(name)              .fd = name
-#define PACK_PIDS(name)            .in = name, .number = count
-#define PACK_DATA(name)            .in = name, .number = bytes
-#define PACK_LAUNCH(name)          .in = name, .more = arguments, .number = name ? name->argument_bytes : 0
-#define PACK_STRUCT(name, ...)     .in = name, .size = name ? name->size : 0
-#define PACK_RET_U32(name)         .out = name
-#define PACK_RET_U64(name)         .out = name
-#define PACK_RET_STRUCT(name, ...) .out = name, .size = name ? name->size : 0
-#define PACK_RET_ITEMS(name, ...)  .out = name, .size = item_size, .number = capacity, .ret_count = ret_count
-#define PACK_RET_TEXT(name)        .out = name, .number = capacity, .ret_count = ret_size
-#define PACK_RET_DATA(name)        .out = name, .number = bytes
+#define PACK_PIDS(name)            .input = name, .number = count
+#define PACK_DATA(name)            .input = name, .number = bytes
+#define PACK_LAUNCH(name)          .input = name, .input_bytes = arguments, .number = name ? name->argument_bytes : 0
+#define PACK_STRUCT(name, ...)     .input = name, .size = name ? name->size : 0
+#define PACK_RET_U32(name)         .output = name
+#define PACK_RET_U64(name)         .output = name
+#define PACK_RET_STRUCT(name, ...) .output = name, .size = name ? name->size : 0
+#define PACK_RET_ITEMS(name, ...)  .output = name, .size = item_size, .number = capacity, .ret_count = ret_count
+#define PACK_RET_TEXT(name)        .output = name, .number = capacity, .ret_count = ret_size
+#define PACK_RET_DATA(name)        .output = name, .number = bytes
 
 /* An instance is opaque to callers, so it may as well be the client. */
 #define PROXY(table, operation_, ...)                                                                                  \

@@ -16,19 +16,19 @@
 #define PASS_U64(name)          , name->number
 #define PASS_BYTES(name)        , name->number
 #define PASS_TIMEOUT(name)      , name->number
-#define PASS_TEXT(name)         , name->in
-#define PASS_TEXT_OR_NULL(name) , name->in
+#define PASS_TEXT(name)         , name->input
+#define PASS_TEXT_OR_NULL(name) , name->input
 #define PASS_FD(name)           , name->fd
-#define PASS_PIDS(name)         , name->in, (uint32_t)name->number
-#define PASS_DATA(name)         , name->in, name->number
-#define PASS_LAUNCH(name)       , name->in, name->more
-#define PASS_STRUCT(name)       , name->in
-#define PASS_RET_U32(name)      , name->out
-#define PASS_RET_U64(name)      , name->out
-#define PASS_RET_STRUCT(name)   , name->out
-#define PASS_RET_ITEMS(name)    , name->out, name->size, (uint32_t)name->number, name->ret_count
-#define PASS_RET_TEXT(name)     , name->out, (uint32_t)name->number, name->ret_count
-#define PASS_RET_DATA(name)     , name->number, name->out
+#define PASS_PIDS(name)         , name->input, (uint32_t)name->number
+#define PASS_DATA(name)         , name->input, name->number
+#define PASS_LAUNCH(name)       , name->input, name->input_bytes
+#define PASS_STRUCT(name)       , name->input
+#define PASS_RET_U32(name)      , name->output
+#define PASS_RET_U64(name)      , name->output
+#define PASS_RET_STRUCT(name)   , name->output
+#define PASS_RET_ITEMS(name)    , name->output, name->size, (uint32_t)name->number, name->ret_count
+#define PASS_RET_TEXT(name)     , name->output, (uint32_t)name->number, name->ret_count
+#define PASS_RET_DATA(name)     , name->number, name->output
 
 #define SERVE(table, operation, ...)                                                                                   \
     static enum facet_status serve_##table##_##operation(const struct facet_provider *provider,                        \
@@ -66,9 +66,9 @@ static bool map_bulk(struct facet_call *call, int fd, const struct facet_argumen
         return false;
     struct facet_argument *argument = &call->arguments[bulk - call->arguments];
     if (kind == FACET_KIND_DATA)
-        argument->in = memory;
+        argument->input = memory;
     else
-        argument->out = memory;
+        argument->output = memory;
     *ret_memory = memory;
     return true;
 }

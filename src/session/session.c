@@ -34,26 +34,26 @@ static bool in_process(const struct facet_session *session)
 }
 
 /* An older caller's options are shorter; the missing ones have their defaults. */
-static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *taken,
+static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *copy,
                                       struct facet_error *error)
 {
-    *taken = (struct facet_session_options){.size = sizeof *taken};
+    *copy = (struct facet_session_options){.size = sizeof *copy};
     FACET_NEED_KNOWN("options", options, error);
     if (options)
-        FACET_SIZED_TAKE(taken, options);
+        FACET_SIZED_TAKE(copy, options);
     if (options && options->size < sizeof options->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     options->size, sizeof options->size);
-    FACET_NEED_RESERVED("options", taken, error);
-    if (taken->place != FACET_SESSION_CHILD && taken->place != FACET_SESSION_IN_PROCESS)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "place", "place %u: expected %d or %d", taken->place,
+    FACET_NEED_RESERVED("options", copy, error);
+    if (copy->place != FACET_SESSION_CHILD && copy->place != FACET_SESSION_IN_PROCESS)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "place", "place %u: expected %d or %d", copy->place,
                                     FACET_SESSION_CHILD, FACET_SESSION_IN_PROCESS);
-    if (taken->open_deadline_ns == 0)
-        taken->open_deadline_ns = OPEN_DEADLINE_NS;
-    if (taken->call_deadline_ns == 0)
-        taken->call_deadline_ns = CALL_DEADLINE_NS;
-    if (taken->abi_minor == 0)
-        taken->abi_minor = FACET_PROVIDER_ABI_MINOR;
+    if (copy->open_deadline_ns == 0)
+        copy->open_deadline_ns = OPEN_DEADLINE_NS;
+    if (copy->call_deadline_ns == 0)
+        copy->call_deadline_ns = CALL_DEADLINE_NS;
+    if (copy->abi_minor == 0)
+        copy->abi_minor = FACET_PROVIDER_ABI_MINOR;
     return FACET_OK;
 }
 
@@ -142,8 +142,9 @@ static void describe_provider(struct facet_session *session)
 
 enum facet_status facet_session_finish(struct facet_session *session, struct facet_error *error)
 {
-    enum facet_status status =
-        in_process(session) ? open_here(session, error) : facet_client_await(&session->client, &session->opened, error);
+    enum facet_status status = in_process(session)
+                                   ? open_here(session, error)
+                                   : facet_client_wait_until_open(&session->client, &session->opened, error);
 
     session->open = status == FACET_OK;
     if (session->open && !in_process(session))
@@ -236,7 +237,7 @@ enum facet_status facet_session_restart(struct facet_session *session, struct fa
         return FACET_OK;
     enum facet_status status = facet_client_start(&session->client, error);
     if (status == FACET_OK)
-        status = facet_client_await(&session->client, &opened, error);
+        status = facet_client_wait_until_open(&session->client, &opened, error);
     if (status != FACET_OK)
         return status;
     status = check_same(session, &opened, &reason);

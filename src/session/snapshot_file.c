@@ -315,39 +315,41 @@ static const char *worker_of(const struct header *header)
 }
 
 /* A snapshot goes back to where it came from: a device of the same make, under the same worker's name. */
-static enum facet_status check_identity(const struct header *file, const struct header *here, struct facet_error *error)
+static enum facet_status check_identity(const struct header *file, const struct header *present,
+                                        struct facet_error *error)
 {
-    if (strcmp(file->provider, here->provider) != 0)
+    if (strcmp(file->provider, present->provider) != 0)
         return facet_error_argument(error, FACET_UNSUPPORTED, "provider", "a snapshot of provider %s, expected %s",
-                                    file->provider, here->provider);
-    if (strcmp(file->device, here->device) != 0)
+                                    file->provider, present->provider);
+    if (strcmp(file->device, present->device) != 0)
         return facet_error_argument(error, FACET_UNSUPPORTED, "device", "a snapshot of device %s, expected %s",
-                                    file->device, here->device);
-    if (file->memory_bytes != here->memory_bytes || file->compute_units != here->compute_units)
+                                    file->device, present->device);
+    if (file->memory_bytes != present->memory_bytes || file->compute_units != present->compute_units)
         return facet_error_argument(error, FACET_UNSUPPORTED, "device",
                                     "a snapshot of a device of %" PRIu64 " bytes and %" PRIu32
                                     " units, expected %" PRIu64 " bytes and %" PRIu32 " units",
-                                    file->memory_bytes, file->compute_units, here->memory_bytes, here->compute_units);
-    if (file->has_worker != here->has_worker || strcmp(file->worker, here->worker) != 0)
+                                    file->memory_bytes, file->compute_units, present->memory_bytes,
+                                    present->compute_units);
+    if (file->has_worker != present->has_worker || strcmp(file->worker, present->worker) != 0)
         return facet_error_argument(error, FACET_UNSUPPORTED, "worker", "a snapshot of %s, expected %s",
-                                    worker_of(file), worker_of(here));
+                                    worker_of(file), worker_of(present));
     return FACET_OK;
 }
 
 enum facet_status facet_snapshot_restore(struct facet_session *session, uint32_t device, const char *worker,
                                          const char *path, struct facet_error *error)
 {
-    struct header here, file;
+    struct header present, file;
 
     if (!session || !path)
         return is_null(session ? "path" : "session", error);
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return facet_error_errno(error, errno, "cannot open snapshot %s", path);
-    enum facet_status status = identify_device(session, device, worker, &here, error);
+    enum facet_status status = identify_device(session, device, worker, &present, error);
     if (status == FACET_OK)
         status = read_file(fd, path, &file, error);
     if (status == FACET_OK)
-        status = check_identity(&file, &here, error);
+        status = check_identity(&file, &present, error);
     return status == FACET_OK ? resume_worker(session, device, worker, fd, error) : status;
 }

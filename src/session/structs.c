@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define SIZE(type) .size = sizeof(struct type), .least = sizeof(struct type)
+#define SIZE(type) .size = sizeof(struct type), .min_size = sizeof(struct type)
 #define TEXT(type, field)                                                                                              \
     {                                                                                                                  \
 #field, offsetof(struct type, field), sizeof((struct type *)NULL)->field                                       \
@@ -20,7 +20,7 @@
 
 const struct facet_struct_type facet_device_info_type = {
     .size = sizeof(struct facet_device_info),
-    .least = offsetof(struct facet_device_info, capabilities), /* 1.0 */
+    .min_size = offsetof(struct facet_device_info, capabilities), /* 1.0 */
     .texts =
         {
             TEXT(facet_device_info, uuid),
@@ -126,7 +126,7 @@ const struct facet_struct_type facet_partition_placement_type = {SIZE(facet_part
 const struct facet_struct_type facet_device_metrics_type = {SIZE(facet_device_metrics)};
 const struct facet_struct_type facet_memory_info_type = {SIZE(facet_memory_info)};
 const struct facet_struct_type facet_stream_state_type = {
-    .size = sizeof(struct facet_stream_state), .least = offsetof(struct facet_stream_state, begun) /* 1.1 */};
+    .size = sizeof(struct facet_stream_state), .min_size = offsetof(struct facet_stream_state, begun) /* 1.1 */};
 const struct facet_struct_type facet_math_type = {SIZE(facet_math)};
 
 static bool is_printable(char c)
@@ -170,12 +170,12 @@ static uint32_t covered_fields(const struct facet_struct_text *text, uint32_t si
 /* A text may be without its end only where the caller's own room cuts it. */
 static bool is_good_text(const struct facet_struct_text *text, const char *bytes, uint32_t size, uint32_t room)
 {
-    uint32_t there = covered_fields(text, size);
-    size_t length = printable_length(bytes + text->offset, there, false);
+    uint32_t covered = covered_fields(text, size);
+    size_t length = printable_length(bytes + text->offset, covered, false);
 
-    if (there == 0 || length < there)
+    if (covered == 0 || length < covered)
         return true;
-    return length == there && there < text->size && size == room;
+    return length == covered && covered < text->size && size == room;
 }
 
 static bool is_known(const struct facet_struct_choice *choice, const char *bytes, uint32_t size)
@@ -193,7 +193,7 @@ const char *facet_struct_bad_field(const struct facet_struct_type *type, const v
     uint32_t size;
 
     memcpy(&size, bytes, sizeof size);
-    if (size < (room < type->least ? room : type->least) || size > room)
+    if (size < (room < type->min_size ? room : type->min_size) || size > room)
         return "size";
     for (const struct facet_struct_text *text = type->texts; text->name; text++)
         if (!is_good_text(text, bytes, size, room))
@@ -211,9 +211,9 @@ void facet_struct_copy(const struct facet_struct_type *type, void *target, const
     memcpy(&size, source, sizeof size);
     memcpy(target, source, size);
     for (const struct facet_struct_text *text = type->texts; text->name; text++) {
-        uint32_t there = covered_fields(text, size);
+        uint32_t covered = covered_fields(text, size);
 
-        if (there > 0 && there < text->size)
+        if (covered > 0 && covered < text->size)
             ((char *)target)[size - 1] = '\0';
     }
 }

@@ -28,7 +28,7 @@ struct facet_struct_choice {
 
 struct facet_struct_type {
     uint32_t size;                     /* as this library was built */
-    uint32_t least;                    /* as it was in the version that brought it: no provider has less */
+    uint32_t min_size;                 /* as it was in the version that brought it: no provider has less */
     struct facet_struct_text texts[7]; /* ended by one without a name, as the next */
     struct facet_struct_choice choices[3];
 };

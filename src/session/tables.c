@@ -39,16 +39,16 @@ static const struct facet_tables stubs = {
 /* A table is its size, then pointers to functions. */
 typedef void (*operation_func)(void);
 
-/* Lays the operations of `offered` over the stubs in `table`, of which it has at most `most` bytes. */
-static void overlay_table(void *table, const void *offered, size_t most)
+/* Lays the operations of `offered` over the stubs in `table`, of which it has at most `max` bytes. */
+static void overlay_table(void *table, const void *offered, size_t max)
 {
     uint64_t size;
 
     if (!offered)
         return;
     memcpy(&size, offered, sizeof size);
-    if (size > most)
-        size = most;
+    if (size > max)
+        size = max;
     for (size_t at = sizeof size; at + sizeof(operation_func) <= size; at += sizeof(operation_func)) {
         operation_func operation;
 
@@ -59,9 +59,9 @@ static void overlay_table(void *table, const void *offered, size_t most)
 }
 
 #define HAS(provider, member) ((provider)->size >= offsetof(struct facet_provider, member) + sizeof(provider)->member)
-#define OVERLAY_UP_TO(member, most)                                                                                    \
+#define OVERLAY_UP_TO(member, max)                                                                                     \
     if (HAS(provider, member))                                                                                         \
-    overlay_table(&tables->member, provider->member, most)
+    overlay_table(&tables->member, provider->member, max)
 #define OVERLAY(member) OVERLAY_UP_TO(member, sizeof tables->member)
 
 static void overlay_since_1_1(struct facet_tables *tables, const struct facet_provider *provider)

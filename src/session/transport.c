@@ -181,7 +181,7 @@ enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, v
 
     if (result != FACET_TRANSPORT_OK)
         return result;
-    if (length > FACET_WIRE_MOST)
+    if (length > FACET_WIRE_MAX)
         return FACET_TRANSPORT_FAILED;
     uint8_t *bytes = length <= room_size ? room : malloc(length + 1);
     if (!bytes && length > 0)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_LEAST = 512, ALIGNMENT = 8 };
+enum { ROOM_MIN = 512, ALIGNMENT = 8 };
 
 static size_t padded_size(size_t size)
 {
@@ -20,9 +20,9 @@ void facet_wire_free(struct facet_wire_writer *writer)
 
 static bool make_room(struct facet_wire_writer *writer, size_t size)
 {
-    size_t room = writer->room ? writer->room : ROOM_LEAST;
+    size_t room = writer->room ? writer->room : ROOM_MIN;
 
-    if (writer->failed || size > FACET_WIRE_MOST || padded_size(size) > FACET_WIRE_MOST - writer->size)
+    if (writer->failed || size > FACET_WIRE_MAX || padded_size(size) > FACET_WIRE_MAX - writer->size)
         return false;
     while (room < writer->size + padded_size(size))
         room *= 2;
@@ -98,7 +98,7 @@ const char *facet_wire_take_text(struct facet_wire_reader *reader)
     return text;
 }
 
-bool facet_wire_done(const struct facet_wire_reader *reader)
+bool facet_wire_is_complete(const struct facet_wire_reader *reader)
 {
     return !reader->failed && reader->left == 0;
 }

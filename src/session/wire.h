@@ -18,13 +18,13 @@
 #include <stdint.h>
 
 /* No message is longer, in either direction. */
-#define FACET_WIRE_MOST (UINT32_C(64) << 20)
+#define FACET_WIRE_MAX (UINT32_C(64) << 20)
 
 /* Bytes to send. Zeroed: none yet. */
 struct facet_wire_writer {
     uint8_t *bytes;
     size_t size, room;
-    bool failed;    /* out of memory, or past FACET_WIRE_MOST */
+    bool failed;    /* out of memory, or past FACET_WIRE_MAX */
     bool no_memory; /* the first of the two */
 };
 
@@ -48,6 +48,6 @@ uint64_t facet_wire_take_number(struct facet_wire_reader *reader);
 /* A text in place, ended; NULL when it was, or when it failed. */
 const char *facet_wire_take_text(struct facet_wire_reader *reader);
 /* Whether the message held everything that was asked for, and nothing else. */
-bool facet_wire_done(const struct facet_wire_reader *reader);
+bool facet_wire_is_complete(const struct facet_wire_reader *reader);
 
 #endif

@@ -97,15 +97,15 @@ static bool skip_text(struct reader *reader, const char *text)
     return true;
 }
 
-/* Reads a number as it is written: no sign, no leading zero, at most `most`. */
-static bool read_number(struct reader *reader, uint64_t most, uint64_t *ret_number)
+/* Reads a number as it is written: no sign, no leading zero, at most `max`. */
+static bool read_number(struct reader *reader, uint64_t max, uint64_t *ret_number)
 {
     const char *start = reader->at;
     uint64_t number = 0;
 
     for (; reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9'; reader->at++) {
         uint64_t digit = (uint64_t)(*reader->at - '0');
-        if (number > (most - digit) / 10)
+        if (number > (max - digit) / 10)
             return false;
         number = number * 10 + digit;
     }

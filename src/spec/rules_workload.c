@@ -45,9 +45,9 @@ static void check_mount(const json_t *mount, const struct facet_step *at, struct
 static void check_limit(const json_t *limit, const struct facet_step *at, struct facet_violations *violations)
 {
     const json_t *soft = json_object_get(limit, "soft"), *hard = json_object_get(limit, "hard");
-    json_int_t most = json_integer_value(hard), least = json_integer_value(soft);
+    json_int_t max = json_integer_value(hard), min = json_integer_value(soft);
 
-    if (json_is_integer(soft) && json_is_integer(hard) && most >= 0 && (least < 0 || least > most))
+    if (json_is_integer(soft) && json_is_integer(hard) && max >= 0 && (min < 0 || min > max))
         report_violation(violations, at, "soft", "at most the hard limit");
 }
 

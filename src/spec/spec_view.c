@@ -66,7 +66,7 @@ enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char 
 
 /* --- a workload's view ------------------------------------------------------------------------------------------- */
 
-static bool is_of(const json_t *device, const char *slot)
+static bool device_is_in_slot(const json_t *device, const char *slot)
 {
     const char *name = facet_json_text(device, "device_name");
     size_t length = slot ? strcspn(slot, ".") : 0;
@@ -115,7 +115,7 @@ static enum facet_status check_grant(const struct facet_spec *spec, const struct
                                     grant->slot_name);
     json_array_foreach (facet_spec_items(spec, "devices"), index, device) {
         const char *id = facet_json_text(device, "device_id");
-        if (id && strcmp(id, grant->device_id) == 0 && is_of(device, grant->slot_name))
+        if (id && strcmp(id, grant->device_id) == 0 && device_is_in_slot(device, grant->slot_name))
             return FACET_OK;
     }
     return facet_error_argument(error, FACET_NOT_FOUND, "device_id",
@@ -133,7 +133,7 @@ static bool is_unified(const struct facet_spec *spec, const json_t *device)
         const char *type = facet_json_text(slot, "type"), *name = facet_json_text(slot, "slot_name");
         const json_t *shares = json_object_get(slot, "shares");
         size_t count = json_array_size(shares);
-        if (type && strcmp(type, "unified") == 0 && is_of(device, name) &&
+        if (type && strcmp(type, "unified") == 0 && device_is_in_slot(device, name) &&
             (count == 0 || facet_json_find(shares, "device_id", facet_json_text(device, "device_id")) < count))
             return true;
     }
@@ -146,7 +146,7 @@ static enum facet_status slots_of(const json_t *device, const struct facet_spec_
     enum facet_status status = FACET_OK;
 
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        if (is_of(device, grants[i].slot_name) &&
+        if (device_is_in_slot(device, grants[i].slot_name) &&
             strcmp(facet_json_text(device, "device_id"), grants[i].device_id) == 0)
             status = add_amount(slots, &grants[i], error);
     return status;

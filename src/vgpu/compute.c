@@ -18,15 +18,15 @@ enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *
     const struct facet_execution_ops *ops = device->provider->execution;
     enum facet_status status = FACET_OK;
 
-    if (has_share(vgpu) || vgpu->shared)
+    if (has_share(vgpu) || vgpu->has_share)
         status = ops->set_share(device->instance, vgpu->context, vgpu->request_milli, vgpu->limit_milli, vgpu->priority,
                                 error);
     if (status == FACET_OK)
-        vgpu->shared = vgpu->shared || has_share(vgpu);
-    if (status == FACET_OK && (vgpu->units || vgpu->launches || vgpu->bound))
+        vgpu->has_share = vgpu->has_share || has_share(vgpu);
+    if (status == FACET_OK && (vgpu->units || vgpu->launches || vgpu->has_bounds))
         status = ops->set_bounds(device->instance, vgpu->context, vgpu->units, vgpu->launches, error);
     if (status == FACET_OK)
-        vgpu->bound = vgpu->bound || vgpu->units || vgpu->launches;
+        vgpu->has_bounds = vgpu->has_bounds || vgpu->units || vgpu->launches;
     return status;
 }
 
@@ -35,11 +35,11 @@ struct change {
     int64_t request_milli, limit_milli, priority, units, launches;
 };
 
-#define SAME (-1)
+#define UNCHANGED (-1)
 
 static uint32_t changed_milli(int64_t to, uint32_t from)
 {
-    return to == SAME ? from : (uint32_t)to;
+    return to == UNCHANGED ? from : (uint32_t)to;
 }
 
 /* The device accepts the change, or all stays as it was. */
@@ -55,10 +55,10 @@ static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct chan
     vgpu->launches = changed_milli(change->launches, launches);
     enum facet_status status = facet_vgpu_apply(vgpu, error);
     if (status == FACET_OK) {
-        pthread_rwlock_wrlock(&vgpu->driver->list);
+        pthread_rwlock_wrlock(&vgpu->driver->list_lock);
         vgpu->device->promised_milli += vgpu->request_milli - request;
-        pthread_rwlock_unlock(&vgpu->driver->list);
-        vgpu->given_milli = vgpu->given_units = 0; /* scaling begins from here */
+        pthread_rwlock_unlock(&vgpu->driver->list_lock);
+        vgpu->scaled_milli = vgpu->scaled_units = 0; /* scaling begins from here */
         return FACET_OK;
     }
     vgpu->request_milli = request;
@@ -78,7 +78,7 @@ static enum facet_status set_compute(struct facet_driver *driver, uint32_t id, c
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_device_check(vgpu->device, error);
-    if (status == FACET_OK && facet_vgpu_off(vgpu, FACET_OFF_COMPUTE))
+    if (status == FACET_OK && facet_vgpu_is_off(vgpu, FACET_OFF_COMPUTE))
         status = facet_error_set(error, FACET_UNSUPPORTED,
                                  "shares, priorities and bounds need compute virtualization, which is off");
     if (status == FACET_OK) {
@@ -86,7 +86,7 @@ static enum facet_status set_compute(struct facet_driver *driver, uint32_t id, c
         status = apply_change(vgpu, change, error);
         pthread_mutex_unlock(&vgpu->lock);
     }
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id, uint32_t request_milli,
@@ -97,7 +97,8 @@ enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id,
                                     "request_milli %" PRIu32 ", limit_milli %" PRIu32
                                     ": expected a limit of 1 to %u, and a request of at most that",
                                     request_milli, limit_milli, FACET_MILLI_WHOLE);
-    return set_compute(driver, id, &(struct change){request_milli, limit_milli, SAME, SAME, SAME}, error);
+    return set_compute(driver, id, &(struct change){request_milli, limit_milli, UNCHANGED, UNCHANGED, UNCHANGED},
+                       error);
 }
 
 enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error)
@@ -115,13 +116,13 @@ enum facet_status facet_vgpu_set_priority(struct facet_driver *driver, uint32_t 
 
     if (status != FACET_OK)
         return status;
-    return set_compute(driver, id, &(struct change){SAME, SAME, priority, SAME, SAME}, error);
+    return set_compute(driver, id, &(struct change){UNCHANGED, UNCHANGED, priority, UNCHANGED, UNCHANGED}, error);
 }
 
 enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id, uint32_t units, uint32_t launches,
                                         struct facet_error *error)
 {
-    return set_compute(driver, id, &(struct change){SAME, SAME, SAME, units, launches}, error);
+    return set_compute(driver, id, &(struct change){UNCHANGED, UNCHANGED, UNCHANGED, units, launches}, error);
 }
 
 enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t index, uint32_t policy, bool preempt,
@@ -155,7 +156,7 @@ static void set_bit(atomic_uint *bits, uint32_t bit, bool on)
         atomic_fetch_and(bits, ~bit);
 }
 
-static enum facet_status is_off(const char *what, struct facet_error *error)
+static enum facet_status refuse_switched_off(const char *what, struct facet_error *error)
 {
     return facet_error_set(error, FACET_UNSUPPORTED, "%s switched off for this driver", what);
 }
@@ -170,9 +171,9 @@ enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint3
         status = facet_vgpu_device_check(vgpu->device, error);
     if (status != FACET_OK)
         return status;
-    if (on && facet_vgpu_off(vgpu, FACET_OFF_TENSOR_CORES))
-        return is_off("tensor cores are", error);
-    set_bit(&vgpu->off, FACET_OFF_TENSOR_CORES, !on);
+    if (on && facet_vgpu_is_off(vgpu, FACET_OFF_TENSOR_CORES))
+        return refuse_switched_off("tensor cores are", error);
+    set_bit(&vgpu->features_off, FACET_OFF_TENSOR_CORES, !on);
     return FACET_OK;
 }
 
@@ -186,8 +187,8 @@ enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, ui
         status = facet_vgpu_device_check(vgpu->device, error);
     if (status != FACET_OK)
         return status;
-    if (on && facet_vgpu_off(vgpu, FACET_OFF_MIXED_PRECISION))
-        return is_off("mixed precision is", error);
-    set_bit(&vgpu->on, FACET_ON_MIXED_PRECISION, on);
+    if (on && facet_vgpu_is_off(vgpu, FACET_OFF_MIXED_PRECISION))
+        return refuse_switched_off("mixed precision is", error);
+    set_bit(&vgpu->features_on, FACET_ON_MIXED_PRECISION, on);
     return FACET_OK;
 }

@@ -17,8 +17,8 @@
 #define MONITOR_LEAST_NS FACET_NS_PER_MS
 #define MONITOR_MOST_NS  (3600 * FACET_NS_PER_S)
 #define HISTORY          600u
-#define HISTORY_MOST     1000000u
-#define STREAMS_MOST     1000000u
+#define HISTORY_MAX      1000000u
+#define STREAMS_MAX      1000000u
 
 #define OFF_ALL                                                                                                        \
     (FACET_OFF_MEMORY | FACET_OFF_COMPUTE | FACET_OFF_TENSOR_CORES | FACET_OFF_MIXED_PRECISION | FACET_OFF_PREEMPTION)
@@ -37,11 +37,11 @@ static void fill_in(struct facet_driver_config *config)
         config->history = HISTORY;
 }
 
-static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t least, uint64_t most,
+static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t min, uint64_t max,
                                       struct facet_error *error)
 {
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected %" PRIu64 " to %" PRIu64,
-                                argument, value, least, most);
+                                argument, value, min, max);
 }
 
 static enum facet_status check_config(const struct facet_driver_config *config, uint32_t devices,
@@ -68,12 +68,12 @@ static enum facet_status check_config(const struct facet_driver_config *config, 
         return out_of_range("devices", devices, 1, FACET_DRIVER_DEVICES, error);
     if (config->vgpus > FACET_DRIVER_VGPUS)
         return out_of_range("vgpus", config->vgpus, 1, FACET_DRIVER_VGPUS, error);
-    if (config->streams > STREAMS_MOST)
-        return out_of_range("streams", config->streams, 1, STREAMS_MOST, error);
+    if (config->streams > STREAMS_MAX)
+        return out_of_range("streams", config->streams, 1, STREAMS_MAX, error);
     if (config->monitor_ns < MONITOR_LEAST_NS || config->monitor_ns > MONITOR_MOST_NS)
         return out_of_range("monitor_ns", config->monitor_ns, MONITOR_LEAST_NS, MONITOR_MOST_NS, error);
-    if (config->history > HISTORY_MOST)
-        return out_of_range("history", config->history, 1, HISTORY_MOST, error);
+    if (config->history > HISTORY_MAX)
+        return out_of_range("history", config->history, 1, HISTORY_MAX, error);
     return FACET_OK;
 }
 
@@ -122,14 +122,14 @@ static void init_locks(struct facet_driver *driver)
 {
     pthread_condattr_t clock;
 
-    driver->folder = driver->lock = -1;
-    pthread_rwlock_init(&driver->list, NULL);
-    pthread_mutex_init(&driver->monitor, NULL);
-    pthread_mutex_init(&driver->watching, NULL);
+    driver->published_folder_fd = driver->published_lock_fd = -1;
+    pthread_rwlock_init(&driver->list_lock, NULL);
+    pthread_mutex_init(&driver->monitor_lock, NULL);
+    pthread_mutex_init(&driver->watches_lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&driver->wake, &clock);
-    pthread_cond_init(&driver->gone, &clock);
+    pthread_cond_init(&driver->monitor_wake, &clock);
+    pthread_cond_init(&driver->vgpu_unused, &clock);
     pthread_condattr_destroy(&clock);
 }
 
@@ -142,11 +142,11 @@ static void free_driver(struct facet_driver *driver)
     free(driver->device);
     free(driver->vgpu);
     facet_origin_clear(&driver->origin);
-    pthread_cond_destroy(&driver->gone);
-    pthread_cond_destroy(&driver->wake);
-    pthread_mutex_destroy(&driver->watching);
-    pthread_mutex_destroy(&driver->monitor);
-    pthread_rwlock_destroy(&driver->list);
+    pthread_cond_destroy(&driver->vgpu_unused);
+    pthread_cond_destroy(&driver->monitor_wake);
+    pthread_mutex_destroy(&driver->watches_lock);
+    pthread_mutex_destroy(&driver->monitor_lock);
+    pthread_rwlock_destroy(&driver->list_lock);
     free(driver);
 }
 
@@ -197,13 +197,13 @@ void facet_driver_close(struct facet_driver *driver)
 
     if (!driver || facet_origin_is_parent(&driver->origin))
         return; /* nothing of a child's copy is freed: its locks are as the parent's threads held them */
-    if (facet_driver_is_telling(driver))
+    if (facet_driver_is_in_watch(driver))
         return; /* it would wait for itself to end */
     facet_vgpu_measure_stop(driver);
     facet_vgpu_watches_end(driver, 0);
     while (driver->vgpus > 0) {
         vgpu = facet_vgpu_delist(driver, driver->vgpu[0]->id);
-        facet_vgpu_end(vgpu);
+        facet_vgpu_dismantle(vgpu);
     }
     facet_vgpu_remains_clear(driver);
     if (driver->device)

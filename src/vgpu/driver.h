@@ -23,8 +23,8 @@
 
 struct facet_vgpu_watch;
 
-/* Ids of those that were destroyed. */
-#define FACET_VGPU_REMEMBERED 1000u
+/* How many ids of destroyed vGPUs the driver keeps. */
+#define FACET_VGPU_DESTROYED_IDS 1000u
 
 struct facet_driver {
     struct facet_origin origin;
@@ -35,32 +35,32 @@ struct facet_driver {
     uint32_t devices;
     struct facet_vgpu_device *device;
 
-    pthread_rwlock_t list;    /* the next */
-    struct facet_vgpu **vgpu; /* by id */
+    pthread_rwlock_t list_lock; /* the next */
+    struct facet_vgpu **vgpu;   /* by id */
     uint32_t vgpus, streams;
-    uint32_t destroyed[FACET_VGPU_REMEMBERED];
-    uint64_t destructions, serials;
+    uint32_t destroyed[FACET_VGPU_DESTROYED_IDS];
+    uint64_t destructions, last_serial;
 
     atomic_uint managed; /* vGPUs with managed memory */
 
-    pthread_mutex_t monitor;
-    pthread_cond_t wake; /* of the thread that measures */
-    pthread_cond_t gone; /* of a vGPU that ends: it is used no more */
+    pthread_mutex_t monitor_lock;
+    pthread_cond_t monitor_wake; /* of the thread that measures */
+    pthread_cond_t vgpu_unused;  /* of a vGPU that ends: it is used no more */
     pthread_t thread;
     bool measuring, closing;
     struct facet_vgpu *remains; /* vGPUs that have ended, while a work-group that cannot end may use their memory */
 
-    int folder, lock; /* of its published file; -1: none */
-    char published[40];
+    int published_folder_fd, published_lock_fd; /* of its published file; -1: none */
+    char published_name[40];
     uint64_t published_ns;
 
-    pthread_mutex_t watching; /* the next; held while watches are called */
+    pthread_mutex_t watches_lock; /* the next; held while watches are called */
     struct facet_vgpu_watch *watches;
-    uint64_t watched;
+    uint64_t last_watch;
 };
 
 /* Whether the caller is a watch's function: no other code of the program runs in the driver's thread. */
-static inline bool facet_driver_is_telling(const struct facet_driver *driver)
+static inline bool facet_driver_is_in_watch(const struct facet_driver *driver)
 {
     return driver->measuring && pthread_equal(driver->thread, pthread_self());
 }
@@ -79,7 +79,7 @@ static inline bool facet_driver_is_telling(const struct facet_driver *driver)
 /* For calls that wait for the driver's thread: a watch's function runs in that thread, which would wait for itself. */
 #define FACET_VGPU_NEED_NO_WATCH(driver, error)                                                                        \
     do {                                                                                                               \
-        if (facet_driver_is_telling(driver))                                                                           \
+        if (facet_driver_is_in_watch(driver))                                                                          \
             return facet_error_set((error), FACET_BAD_STATE,                                                           \
                                    "%s() cannot be called in a watch's function; let another thread do it", __func__); \
     } while (0)
@@ -94,7 +94,7 @@ static inline bool facet_driver_is_telling(const struct facet_driver *driver)
 
 uint32_t facet_vgpu_count(struct facet_driver *driver);
 
-static inline bool facet_vgpu_off(const struct facet_vgpu *vgpu, uint32_t what)
+static inline bool facet_vgpu_is_off(const struct facet_vgpu *vgpu, uint32_t what)
 {
     return vgpu->driver->config.off & what;
 }

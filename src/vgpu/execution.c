@@ -48,7 +48,7 @@ static enum facet_status queue_on(struct work *work, uint32_t index, uint64_t *r
     if (status == FACET_OK)
         status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status == FACET_OK) {
-        if (stream->launched - stream->drained >= DRAIN_EACH)
+        if (stream->launched - stream->last_read >= DRAIN_EACH)
             (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL); /* records lost by a failure are counted there */
         status = work->queue(work, stream, error);
         execution = facet_execution_number(index, facet_vgpu_stream_close(stream, status));
@@ -72,7 +72,7 @@ static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, ui
     if (status != FACET_OK)
         return status;
     work.vgpu = vgpu;
-    return facet_vgpu_note(vgpu, queue_on(&work, index, ret_execution, error));
+    return facet_vgpu_note_status(vgpu, queue_on(&work, index, ret_execution, error));
 }
 
 /* ---- checks of addresses ---- */
@@ -119,7 +119,7 @@ enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, uint32_t i
     status = facet_vgpu_device_check(vgpu->device, error);
     if (status == FACET_OK)
         status = facet_kernel_load(vgpu->device->session, vgpu->context, image, name, ret_kernel, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, const char **ret_target,
@@ -136,7 +136,7 @@ enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, co
     else
         status = facet_error_set(error, FACET_UNSUPPORTED, "device %s does not report which code it accepts",
                                  vgpu->device->id);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 static enum facet_status queue_kernel(const struct work *work, const struct facet_vgpu_stream *stream,
@@ -165,7 +165,7 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
                                     "kernel '%s': expected one that was loaded for vGPU %" PRIu32,
                                     facet_kernel_name(kernel), id);
     work.vgpu = vgpu;
-    return facet_vgpu_note(vgpu, queue_on(&work, stream, ret_execution, error));
+    return facet_vgpu_note_status(vgpu, queue_on(&work, stream, ret_execution, error));
 }
 
 /* ---- operations ---- */
@@ -173,23 +173,23 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
 /* The flags asked for, restricted by the vGPU's switches. */
 static uint32_t switched_units(const struct facet_vgpu *vgpu, const struct facet_math *operation)
 {
-    bool mixed = atomic_load(&vgpu->on) & FACET_ON_MIXED_PRECISION && operation->type == FACET_MATH_F32;
+    bool mixed = atomic_load(&vgpu->features_on) & FACET_ON_MIXED_PRECISION && operation->type == FACET_MATH_F32;
     uint32_t flags = operation->flags;
 
     if (mixed && (operation->operation == FACET_MATH_GEMM || operation->operation == FACET_MATH_CONVOLUTION ||
                   operation->operation == FACET_MATH_ATTENTION))
         flags |= FACET_MATH_MIXED;
-    if (facet_vgpu_off(vgpu, FACET_OFF_MIXED_PRECISION))
+    if (facet_vgpu_is_off(vgpu, FACET_OFF_MIXED_PRECISION))
         flags &= ~FACET_MATH_MIXED;
-    return atomic_load(&vgpu->off) & FACET_OFF_TENSOR_CORES ? flags | FACET_MATH_NO_TENSOR : flags;
+    return atomic_load(&vgpu->features_off) & FACET_OFF_TENSOR_CORES ? flags | FACET_MATH_NO_TENSOR : flags;
 }
 
 static enum facet_status check_operands(const struct work *work, const struct facet_math *operation,
                                         struct facet_error *error)
 {
     struct kit_math_operands operands = {0};
-    struct facet_math taken;
-    enum facet_status status = kit_math_check(operation, &taken, &operands, error);
+    struct facet_math checked_math;
+    enum facet_status status = kit_math_check(operation, &checked_math, &operands, error);
 
     for (uint32_t i = 0; i < operands.count && status == FACET_OK; i++)
         status = check_range(work, operands.list[i].name, operands.list[i].address, operands.list[i].bytes, error);
@@ -235,7 +235,7 @@ enum facet_status facet_vgpu_get_operations(struct facet_driver *driver, uint32_
         return status;
     const struct facet_vgpu_device *device = vgpu->device;
     status = device->provider->math->support(device->instance, device->number, ret_support, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 /* ---- transfers ---- */
@@ -366,7 +366,8 @@ static void describe_record(const struct facet_launch_record *record, struct fac
 static enum facet_status look_up_record(const struct facet_vgpu_stream *stream, uint64_t sequence,
                                         struct facet_execution *ret_execution, struct facet_error *error)
 {
-    const struct facet_launch_record *record = stream->room > 0 ? &stream->records[sequence % stream->room] : NULL;
+    const struct facet_launch_record *record =
+        stream->capacity > 0 ? &stream->records[sequence % stream->capacity] : NULL;
 
     if (sequence > stream->state.completed) {
         ret_execution->status = sequence > stream->state.begun ? FACET_EXECUTION_QUEUED : FACET_EXECUTION_RUNNING;
@@ -392,7 +393,7 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
         return status;
     status = find_execution(vgpu, execution, &stream, &sequence, error);
     if (status != FACET_OK)
-        return facet_vgpu_note(vgpu, status);
+        return facet_vgpu_note_status(vgpu, status);
     what.stream = (uint32_t)(stream - vgpu->stream);
     status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     if (status == FACET_OK)
@@ -400,7 +401,7 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
     pthread_mutex_unlock(&stream->lock);
     if (status == FACET_OK)
         facet_sized_give(ret_execution, &what, sizeof what);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, uint64_t execution,
@@ -421,7 +422,7 @@ enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, ui
                                                             error);
         pthread_mutex_unlock(&stream->lock);
     }
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 const char *facet_execution_status_name(uint32_t status)

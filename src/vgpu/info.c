@@ -51,7 +51,7 @@ static enum facet_status add_stream(struct facet_vgpu *vgpu, struct facet_vgpu_s
     if (state->begun > state->completed)
         info->running += (uint32_t)(state->begun - state->completed);
     info->queued += (uint32_t)(stream->launched - (state->begun > state->completed ? state->begun : state->completed));
-    if (stream->gaps)
+    if (stream->lost_records)
         info->valid &= ~FACET_VGPU_HAS_RECORDS;
     pthread_mutex_unlock(&stream->lock);
     return status;
@@ -65,20 +65,20 @@ static void add_settings(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
     info->request_milli = vgpu->request_milli;
     info->limit_milli = vgpu->limit_milli;
     info->priority = vgpu->priority;
-    info->given_milli = vgpu->given_milli;
-    info->given_units = vgpu->given_units;
+    info->given_milli = vgpu->scaled_milli;
+    info->given_units = vgpu->scaled_units;
     pthread_mutex_unlock(&vgpu->lock);
-    info->off = atomic_load(&vgpu->off);
-    info->on = atomic_load(&vgpu->on);
+    info->off = atomic_load(&vgpu->features_off);
+    info->on = atomic_load(&vgpu->features_on);
 }
 
 static void add_measured(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
 {
-    pthread_mutex_lock(&vgpu->driver->monitor);
+    pthread_mutex_lock(&vgpu->driver->monitor_lock);
     info->compute_milli = vgpu->compute_milli;
     if (vgpu->measured)
         info->valid |= FACET_VGPU_HAS_COMPUTE;
-    pthread_mutex_unlock(&vgpu->driver->monitor);
+    pthread_mutex_unlock(&vgpu->driver->monitor_lock);
 }
 
 /* For a lost device, the last known state. */
@@ -208,15 +208,15 @@ bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct
     all.lost = atomic_load(&device->lost);
     all.units = device->info.compute_units;
     add_device_memory(device, &all);
-    pthread_rwlock_rdlock(&driver->list);
+    pthread_rwlock_rdlock(&driver->list_lock);
     all.vgpus = device->vgpus;
     all.promised_bytes = device->promised_bytes;
-    pthread_rwlock_unlock(&driver->list);
-    pthread_mutex_lock(&driver->monitor);
+    pthread_rwlock_unlock(&driver->list_lock);
+    pthread_mutex_lock(&driver->monitor_lock);
     all.valid = all.lost ? 0 : device->valid; /* the last known values are not the present ones */
     all.utilization_milli = device->utilization_milli;
     all.busy_ns = device->busy_ns;
-    pthread_mutex_unlock(&driver->monitor);
+    pthread_mutex_unlock(&driver->monitor_lock);
     facet_sized_give(ret_device, &all, sizeof all);
     return true;
 }

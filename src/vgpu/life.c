@@ -19,10 +19,10 @@
 
 /* ---- arguments ---- */
 
-static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t most, struct facet_error *error)
+static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t max, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected at most %" PRIu64,
-                                argument, value, most);
+                                argument, value, max);
 }
 
 static enum facet_status check_compute(const struct facet_driver *driver, const struct facet_vgpu_config *config,
@@ -111,7 +111,7 @@ static enum facet_status claim_device(struct facet_vgpu *vgpu, uint32_t device, 
 {
     struct facet_driver *driver = vgpu->driver;
 
-    pthread_rwlock_wrlock(&driver->list);
+    pthread_rwlock_wrlock(&driver->list_lock);
     uint32_t left = driver->config.streams - driver->streams;
 
     if (vgpu->streams <= left) {
@@ -123,7 +123,7 @@ static enum facet_status claim_device(struct facet_vgpu *vgpu, uint32_t device, 
             vgpu->memory_bytes = vgpu->device->memory_bytes;
         vgpu->device->promised_bytes += vgpu->memory_bytes;
     }
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     if (vgpu->device)
         return FACET_OK;
     return facet_error_argument(error, FACET_QUOTA, "streams",
@@ -138,12 +138,12 @@ static void unclaim_device(struct facet_vgpu *vgpu)
 
     if (!vgpu->device)
         return;
-    pthread_rwlock_wrlock(&driver->list);
+    pthread_rwlock_wrlock(&driver->list_lock);
     driver->streams -= vgpu->streams;
     vgpu->device->vgpus--;
     vgpu->device->promised_milli -= vgpu->request_milli;
     vgpu->device->promised_bytes -= vgpu->memory_bytes;
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
 }
 
 /* ---- making a vGPU ---- */
@@ -159,8 +159,8 @@ static struct facet_vgpu *new_vgpu(struct facet_driver *driver, const struct fac
         .id = config->id,
         .created_ns = facet_clock_now_ns(),
         .memory_bytes = config->memory_bytes,
-        .off = config->off | (driver->config.off & FACET_OFF_TENSOR_CORES),
-        .on = config->on,
+        .features_off = config->off | (driver->config.off & FACET_OFF_TENSOR_CORES),
+        .features_on = config->on,
         .request_milli = config->request_milli,
         .limit_milli = config->limit_milli ? config->limit_milli : FACET_MILLI_WHOLE,
         .priority = config->priority ? config->priority - 1 : FACET_PRIORITY_NORMAL,
@@ -199,7 +199,7 @@ static enum facet_status create_space(struct facet_vgpu *vgpu, struct facet_erro
                                               .name = vgpu->name,
                                               .context = vgpu->context};
 
-    if (facet_vgpu_off(vgpu, FACET_OFF_MEMORY))
+    if (facet_vgpu_is_off(vgpu, FACET_OFF_MEMORY))
         return FACET_OK;
     return facet_vgpu_name_limit(facet_space_create(vgpu->device->memory, &config, &vgpu->space, error), error);
 }
@@ -268,7 +268,7 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
         facet_vgpu_enlist(vgpu, status == FACET_OK);
     }
     if (status != FACET_OK) {
-        facet_vgpu_end(vgpu);
+        facet_vgpu_dismantle(vgpu);
         return status;
     }
     if (ret_id)
@@ -297,14 +297,14 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
 
         facet_vgpu_streams_cancel(vgpu); /* also work queued since: a call may wait for it */
         unpause_to_end(vgpu);
-        pthread_mutex_lock(&driver->monitor);
+        pthread_mutex_lock(&driver->monitor_lock);
         if (atomic_load(&vgpu->references) > 0)
-            pthread_cond_timedwait(&driver->gone, &driver->monitor, &until);
-        pthread_mutex_unlock(&driver->monitor);
+            pthread_cond_timedwait(&driver->vgpu_unused, &driver->monitor_lock, &until);
+        pthread_mutex_unlock(&driver->monitor_lock);
     }
 }
 
-void facet_vgpu_end(struct facet_vgpu *vgpu)
+void facet_vgpu_dismantle(struct facet_vgpu *vgpu)
 {
     wait_until_unused(vgpu);
     if (vgpu->listed)
@@ -312,7 +312,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
     if (vgpu->device && vgpu->context) {
         facet_vgpu_streams_cancel(vgpu);
         facet_vgpu_pins_release(vgpu, true);
-        facet_vgpu_kept_release(vgpu);
+        facet_vgpu_program_pins_release(vgpu);
         unpause_to_end(vgpu);
         facet_managed_end(vgpu);
         facet_vgpu_streams_clear(vgpu);
@@ -333,8 +333,8 @@ enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, s
     struct facet_vgpu *vgpu = facet_vgpu_delist(driver, id);
 
     if (!vgpu)
-        return facet_vgpu_unknown(driver, id, error);
-    facet_vgpu_end(vgpu);
+        return facet_vgpu_refuse_unknown(driver, id, error);
+    facet_vgpu_dismantle(vgpu);
     return FACET_OK;
 }
 
@@ -350,10 +350,10 @@ static enum facet_status set_paused(struct facet_driver *driver, uint32_t id, bo
     struct facet_vgpu_device *device = vgpu->device;
 
     status = facet_vgpu_device_check(device, error);
-    if (status == FACET_OK && facet_vgpu_off(vgpu, FACET_OFF_COMPUTE))
+    if (status == FACET_OK && facet_vgpu_is_off(vgpu, FACET_OFF_COMPUTE))
         status = facet_error_set(error, FACET_UNSUPPORTED, "pausing needs compute virtualization, which is off");
     if (status != FACET_OK)
-        return facet_vgpu_note(vgpu, status);
+        return facet_vgpu_note_status(vgpu, status);
     pthread_mutex_lock(&vgpu->lock);
     status = device->provider->execution->pause(device->instance, vgpu->context, paused, error);
     if (status == FACET_OK || (paused && status == FACET_TIMEOUT))
@@ -361,7 +361,7 @@ static enum facet_status set_paused(struct facet_driver *driver, uint32_t id, bo
     pthread_mutex_unlock(&vgpu->lock);
     if (!paused)
         facet_managed_resumed(vgpu);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_pause(struct facet_driver *driver, uint32_t id, struct facet_error *error)

@@ -8,7 +8,7 @@
 #include "vgpu/driver.h"
 
 /* Where `id` is, or would be. */
-static uint32_t place_of(const struct facet_driver *driver, uint32_t id)
+static uint32_t index_of(const struct facet_driver *driver, uint32_t id)
 {
     uint32_t low = 0, high = driver->vgpus;
 
@@ -23,27 +23,27 @@ static uint32_t place_of(const struct facet_driver *driver, uint32_t id)
     return low;
 }
 
-static bool is_at(const struct facet_driver *driver, uint32_t place, uint32_t id)
+static bool is_at(const struct facet_driver *driver, uint32_t index, uint32_t id)
 {
-    return place < driver->vgpus && driver->vgpu[place]->id == id;
+    return index < driver->vgpus && driver->vgpu[index]->id == id;
 }
 
 /* A vGPU whose making is not complete has its number, but cannot be found yet. */
-static bool is_there(const struct facet_driver *driver, uint32_t place, uint32_t id)
+static bool is_listed_at(const struct facet_driver *driver, uint32_t index, uint32_t id)
 {
-    return is_at(driver, place, id) && driver->vgpu[place]->listed;
+    return is_at(driver, index, id) && driver->vgpu[index]->listed;
 }
 
 uint32_t facet_vgpu_count(struct facet_driver *driver)
 {
-    pthread_rwlock_rdlock(&driver->list);
+    pthread_rwlock_rdlock(&driver->list_lock);
     uint32_t count = driver->vgpus;
 
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     return count;
 }
 
-enum facet_status facet_vgpu_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error)
+enum facet_status facet_vgpu_refuse_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "id",
                                 "vGPU %" PRIu32 ": expected one of the %" PRIu32 " that this driver has", id,
@@ -56,16 +56,16 @@ enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, stru
     struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_DRIVER(driver, error);
-    pthread_rwlock_rdlock(&driver->list);
-    uint32_t place = place_of(driver, id);
+    pthread_rwlock_rdlock(&driver->list_lock);
+    uint32_t index = index_of(driver, id);
 
-    if (is_there(driver, place, id)) {
-        vgpu = driver->vgpu[place];
+    if (is_listed_at(driver, index, id)) {
+        vgpu = driver->vgpu[index];
         atomic_fetch_add(&vgpu->references, 1);
     }
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     if (!vgpu)
-        return facet_vgpu_unknown(driver, id, error);
+        return facet_vgpu_refuse_unknown(driver, id, error);
     *ret_vgpu = vgpu;
     return FACET_OK;
 }
@@ -74,16 +74,16 @@ struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id)
 {
     struct facet_vgpu *vgpu = NULL;
 
-    pthread_rwlock_rdlock(&driver->list);
-    uint32_t place = place_of(driver, id);
+    pthread_rwlock_rdlock(&driver->list_lock);
+    uint32_t index = index_of(driver, id);
 
-    while (place < driver->vgpus && !driver->vgpu[place]->listed)
-        place++;
-    if (place < driver->vgpus) {
-        vgpu = driver->vgpu[place];
+    while (index < driver->vgpus && !driver->vgpu[index]->listed)
+        index++;
+    if (index < driver->vgpus) {
+        vgpu = driver->vgpu[index];
         atomic_fetch_add(&vgpu->references, 1);
     }
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     return vgpu;
 }
 
@@ -96,13 +96,13 @@ void facet_vgpu_drop(struct facet_vgpu *vgpu)
     bool ending = atomic_load(&vgpu->ending);
 
     if (atomic_fetch_sub(&vgpu->references, 1) == 1 && ending) {
-        pthread_mutex_lock(&driver->monitor);
-        pthread_cond_broadcast(&driver->gone);
-        pthread_mutex_unlock(&driver->monitor);
+        pthread_mutex_lock(&driver->monitor_lock);
+        pthread_cond_broadcast(&driver->vgpu_unused);
+        pthread_mutex_unlock(&driver->monitor_lock);
     }
 }
 
-enum facet_status facet_vgpu_note(struct facet_vgpu *vgpu, enum facet_status status)
+enum facet_status facet_vgpu_note_status(struct facet_vgpu *vgpu, enum facet_status status)
 {
     if (status == FACET_DEVICE_LOST)
         atomic_store(&vgpu->device->lost, true);
@@ -122,66 +122,66 @@ static uint32_t free_id(const struct facet_driver *driver)
 enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error)
 {
     struct facet_driver *driver = vgpu->driver;
-    uint32_t most = driver->config.vgpus;
+    uint32_t max = driver->config.vgpus;
 
-    pthread_rwlock_wrlock(&driver->list);
-    uint32_t id = vgpu->id ? vgpu->id : free_id(driver), place = place_of(driver, id);
-    bool taken = is_at(driver, place, id), full = driver->vgpus == most;
+    pthread_rwlock_wrlock(&driver->list_lock);
+    uint32_t id = vgpu->id ? vgpu->id : free_id(driver), index = index_of(driver, id);
+    bool taken = is_at(driver, index, id), full = driver->vgpus == max;
 
     if (!taken && !full) {
         vgpu->id = id;
-        vgpu->serial = ++driver->serials;
-        memmove(driver->vgpu + place + 1, driver->vgpu + place, (driver->vgpus - place) * sizeof(struct facet_vgpu *));
-        driver->vgpu[place] = vgpu;
+        vgpu->serial = ++driver->last_serial;
+        memmove(driver->vgpu + index + 1, driver->vgpu + index, (driver->vgpus - index) * sizeof(struct facet_vgpu *));
+        driver->vgpu[index] = vgpu;
         driver->vgpus++;
     }
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     if (taken)
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "id",
                                     "id %" PRIu32 ": expected a number that no vGPU of this driver has", id);
     if (full)
         return facet_error_argument(error, FACET_QUOTA, "vgpus",
-                                    "the driver has %" PRIu32 " vGPUs, which is all that it was opened for", most);
+                                    "the driver has %" PRIu32 " vGPUs, which is all that it was opened for", max);
     return FACET_OK;
 }
 
-static void take_out(struct facet_driver *driver, uint32_t place)
+static void remove_at(struct facet_driver *driver, uint32_t index)
 {
     driver->vgpus--;
-    memmove(driver->vgpu + place, driver->vgpu + place + 1, (driver->vgpus - place) * sizeof(struct facet_vgpu *));
+    memmove(driver->vgpu + index, driver->vgpu + index + 1, (driver->vgpus - index) * sizeof(struct facet_vgpu *));
 }
 
-void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool whole)
+void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool complete)
 {
     struct facet_driver *driver = vgpu->driver;
 
-    pthread_rwlock_wrlock(&driver->list);
-    if (whole)
+    pthread_rwlock_wrlock(&driver->list_lock);
+    if (complete)
         vgpu->listed = true;
     else
-        take_out(driver, place_of(driver, vgpu->id));
-    pthread_rwlock_unlock(&driver->list);
+        remove_at(driver, index_of(driver, vgpu->id));
+    pthread_rwlock_unlock(&driver->list_lock);
 }
 
 struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id)
 {
     struct facet_vgpu *vgpu = NULL;
 
-    pthread_rwlock_wrlock(&driver->list);
-    uint32_t place = place_of(driver, id);
+    pthread_rwlock_wrlock(&driver->list_lock);
+    uint32_t index = index_of(driver, id);
 
-    if (is_there(driver, place, id)) {
-        vgpu = driver->vgpu[place];
-        take_out(driver, place);
-        driver->destroyed[driver->destructions++ % FACET_VGPU_REMEMBERED] = id;
+    if (is_listed_at(driver, index, id)) {
+        vgpu = driver->vgpu[index];
+        remove_at(driver, index);
+        driver->destroyed[driver->destructions++ % FACET_VGPU_DESTROYED_IDS] = id;
     }
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     return vgpu;
 }
 
 static bool was_destroyed(const struct facet_driver *driver, uint32_t id)
 {
-    uint64_t known = driver->destructions < FACET_VGPU_REMEMBERED ? driver->destructions : FACET_VGPU_REMEMBERED;
+    uint64_t known = driver->destructions < FACET_VGPU_DESTROYED_IDS ? driver->destructions : FACET_VGPU_DESTROYED_IDS;
 
     for (uint64_t i = 0; i < known; i++)
         if (driver->destroyed[i] == id)
@@ -203,14 +203,14 @@ enum facet_status facet_vgpu_get_status(struct facet_driver *driver, uint32_t id
 {
     FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_NEED(ret_status, error);
-    pthread_rwlock_rdlock(&driver->list);
-    uint32_t place = place_of(driver, id), status = 0;
+    pthread_rwlock_rdlock(&driver->list_lock);
+    uint32_t index = index_of(driver, id), status = 0;
 
-    if (is_there(driver, place, id))
-        status = facet_vgpu_status_of(driver->vgpu[place]);
+    if (is_listed_at(driver, index, id))
+        status = facet_vgpu_status_of(driver->vgpu[index]);
     else if (was_destroyed(driver, id))
         status = FACET_VGPU_DESTROYED;
-    pthread_rwlock_unlock(&driver->list);
+    pthread_rwlock_unlock(&driver->list_lock);
     if (!status)
         return facet_error_argument(error, FACET_NOT_FOUND, "id", "vGPU %" PRIu32 ": this driver never had one", id);
     *ret_status = status;

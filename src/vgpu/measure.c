@@ -34,7 +34,7 @@ static void add_stream(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream
     sample->values[FACET_SAMPLE_QUEUED] += stream->launched - begun;
     sample->values[FACET_SAMPLE_RUNNING] += begun - state->completed;
     sample->values[FACET_SAMPLE_QUEUE_NS] += stream->delay_ns;
-    if (stream->gaps)
+    if (stream->lost_records)
         sample->valid &= ~(UINT32_C(1) << FACET_SAMPLE_QUEUE_NS);
     pthread_mutex_unlock(&stream->lock);
 }
@@ -117,10 +117,10 @@ static void note_utilization(struct facet_vgpu *vgpu, const struct facet_sample 
 
     if (!vgpu->last.time_ns || !facet_sample_measure(&vgpu->last, sample, FACET_MEASURE_UTILIZATION_MILLI, 0, &milli))
         return;
-    pthread_mutex_lock(&vgpu->driver->monitor);
+    pthread_mutex_lock(&vgpu->driver->monitor_lock);
     vgpu->compute_milli = (uint32_t)facet_min_u64(milli / parallel, FACET_MILLI_WHOLE);
     vgpu->measured = true;
-    pthread_mutex_unlock(&vgpu->driver->monitor);
+    pthread_mutex_unlock(&vgpu->driver->monitor_lock);
 }
 
 static void measure_vgpu(struct facet_vgpu *vgpu)
@@ -169,7 +169,7 @@ static void measure_device(struct facet_vgpu_device *device)
         atomic_store(&device->lost, true);
     if (status != FACET_OK)
         return;
-    pthread_mutex_lock(&driver->monitor);
+    pthread_mutex_lock(&driver->monitor_lock);
     if (metrics.valid & FACET_METRIC_BUSY) {
         device->busy_ns = metrics.busy_ns;
         device->valid |= FACET_DRIVER_HAS_BUSY;
@@ -178,7 +178,7 @@ static void measure_device(struct facet_vgpu_device *device)
         device->utilization_milli = metrics.compute_active_milli;
         device->valid |= FACET_DRIVER_HAS_UTILIZATION;
     }
-    pthread_mutex_unlock(&driver->monitor);
+    pthread_mutex_unlock(&driver->monitor_lock);
     struct facet_sample sample = {.time_ns = facet_clock_now_ns()};
 
     if (metrics.valid & FACET_METRIC_BUSY)
@@ -202,7 +202,7 @@ static void measure_all(struct facet_driver *driver)
     for (uint32_t i = 0; i < driver->devices; i++)
         measure_device(&driver->device[i]);
     each_vgpu(driver, measure_vgpu);
-    facet_vgpu_remains_look(driver, NULL);
+    facet_vgpu_remains_free_finished(driver, NULL);
     for (uint32_t i = 0; i < driver->devices; i++) {
         free(driver->device[i].processes);
         driver->device[i].processes = NULL;
@@ -223,11 +223,11 @@ static bool sleep_until(struct facet_driver *driver, uint64_t until_ns)
     struct timespec until = facet_ns_timespec(until_ns);
     int result = 0;
 
-    pthread_mutex_lock(&driver->monitor);
+    pthread_mutex_lock(&driver->monitor_lock);
     while (!driver->closing && result == 0)
-        result = pthread_cond_timedwait(&driver->wake, &driver->monitor, &until);
+        result = pthread_cond_timedwait(&driver->monitor_wake, &driver->monitor_lock, &until);
     bool closing = driver->closing;
-    pthread_mutex_unlock(&driver->monitor);
+    pthread_mutex_unlock(&driver->monitor_lock);
     return !closing;
 }
 
@@ -265,10 +265,10 @@ void facet_vgpu_measure_stop(struct facet_driver *driver)
 {
     if (!driver->measuring)
         return;
-    pthread_mutex_lock(&driver->monitor);
+    pthread_mutex_lock(&driver->monitor_lock);
     driver->closing = true;
-    pthread_cond_broadcast(&driver->wake);
-    pthread_mutex_unlock(&driver->monitor);
+    pthread_cond_broadcast(&driver->monitor_wake);
+    pthread_mutex_unlock(&driver->monitor_lock);
     pthread_join(driver->thread, NULL);
     driver->measuring = false;
 }

@@ -143,11 +143,11 @@ static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t byt
     return facet_space_allocate(vgpu->space, bytes, options, ret_address, error);
 }
 
-static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool said, enum facet_copy kind)
+static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool named_as_host, enum facet_copy kind)
 {
     struct facet_allocation found = {.size = sizeof found};
 
-    return kind == FACET_COPY_DETECT ? facet_space_find(vgpu->space, address, &found, NULL) != FACET_OK : said;
+    return kind == FACET_COPY_DETECT ? facet_space_find(vgpu->space, address, &found, NULL) != FACET_OK : named_as_host;
 }
 
 static enum facet_status check_host_sides(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
@@ -205,7 +205,7 @@ enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, 
                          : allocate_plain(vgpu, bytes, options, ret_address, error);
     if (status == FACET_OK && !atomic_load_explicit(&vgpu->used, memory_order_relaxed))
         atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint64_t address, struct facet_error *error)
@@ -220,7 +220,7 @@ enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint
         status = facet_managed_free(vgpu, address, error);
     else if (address)
         status = device->provider->memory->free(device->instance, vgpu->context, address, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id, uint64_t address, uint64_t bytes,
@@ -238,7 +238,7 @@ enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id
         status = facet_managed_check_resize(vgpu, address, error);
     if (status == FACET_OK)
         status = facet_space_resize(vgpu->space, address, bytes, ret_address, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint64_t address,
@@ -250,7 +250,7 @@ enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint
     enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_note(vgpu, facet_space_find(vgpu->space, address, ret_allocation, error));
+    return facet_vgpu_note_status(vgpu, facet_space_find(vgpu->space, address, ret_allocation, error));
 }
 
 enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from, uint64_t bytes,
@@ -263,7 +263,7 @@ enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint
         return status;
     status = vgpu->space ? copy_in_space(vgpu, to, from, bytes, kind, error)
                          : copy_patiently(vgpu, to, from, bytes, kind, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint64_t address, uint8_t value,
@@ -276,7 +276,7 @@ enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint
         return status;
     status = vgpu->space ? fill_in_space(vgpu, address, value, bytes, error)
                          : fill_patiently(vgpu, address, value, bytes, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 /* ---- for the balancer ---- */
@@ -291,7 +291,7 @@ enum facet_status facet_vgpu_read_idle(struct facet_driver *driver, uint32_t id,
         return status;
     status = vgpu->space ? facet_space_read_idle(vgpu->space, address, ret_data, bytes, error)
                          : copy_plain(vgpu, (uintptr_t)ret_data, address, bytes, FACET_COPY_TO_HOST, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id, uint64_t address, const void *data,
@@ -308,7 +308,7 @@ enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id
         status = copy_plain(vgpu, address, (uintptr_t)data, bytes, FACET_COPY_TO_DEVICE, error);
     else
         status = vgpu->device->provider->memory->fill(vgpu->device->instance, vgpu->context, address, 0, bytes, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id, uint64_t memory_bytes,
@@ -322,14 +322,14 @@ enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id
     pthread_mutex_lock(&vgpu->lock);
     status = facet_vgpu_name_limit(facet_space_set_limit(vgpu->space, memory_bytes, error), error);
     if (status == FACET_OK) {
-        pthread_rwlock_wrlock(&driver->list);
+        pthread_rwlock_wrlock(&driver->list_lock);
         vgpu->device->promised_bytes += memory_bytes - vgpu->memory_bytes;
         vgpu->memory_bytes = memory_bytes;
         atomic_store(&vgpu->limit_bytes, memory_bytes);
-        pthread_rwlock_unlock(&driver->list);
+        pthread_rwlock_unlock(&driver->list_lock);
     }
     pthread_mutex_unlock(&vgpu->lock);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id, struct facet_space_usage *ret_usage,
@@ -341,7 +341,7 @@ enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id
     enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_note(vgpu, facet_space_get_usage(vgpu->space, ret_usage, error));
+    return facet_vgpu_note_status(vgpu, facet_space_get_usage(vgpu->space, ret_usage, error));
 }
 
 enum facet_status facet_vgpu_get_unusable(struct facet_driver *driver, uint32_t id, uint64_t bytes, uint32_t *ret_milli,
@@ -353,7 +353,7 @@ enum facet_status facet_vgpu_get_unusable(struct facet_driver *driver, uint32_t 
     enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_note(vgpu, facet_space_unusable(vgpu->space, bytes, ret_milli, error));
+    return facet_vgpu_note_status(vgpu, facet_space_unusable(vgpu->space, bytes, ret_milli, error));
 }
 
 enum facet_status facet_vgpu_get_page(struct facet_driver *driver, uint32_t id, uint64_t address,
@@ -365,7 +365,7 @@ enum facet_status facet_vgpu_get_page(struct facet_driver *driver, uint32_t id, 
     enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_note(vgpu, facet_space_page(vgpu->space, address, ret_page, error));
+    return facet_vgpu_note_status(vgpu, facet_space_page(vgpu->space, address, ret_page, error));
 }
 
 enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,
@@ -377,7 +377,7 @@ enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id
 
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_note(vgpu, facet_space_defragment(vgpu->space, options, ret_report, error));
+    return facet_vgpu_note_status(vgpu, facet_space_defragment(vgpu->space, options, ret_report, error));
 }
 
 enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
@@ -389,5 +389,5 @@ enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
 
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_note(vgpu, facet_space_compact(vgpu->space, options, ret_report, error));
+    return facet_vgpu_note_status(vgpu, facet_space_compact(vgpu->space, options, ret_report, error));
 }

@@ -15,7 +15,7 @@
 #include "vgpu/stream.h"
 
 /* How long a launch waits before it checks for completed launches and the end of its vGPU. */
-#define STEP_NS (FACET_NS_PER_S / 20)
+#define PIN_STEP_NS (FACET_NS_PER_S / 20)
 
 /* A pin, and the launch that needs it. A pin that the program asked for has its number in `sequence`. */
 struct facet_vgpu_pin {
@@ -45,8 +45,8 @@ static void release_pins_of_all_vgpus(struct facet_driver *driver)
 }
 
 /* As facet_space_pin(), but stops waiting when its vGPU ends. */
-static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *addresses, uint32_t count,
-                                       uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
+static enum facet_status pin_until_vgpu_ends(struct facet_vgpu *vgpu, const uint64_t *addresses, uint32_t count,
+                                             uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
 {
     uint64_t now = facet_clock_now_ns(), until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
     enum facet_status status;
@@ -55,7 +55,8 @@ static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *
         uint64_t left = until > now ? until - now : 0;
 
         release_pins_of_all_vgpus(vgpu->driver);
-        status = facet_space_pin(vgpu->space, addresses, count, left < STEP_NS ? left : STEP_NS, ret_pin, error);
+        status =
+            facet_space_pin(vgpu->space, addresses, count, left < PIN_STEP_NS ? left : PIN_STEP_NS, ret_pin, error);
         now = facet_clock_now_ns();
     } while (status == FACET_TIMEOUT && !atomic_load(&vgpu->ending) && now < until);
     return status;
@@ -63,7 +64,7 @@ static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *
 
 enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin **ret_pin, struct facet_error *error)
 {
-    return vgpu_swaps(vgpu) ? pin_patiently(vgpu, NULL, 0, FACET_VGPU_PIN_NS, ret_pin, error) : FACET_OK;
+    return vgpu_swaps(vgpu) ? pin_until_vgpu_ends(vgpu, NULL, 0, FACET_VGPU_PIN_NS, ret_pin, error) : FACET_OK;
 }
 
 void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint64_t execution)
@@ -135,50 +136,50 @@ void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
 /* ---- pins of the program ---- */
 
 /* Returns the pin's number; 0: the vGPU keeps as many as a page can count. */
-static uint64_t keep_pin(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
+static uint64_t keep_program_pin(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
 {
     uint64_t number = 0;
 
     pthread_mutex_lock(&vgpu->pin_lock);
-    if (vgpu->kept_count < FACET_VGPU_PINS) {
-        number = ++vgpu->last_kept;
-        vgpu->kept_count++;
+    if (vgpu->program_pin_count < FACET_VGPU_PINS) {
+        number = ++vgpu->last_program_pin;
+        vgpu->program_pin_count++;
         kept->sequence = number;
-        kept->next = vgpu->kept;
-        vgpu->kept = kept;
+        kept->next = vgpu->program_pins;
+        vgpu->program_pins = kept;
     }
     pthread_mutex_unlock(&vgpu->pin_lock);
     return number;
 }
 
 /* Removes the pin with that number, or any pin for 0; NULL: not found. */
-static struct facet_vgpu_pin *take_kept(struct facet_vgpu *vgpu, uint64_t number)
+static struct facet_vgpu_pin *take_program_pin(struct facet_vgpu *vgpu, uint64_t number)
 {
     struct facet_vgpu_pin **link, *kept;
 
     pthread_mutex_lock(&vgpu->pin_lock);
-    for (link = &vgpu->kept; (kept = *link) && number && kept->sequence != number; link = &kept->next)
+    for (link = &vgpu->program_pins; (kept = *link) && number && kept->sequence != number; link = &kept->next)
         ;
     if (kept) {
         *link = kept->next;
-        vgpu->kept_count--;
+        vgpu->program_pin_count--;
     }
     pthread_mutex_unlock(&vgpu->pin_lock);
     return kept;
 }
 
-static void release_kept(struct facet_vgpu_pin *kept)
+static void release_program_pin(struct facet_vgpu_pin *kept)
 {
     facet_pin_release(kept->pin);
     free(kept);
 }
 
-void facet_vgpu_kept_release(struct facet_vgpu *vgpu)
+void facet_vgpu_program_pins_release(struct facet_vgpu *vgpu)
 {
     struct facet_vgpu_pin *kept;
 
-    while ((kept = take_kept(vgpu, 0)))
-        release_kept(kept);
+    while ((kept = take_program_pin(vgpu, 0)))
+        release_program_pin(kept);
 }
 
 enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const uint64_t *addresses, uint32_t count,
@@ -196,14 +197,14 @@ enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const
     if (!kept)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a pin");
     uint64_t number = 0;
-    status = pin_patiently(vgpu, addresses, count, timeout_ns, &kept->pin, error);
-    if (status == FACET_OK && !(number = keep_pin(vgpu, kept)))
+    status = pin_until_vgpu_ends(vgpu, addresses, count, timeout_ns, &kept->pin, error);
+    if (status == FACET_OK && !(number = keep_program_pin(vgpu, kept)))
         status = facet_error_set(error, FACET_QUOTA, "vGPU %" PRIu32 " keeps %u pins already", id, FACET_VGPU_PINS);
     if (number)
         *ret_pin = number;
     else
-        release_kept(kept);
-    return facet_vgpu_note(vgpu, status);
+        release_program_pin(kept);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32_t id, uint64_t pin, struct facet_error *error)
@@ -213,10 +214,10 @@ enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32_t id, uin
 
     if (status != FACET_OK)
         return status;
-    struct facet_vgpu_pin *kept = pin ? take_kept(vgpu, pin) : NULL;
+    struct facet_vgpu_pin *kept = pin ? take_program_pin(vgpu, pin) : NULL;
     if (!kept)
         return facet_error_argument(error, FACET_NOT_FOUND, "pin",
                                     "pin %" PRIu64 ": expected one that vGPU %" PRIu32 " keeps", pin, id);
-    release_kept(kept);
+    release_program_pin(kept);
     return FACET_OK;
 }

@@ -25,6 +25,6 @@ void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint6
 /* Releases those whose launches are over; all of them when the vGPU ends. */
 void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all);
 /* Releases those that the program keeps, at the vGPU's end. */
-void facet_vgpu_kept_release(struct facet_vgpu *vgpu);
+void facet_vgpu_program_pins_release(struct facet_vgpu *vgpu);
 
 #endif

@@ -39,12 +39,12 @@ static int make_lock(struct facet_driver *driver)
 
     for (uint32_t i = 0; i < NAMES; i++) {
         snprintf(name, sizeof name, "%d-%u.lock", (int)getpid(), i);
-        int fd = openat(driver->folder, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, TEXT_MODE);
+        int fd = openat(driver->published_folder_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, TEXT_MODE);
 
         if (fd < 0 && errno == EEXIST)
             continue;
         if (fd < 0 || file_is_held(fd)) {
-            snprintf(driver->published, sizeof driver->published, "%d-%u", (int)getpid(), i);
+            snprintf(driver->published_name, sizeof driver->published_name, "%d-%u", (int)getpid(), i);
             return fd;
         }
         close(fd); /* a reader took it for a dead process's */
@@ -64,9 +64,9 @@ enum facet_status facet_vgpu_publish_open(struct facet_driver *driver, struct fa
         status = facet_path_make_chosen(path, 0700, FACET_SETTING_RUNTIME_DIR, error);
     if (status != FACET_OK)
         return status;
-    driver->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    driver->lock = driver->folder < 0 ? -1 : make_lock(driver);
-    if (driver->lock < 0)
+    driver->published_folder_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    driver->published_lock_fd = driver->published_folder_fd < 0 ? -1 : make_lock(driver);
+    if (driver->published_lock_fd < 0)
         return facet_error_errno(error, errno, "%s: cannot publish there", path);
     return FACET_OK;
 }
@@ -124,21 +124,22 @@ static void replace_file(const struct facet_driver *driver, const char *text)
 {
     char name[64], whole[64];
 
-    snprintf(name, sizeof name, "%s.new", driver->published);
-    snprintf(whole, sizeof whole, "%s.json", driver->published);
-    unlinkat(driver->folder, name, 0);
-    FACET_CLEANUP_FD int fd = openat(driver->folder, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, TEXT_MODE);
+    snprintf(name, sizeof name, "%s.new", driver->published_name);
+    snprintf(whole, sizeof whole, "%s.json", driver->published_name);
+    unlinkat(driver->published_folder_fd, name, 0);
+    FACET_CLEANUP_FD int fd =
+        openat(driver->published_folder_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, TEXT_MODE);
     if (fd >= 0 && write_all(fd, text))
-        (void)renameat(driver->folder, name, driver->folder, whole);
+        (void)renameat(driver->published_folder_fd, name, driver->published_folder_fd, whole);
     else
-        unlinkat(driver->folder, name, 0);
+        unlinkat(driver->published_folder_fd, name, 0);
 }
 
 void facet_vgpu_publish(struct facet_driver *driver, uint64_t now_ns)
 {
     struct facet_published driver_now = {0};
 
-    if (driver->lock < 0 || (driver->published_ns && now_ns < driver->published_ns + EACH_NS))
+    if (driver->published_lock_fd < 0 || (driver->published_ns && now_ns < driver->published_ns + EACH_NS))
         return;
     driver->published_ns = now_ns;
     FACET_CLEANUP_FREE char *text = collect_published(driver, &driver_now) ? facet_published_text(&driver_now) : NULL;
@@ -153,12 +154,12 @@ void facet_vgpu_publish_close(struct facet_driver *driver)
                                         "lock"}; /* the lock last: while it is held no process removes the others */
     char name[64];
 
-    for (size_t i = 0; driver->lock >= 0 && i < sizeof kinds / sizeof kinds[0]; i++) {
-        snprintf(name, sizeof name, "%s.%s", driver->published, kinds[i]);
-        unlinkat(driver->folder, name, 0);
+    for (size_t i = 0; driver->published_lock_fd >= 0 && i < sizeof kinds / sizeof kinds[0]; i++) {
+        snprintf(name, sizeof name, "%s.%s", driver->published_name, kinds[i]);
+        unlinkat(driver->published_folder_fd, name, 0);
     }
-    if (driver->lock >= 0)
-        close(driver->lock);
-    if (driver->folder >= 0)
-        close(driver->folder);
+    if (driver->published_lock_fd >= 0)
+        close(driver->published_lock_fd);
+    if (driver->published_folder_fd >= 0)
+        close(driver->published_folder_fd);
 }

@@ -11,19 +11,19 @@
 
 #include "base/integer.h"
 
-#define MOST      FACET_DRIVER_VGPUS /* devices, or vGPUs, of one driver */
+#define ITEMS_MAX FACET_DRIVER_VGPUS /* devices, or vGPUs, of one driver */
 #define TEXT_SIZE 128u               /* the longest text of a field */
 
 /*
  * Upper bounds of numbers: an exbibyte, 36 years of nanoseconds, as many launches; parts of a whole. A vGPU's measured
  * part of a device may exceed the whole where its streams run side by side: a thousandfold does not happen.
  */
-#define BYTES        (UINT64_C(1) << 60)
-#define TIME         (UINT64_C(1) << 60)
-#define LAUNCHES     (UINT64_C(1) << 60)
-#define WHOLE        ((uint64_t)FACET_MILLI_WHOLE)
-#define SIDE_BY_SIDE (1000 * WHOLE)
-#define LENGTH       0u /* texts have their own bound */
+#define BYTES_MAX          (UINT64_C(1) << 60)
+#define TIME_MAX_NS        (UINT64_C(1) << 60)
+#define LAUNCHES_MAX       (UINT64_C(1) << 60)
+#define WHOLE_MILLI        ((uint64_t)FACET_MILLI_WHOLE)
+#define SIDE_BY_SIDE_MILLI (1000 * WHOLE_MILLI)
+#define NO_BOUND           0u /* texts have their own bound */
 
 enum kind { TEXT, U32, U64 };
 
@@ -33,65 +33,66 @@ struct field {
     enum kind kind;
     size_t offset, size;
     uint32_t valid;
-    uint64_t most;
+    uint64_t max;
 };
 
-#define FIELD(type, member, kind, bit, most)                                                                           \
+#define FIELD(type, member, kind, bit, max)                                                                            \
     {                                                                                                                  \
-#member, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), bit, most                 \
+#member, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), bit, max                  \
     }
-#define DEVICE(member, kind, bit, most) FIELD(facet_driver_device, member, kind, bit, most)
-#define VGPU(member, kind, bit, most)   FIELD(facet_vgpu_info, member, kind, bit, most)
+#define DEVICE(member, kind, bit, max) FIELD(facet_driver_device, member, kind, bit, max)
+#define VGPU(member, kind, bit, max)   FIELD(facet_vgpu_info, member, kind, bit, max)
 
 static const struct field device_fields[] = {
-    DEVICE(id, TEXT, 0, LENGTH),
-    DEVICE(name, TEXT, 0, LENGTH),
+    DEVICE(id, TEXT, 0, NO_BOUND),
+    DEVICE(name, TEXT, 0, NO_BOUND),
     DEVICE(lost, U32, 0, 1),
     DEVICE(units, U32, 0, UINT32_MAX),
-    DEVICE(vgpus, U32, 0, MOST),
-    DEVICE(utilization_milli, U32, FACET_DRIVER_HAS_UTILIZATION, WHOLE),
-    DEVICE(busy_ns, U64, FACET_DRIVER_HAS_BUSY, TIME),
-    DEVICE(memory_bytes, U64, 0, BYTES),
-    DEVICE(memory_used_bytes, U64, 0, BYTES),
-    DEVICE(promised_bytes, U64, 0, BYTES),
+    DEVICE(vgpus, U32, 0, ITEMS_MAX),
+    DEVICE(utilization_milli, U32, FACET_DRIVER_HAS_UTILIZATION, WHOLE_MILLI),
+    DEVICE(busy_ns, U64, FACET_DRIVER_HAS_BUSY, TIME_MAX_NS),
+    DEVICE(memory_bytes, U64, 0, BYTES_MAX),
+    DEVICE(memory_used_bytes, U64, 0, BYTES_MAX),
+    DEVICE(promised_bytes, U64, 0, BYTES_MAX),
 };
 
 static const struct field vgpu_fields[] = {
     VGPU(id, U32, 0, UINT32_MAX),
     VGPU(status, U32, 0, FACET_VGPU_DESTROYED),
-    VGPU(name, TEXT, 0, LENGTH),
-    VGPU(device, U32, 0, MOST),
+    VGPU(name, TEXT, 0, NO_BOUND),
+    VGPU(device, U32, 0, ITEMS_MAX),
     VGPU(streams, U32, 0, UINT32_MAX),
-    VGPU(request_milli, U32, 0, WHOLE),
-    VGPU(limit_milli, U32, 0, WHOLE),
-    VGPU(compute_milli, U32, FACET_VGPU_HAS_COMPUTE, SIDE_BY_SIDE),
+    VGPU(request_milli, U32, 0, WHOLE_MILLI),
+    VGPU(limit_milli, U32, 0, WHOLE_MILLI),
+    VGPU(compute_milli, U32, FACET_VGPU_HAS_COMPUTE, SIDE_BY_SIDE_MILLI),
     VGPU(queued, U32, 0, UINT32_MAX),
     VGPU(running, U32, 0, UINT32_MAX),
-    VGPU(memory_limit_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
-    VGPU(memory_allocated_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
-    VGPU(memory_reserved_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
-    VGPU(memory_peak_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
-    VGPU(allocations, U64, FACET_VGPU_HAS_MEMORY, LAUNCHES),
-    VGPU(launched_total, U64, 0, LAUNCHES),
-    VGPU(completed_total, U64, 0, LAUNCHES),
-    VGPU(busy_ns, U64, 0, TIME),
-    VGPU(delay_ns, U64, FACET_VGPU_HAS_RECORDS, TIME),
-    VGPU(failed_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES),
-    VGPU(cancelled_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES),
+    VGPU(memory_limit_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES_MAX),
+    VGPU(memory_allocated_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES_MAX),
+    VGPU(memory_reserved_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES_MAX),
+    VGPU(memory_peak_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES_MAX),
+    VGPU(allocations, U64, FACET_VGPU_HAS_MEMORY, LAUNCHES_MAX),
+    VGPU(launched_total, U64, 0, LAUNCHES_MAX),
+    VGPU(completed_total, U64, 0, LAUNCHES_MAX),
+    VGPU(busy_ns, U64, 0, TIME_MAX_NS),
+    VGPU(delay_ns, U64, FACET_VGPU_HAS_RECORDS, TIME_MAX_NS),
+    VGPU(failed_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES_MAX),
+    VGPU(cancelled_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES_MAX),
 };
 
 /* A struct described by its fields; all have their `valid` bits in one uint32_t. */
-struct form {
+struct record_format {
     const struct field *fields;
     size_t count, size, valid_offset;
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const struct form device_form = {device_fields, COUNT(device_fields), sizeof(struct facet_driver_device),
-                                        offsetof(struct facet_driver_device, valid)};
-static const struct form vgpu_form = {vgpu_fields, COUNT(vgpu_fields), sizeof(struct facet_vgpu_info),
-                                      offsetof(struct facet_vgpu_info, valid)};
+static const struct record_format device_format = {device_fields, COUNT(device_fields),
+                                                   sizeof(struct facet_driver_device),
+                                                   offsetof(struct facet_driver_device, valid)};
+static const struct record_format vgpu_format = {vgpu_fields, COUNT(vgpu_fields), sizeof(struct facet_vgpu_info),
+                                                 offsetof(struct facet_vgpu_info, valid)};
 
 /* ---- writing ---- */
 
@@ -111,14 +112,14 @@ static json_t *value_of(const struct field *field, const char *bytes)
     return json_integer(facet_integer(number));
 }
 
-static json_t *write_one(const struct form *form, const char *bytes)
+static json_t *write_one(const struct record_format *record_format, const char *bytes)
 {
     json_t *object = json_object();
     uint32_t valid;
 
-    memcpy(&valid, bytes + form->valid_offset, sizeof valid);
-    for (size_t i = 0; i < form->count; i++) {
-        const struct field *field = &form->fields[i];
+    memcpy(&valid, bytes + record_format->valid_offset, sizeof valid);
+    for (size_t i = 0; i < record_format->count; i++) {
+        const struct field *field = &record_format->fields[i];
 
         if ((valid & field->valid) == field->valid)
             json_object_set_new(object, field->name, value_of(field, bytes + field->offset));
@@ -126,12 +127,12 @@ static json_t *write_one(const struct form *form, const char *bytes)
     return object;
 }
 
-static json_t *write_all(const struct form *form, const void *items, uint32_t count)
+static json_t *write_all(const struct record_format *record_format, const void *items, uint32_t count)
 {
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(array, write_one(form, (const char *)items + i * form->size));
+        json_array_append_new(array, write_one(record_format, (const char *)items + i * record_format->size));
     return array;
 }
 
@@ -141,8 +142,8 @@ char *facet_published_text(const struct facet_published *driver)
 
     json_object_set_new(object, "pid", json_integer((json_int_t)driver->pid));
     json_object_set_new(object, "program", json_string(driver->program));
-    json_object_set_new(object, "devices", write_all(&device_form, driver->device, driver->devices));
-    json_object_set_new(object, "vgpus", write_all(&vgpu_form, driver->vgpu, driver->vgpus));
+    json_object_set_new(object, "devices", write_all(&device_format, driver->device, driver->devices));
+    json_object_set_new(object, "vgpus", write_all(&vgpu_format, driver->vgpu, driver->vgpus));
     char *text = json_dumps(object, JSON_COMPACT);
 
     json_decref(object);
@@ -173,20 +174,20 @@ static bool take_value(const struct field *field, const json_t *value, char *byt
     uint32_t small = (uint32_t)number;
     uint64_t large = (uint64_t)number;
 
-    if (!json_is_integer(value) || number < 0 || large > field->most)
+    if (!json_is_integer(value) || number < 0 || large > field->max)
         return false;
     memcpy(bytes, field->kind == U32 ? (const void *)&small : (const void *)&large, field->size);
     return true;
 }
 
 /* Several fields may share a bit: it is set when all of them are present, and else none of them counts. */
-static uint32_t valid_bits(const struct form *form, const json_t *object)
+static uint32_t valid_bits(const struct record_format *record_format, const json_t *object)
 {
     uint32_t all = 0, missing = 0;
     char scratch[TEXT_SIZE];
 
-    for (size_t i = 0; i < form->count; i++) {
-        const struct field *field = &form->fields[i];
+    for (size_t i = 0; i < record_format->count; i++) {
+        const struct field *field = &record_format->fields[i];
 
         all |= field->valid;
         if (!take_value(field, json_object_get(object, field->name), scratch))
@@ -198,46 +199,46 @@ static uint32_t valid_bits(const struct form *form, const json_t *object)
 static enum facet_status refuse_field(const char *list, size_t index, const struct field *field,
                                       struct facet_error *error)
 {
-    char most[64] = "a short text";
+    char max[64] = "a short text";
 
     if (field->kind != TEXT)
-        snprintf(most, sizeof most, "a whole number of 0 to %" PRIu64, field->most);
-    return facet_error_set(error, FACET_CORRUPT, "%s[%zu].%s: expected %s", list, index, field->name, most);
+        snprintf(max, sizeof max, "a whole number of 0 to %" PRIu64, field->max);
+    return facet_error_set(error, FACET_CORRUPT, "%s[%zu].%s: expected %s", list, index, field->name, max);
 }
 
 /* A field without a validity bit is required: without it the rest has no meaning. */
-static enum facet_status read_one(const struct form *form, const json_t *object, const char *list, size_t index,
-                                  char *bytes, struct facet_error *error)
+static enum facet_status read_one(const struct record_format *record_format, const json_t *object, const char *list,
+                                  size_t index, char *bytes, struct facet_error *error)
 {
-    uint32_t valid = valid_bits(form, object), size = (uint32_t)form->size;
+    uint32_t valid = valid_bits(record_format, object), size = (uint32_t)record_format->size;
 
     memcpy(bytes, &size, sizeof size);
-    for (size_t i = 0; i < form->count; i++) {
-        const struct field *field = &form->fields[i];
+    for (size_t i = 0; i < record_format->count; i++) {
+        const struct field *field = &record_format->fields[i];
 
         if ((valid & field->valid) == field->valid &&
             !take_value(field, json_object_get(object, field->name), bytes + field->offset))
             return refuse_field(list, index, field, error);
     }
-    memcpy(bytes + form->valid_offset, &valid, sizeof valid);
+    memcpy(bytes + record_format->valid_offset, &valid, sizeof valid);
     return FACET_OK;
 }
 
 /* NULL with a count of 0: there are none. The caller frees the items, also on failure. */
-static enum facet_status read_all(const struct form *form, const json_t *array, const char *list, void **ret_items,
-                                  uint32_t *ret_count, struct facet_error *error)
+static enum facet_status read_all(const struct record_format *record_format, const json_t *array, const char *list,
+                                  void **ret_items, uint32_t *ret_count, struct facet_error *error)
 {
     size_t count = json_array_size(array);
     enum facet_status status = FACET_OK;
 
-    if (!json_is_array(array) || count > MOST)
-        return facet_error_set(error, FACET_CORRUPT, "%s: expected an array of up to %u", list, MOST);
-    char *items = count > 0 ? calloc(count, form->size) : NULL;
+    if (!json_is_array(array) || count > ITEMS_MAX)
+        return facet_error_set(error, FACET_CORRUPT, "%s: expected an array of up to %u", list, ITEMS_MAX);
+    char *items = count > 0 ? calloc(count, record_format->size) : NULL;
     if (count > 0 && !items)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for what a driver publishes");
     *ret_items = items;
     for (size_t i = 0; i < count && status == FACET_OK; i++)
-        status = read_one(form, json_array_get(array, i), list, i, items + i * form->size, error);
+        status = read_one(record_format, json_array_get(array, i), list, i, items + i * record_format->size, error);
     *ret_count = (uint32_t)count;
     return status;
 }
@@ -245,16 +246,16 @@ static enum facet_status read_all(const struct form *form, const json_t *array, 
 /* Two numbers of which the first is never above the second. */
 struct order {
     const char *name, *most_name;
-    uint64_t value, most;
+    uint64_t value, max;
 };
 
 static enum facet_status check_order(const char *list, uint32_t index, const struct order *orders, size_t count,
                                      struct facet_error *error)
 {
     for (size_t i = 0; i < count; i++)
-        if (orders[i].value > orders[i].most)
+        if (orders[i].value > orders[i].max)
             return facet_error_set(error, FACET_CORRUPT, "%s[%u].%s: %" PRIu64 ", above %s, %" PRIu64, list, index,
-                                   orders[i].name, orders[i].value, orders[i].most_name, orders[i].most);
+                                   orders[i].name, orders[i].value, orders[i].most_name, orders[i].max);
     return FACET_OK;
 }
 
@@ -281,7 +282,7 @@ static enum facet_status check_vgpu(const struct facet_published *driver, uint32
     return check_order("vgpus", index, orders, COUNT(orders), error);
 }
 
-static enum facet_status check_sense(const struct facet_published *driver, struct facet_error *error)
+static enum facet_status check_consistency(const struct facet_published *driver, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -290,7 +291,7 @@ static enum facet_status check_sense(const struct facet_published *driver, struc
     return status;
 }
 
-static enum facet_status read_head(const json_t *object, struct facet_published *driver, struct facet_error *error)
+static enum facet_status read_process(const json_t *object, struct facet_published *driver, struct facet_error *error)
 {
     const json_t *pid = json_object_get(object, "pid");
 
@@ -309,18 +310,18 @@ enum facet_status facet_published_parse(const char *text, size_t length, struct 
     struct facet_published driver = {0};
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     void *devices = NULL, *vgpus = NULL;
-    enum facet_status status = read_head(object, &driver, error);
+    enum facet_status status = read_process(object, &driver, error);
 
     if (status == FACET_OK)
         status =
-            read_all(&device_form, json_object_get(object, "devices"), "devices", &devices, &driver.devices, error);
+            read_all(&device_format, json_object_get(object, "devices"), "devices", &devices, &driver.devices, error);
     if (status == FACET_OK)
-        status = read_all(&vgpu_form, json_object_get(object, "vgpus"), "vgpus", &vgpus, &driver.vgpus, error);
+        status = read_all(&vgpu_format, json_object_get(object, "vgpus"), "vgpus", &vgpus, &driver.vgpus, error);
     driver.device = devices;
     driver.vgpu = vgpus;
     json_decref(object);
     if (status == FACET_OK)
-        status = check_sense(&driver, error);
+        status = check_consistency(&driver, error);
     if (status != FACET_OK)
         facet_published_clear(&driver);
     else

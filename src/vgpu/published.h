@@ -19,7 +19,7 @@ struct facet_published {
     int64_t pid;
     uint32_t number; /* of the process's drivers: from its file's name, as is `pid` when it was read from one */
     char program[64];
-    char refused[192]; /* why its file was refused: all below is 0 then; "": it was accepted */
+    char refusal[192]; /* why its file was refused: all below is 0 then; "": it was accepted */
     uint32_t devices, vgpus;
     struct facet_driver_device *device;
     struct facet_vgpu_info *vgpu;

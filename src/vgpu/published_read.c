@@ -14,8 +14,8 @@
 #include "base/paths.h"
 #include "vgpu/published.h"
 
-#define TEXT_MOST ((size_t)8 << 20)
-#define FILES     256u
+#define TEXT_MAX ((size_t)8 << 20)
+#define FILES    256u
 
 enum facet_status facet_published_folder(char *ret_path, size_t size, struct facet_error *error)
 {
@@ -42,7 +42,7 @@ static char *read_file(int folder, const char *name, size_t *ret_length)
     FACET_CLEANUP_FD int fd = open_file(folder, name);
     struct stat info;
 
-    if (fd < 0 || fstat(fd, &info) != 0 || (size_t)info.st_size > TEXT_MOST)
+    if (fd < 0 || fstat(fd, &info) != 0 || (size_t)info.st_size > TEXT_MAX)
         return NULL;
     char *text = malloc((size_t)info.st_size + 1);
     size_t done = 0;
@@ -95,7 +95,7 @@ static bool read_driver(int folder, const char *lock, struct facet_published *re
     struct facet_error reason;
     struct facet_published driver = {0};
     if (facet_published_parse(text, length, &driver, &reason) != FACET_OK)
-        snprintf(driver.refused, sizeof driver.refused, "%.*s", (int)sizeof driver.refused - 1, reason.message);
+        snprintf(driver.refusal, sizeof driver.refusal, "%.*s", (int)sizeof driver.refusal - 1, reason.message);
     driver.pid = whose.pid;
     driver.number = whose.number;
     *ret_driver = driver;

@@ -27,18 +27,18 @@ static bool is_over(const struct facet_vgpu *vgpu)
 
 static void keep_remains(struct facet_driver *driver, struct facet_vgpu *vgpu)
 {
-    pthread_mutex_lock(&driver->monitor);
+    pthread_mutex_lock(&driver->monitor_lock);
     vgpu->next_remains = driver->remains;
     driver->remains = vgpu;
-    pthread_mutex_unlock(&driver->monitor);
+    pthread_mutex_unlock(&driver->monitor_lock);
 }
 
 static struct facet_vgpu *take_all(struct facet_driver *driver)
 {
-    pthread_mutex_lock(&driver->monitor);
+    pthread_mutex_lock(&driver->monitor_lock);
     struct facet_vgpu *all = driver->remains;
     driver->remains = NULL;
-    pthread_mutex_unlock(&driver->monitor);
+    pthread_mutex_unlock(&driver->monitor_lock);
     return all;
 }
 
@@ -50,7 +50,7 @@ void facet_vgpu_remains_add(struct facet_vgpu *vgpu)
         keep_remains(vgpu->driver, vgpu);
 }
 
-bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device)
+bool facet_vgpu_remains_free_finished(struct facet_driver *driver, const struct facet_vgpu_device *device)
 {
     struct facet_vgpu *next;
     bool any = false;
@@ -81,7 +81,7 @@ void facet_vgpu_remains_clear(struct facet_driver *driver)
 bool facet_vgpu_settle_device(const struct facet_vgpu_device *device)
 {
     struct facet_driver *driver = device->driver;
-    bool any = facet_vgpu_remains_look(driver, device);
+    bool any = facet_vgpu_remains_free_finished(driver, device);
     struct facet_vgpu *vgpu;
 
     for (uint32_t id = 0; (vgpu = facet_vgpu_next(driver, id));) {

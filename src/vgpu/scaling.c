@@ -24,12 +24,12 @@ void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *b
 }
 
 /* The members of a device, counted, as many as there is room for. */
-static uint32_t collect_vgpus(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t most)
+static uint32_t collect_vgpus(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t max)
 {
     struct facet_vgpu *vgpu;
     uint32_t count = 0;
 
-    for (uint32_t id = 0; count < most && (vgpu = facet_vgpu_next(device->driver, id));) {
+    for (uint32_t id = 0; count < max && (vgpu = facet_vgpu_next(device->driver, id));) {
         id = vgpu->id + 1;
         if (vgpu->device == device)
             vgpus[count++] = vgpu;
@@ -61,16 +61,16 @@ static void apply_scaling(struct facet_vgpu *vgpu)
     const struct facet_scale_member *member = &vgpu->scale;
 
     pthread_mutex_lock(&vgpu->lock);
-    if (member->share_milli != vgpu->given_milli || member->units != vgpu->given_units) {
+    if (member->share_milli != vgpu->scaled_milli || member->units != vgpu->scaled_units) {
         enum facet_status status = ops->set_share(device->instance, vgpu->context, member->share_milli,
                                                   vgpu->limit_milli, vgpu->priority, NULL);
 
         if (status == FACET_OK)
             status = ops->set_bounds(device->instance, vgpu->context, member->units, vgpu->launches, NULL);
         if (status == FACET_OK) { /* else it is tried again after the next window */
-            vgpu->given_milli = member->share_milli;
-            vgpu->given_units = member->units;
-            vgpu->shared = vgpu->bound = true;
+            vgpu->scaled_milli = member->share_milli;
+            vgpu->scaled_units = member->units;
+            vgpu->has_share = vgpu->has_bounds = true;
         }
     }
     pthread_mutex_unlock(&vgpu->lock);

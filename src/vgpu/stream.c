@@ -134,38 +134,38 @@ bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream)
 /* Room for all records up to `newest`, or for as many as are kept. */
 static bool make_room(struct facet_vgpu_stream *stream, uint64_t newest)
 {
-    uint32_t room = stream->room ? stream->room : FIRST_ROOM;
+    uint32_t room = stream->capacity ? stream->capacity : FIRST_ROOM;
 
     while (room < newest && room < FACET_STREAM_RECORDS)
         room *= 2;
-    if (room == stream->room)
+    if (room == stream->capacity)
         return true;
     struct facet_launch_record *records = calloc(room, sizeof *records);
     if (!records)
         return false;
-    for (uint32_t i = 0; i < stream->room; i++)
+    for (uint32_t i = 0; i < stream->capacity; i++)
         records[stream->records[i].sequence % room] = stream->records[i];
     free(stream->records);
     stream->records = records;
-    stream->room = room;
+    stream->capacity = room;
     return true;
 }
 
 static void keep_record(struct facet_vgpu_stream *stream, const struct facet_launch_record *record)
 {
-    stream->gaps = stream->gaps || record->sequence != stream->drained + 1;
-    stream->drained = record->sequence;
+    stream->lost_records = stream->lost_records || record->sequence != stream->last_read + 1;
+    stream->last_read = record->sequence;
     stream->delay_ns += (record->start_ns ? record->start_ns : record->end_ns) - record->queued_ns;
     stream->cancelled += record->status == FACET_BAD_STATE;
     stream->failed += record->status != FACET_OK && record->status != FACET_BAD_STATE;
-    stream->records[record->sequence % stream->room] = *record;
+    stream->records[record->sequence % stream->capacity] = *record;
 }
 
 static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
                                       struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
-    uint64_t missing = stream->state.completed - stream->drained;
+    uint64_t missing = stream->state.completed - stream->last_read;
     uint32_t room = missing < UINT32_MAX / sizeof(struct facet_launch_record) ? (uint32_t)missing + 8 : 2048;
     enum facet_status status = FACET_TOO_SMALL;
 
@@ -175,8 +175,8 @@ static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu
 
         if (!records)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " records", room);
-        status = device->provider->execution->records(device->instance, vgpu->context, stream->number, stream->drained,
-                                                      records, sizeof *records, room, &count, error);
+        status = device->provider->execution->records(device->instance, vgpu->context, stream->number,
+                                                      stream->last_read, records, sizeof *records, room, &count, error);
         if (status == FACET_TOO_SMALL)
             room = count + 64;
         if (status != FACET_OK)
@@ -194,17 +194,17 @@ enum facet_status facet_vgpu_stream_drain_records(struct facet_vgpu *vgpu, struc
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
-    if (!stream->number || (stream->drained == stream->launched && !facet_vgpu_stream_is_busy(stream)))
+    if (!stream->number || (stream->last_read == stream->launched && !facet_vgpu_stream_is_busy(stream)))
         return FACET_OK;
     enum facet_status status =
         device->provider->execution->query(device->instance, vgpu->context, stream->number, &stream->state, error);
-    if (status != FACET_OK || stream->drained >= stream->state.completed)
+    if (status != FACET_OK || stream->last_read >= stream->state.completed)
         return status;
     status = read_records(vgpu, stream, error);
     if (status != FACET_UNSUPPORTED)
         return status;
-    stream->gaps = true; /* the device keeps no records */
-    stream->drained = stream->state.completed;
+    stream->lost_records = true; /* the device keeps no records */
+    stream->last_read = stream->state.completed;
     return FACET_OK;
 }
 
@@ -222,7 +222,7 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
         return status;
     status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status != FACET_OK)
-        return facet_vgpu_note(vgpu, status);
+        return facet_vgpu_note_status(vgpu, status);
     status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     struct facet_stream_info info = {
         .size = sizeof info,
@@ -237,7 +237,7 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
     pthread_mutex_unlock(&stream->lock);
     if (status == FACET_OK)
         facet_sized_give(ret_info, &info, sizeof info);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint32_t index, uint32_t other_index,
@@ -252,7 +252,7 @@ enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint
     /* One lock at a time: the stream waits for the work that the other has queued by now. */
     status = facet_vgpu_stream_open(vgpu, other_index, &other, error);
     if (status != FACET_OK)
-        return facet_vgpu_note(vgpu, status);
+        return facet_vgpu_note_status(vgpu, status);
     uint64_t number = other->number;
     pthread_mutex_unlock(&other->lock);
     status = facet_vgpu_stream_open(vgpu, index, &stream, error);
@@ -262,7 +262,7 @@ enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint
         status = device->provider->execution->wait(device->instance, vgpu->context, stream->number, number, error);
         facet_vgpu_stream_close(stream, status);
     }
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, uint32_t id, uint32_t index,
@@ -286,7 +286,7 @@ enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, ui
             stream->priority = priority;
         pthread_mutex_unlock(&stream->lock);
     }
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index, uint64_t timeout_ns,
@@ -351,5 +351,5 @@ enum facet_status facet_vgpu_synchronize(struct facet_driver *driver, uint32_t i
         return status;
     status = stream == FACET_STREAM_ALL ? synchronize_all(vgpu, timeout_ns, error)
                                         : synchronize_one(vgpu, stream, timeout_ns, error);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }

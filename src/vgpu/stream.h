@@ -22,12 +22,12 @@ struct facet_vgpu_stream {
     uint64_t number;      /* of the provider; 0: never used */
     uint32_t priority;
     uint64_t launched;                   /* the last number given */
-    uint64_t drained;                    /* the last record that was read */
+    uint64_t last_read;                  /* the last record that was read */
     struct facet_launch_record *records; /* a ring by number; grows to FACET_STREAM_RECORDS */
-    uint32_t room;
+    uint32_t capacity;
     struct facet_stream_state state; /* as last read */
     uint64_t delay_ns, failed, cancelled;
-    bool gaps; /* records were lost: these sums are not whole */
+    bool lost_records; /* records were lost: these sums are not whole */
 };
 
 enum facet_status facet_vgpu_streams_init(struct facet_vgpu *vgpu, uint32_t count, struct facet_error *error);

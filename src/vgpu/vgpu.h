@@ -41,21 +41,21 @@ struct facet_vgpu {
     atomic_uint_least64_t limit_bytes;
     atomic_uint references;
     atomic_bool used, paused, ending;
-    atomic_uint off, on; /* FACET_OFF_TENSOR_CORES, FACET_ON_MIXED_PRECISION */
+    atomic_uint features_off, features_on; /* FACET_OFF_TENSOR_CORES, FACET_ON_MIXED_PRECISION */
 
     pthread_mutex_t lock; /* the next */
     uint32_t request_milli, limit_milli, priority, units, units_least, launches;
-    bool shared, bound;                /* the device was given a share, bounds */
-    uint32_t given_milli, given_units; /* the last values that scaling sent to it */
+    bool has_share, has_bounds;          /* the device was given a share, bounds */
+    uint32_t scaled_milli, scaled_units; /* the last values that scaling sent to it */
 
     uint32_t streams;
     struct facet_vgpu_stream *stream;
 
-    pthread_mutex_t pin_lock;    /* the next; nothing is called with it held */
-    struct facet_vgpu_pin *pins; /* of launches under way, where memory swaps */
-    struct facet_vgpu_pin *kept; /* of the program, by number */
-    uint32_t kept_count;
-    uint64_t last_kept;
+    pthread_mutex_t pin_lock;            /* the next; nothing is called with it held */
+    struct facet_vgpu_pin *pins;         /* of launches under way, where memory swaps */
+    struct facet_vgpu_pin *program_pins; /* of the program, by number */
+    uint32_t program_pin_count;
+    uint64_t last_program_pin;
 
     pthread_mutex_t managed_lock;          /* held while `managed` is made */
     struct facet_managed *_Atomic managed; /* NULL: no managed memory was ever allocated */
@@ -82,12 +82,12 @@ enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, stru
 /* Only for vGPUs of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
 void facet_vgpu_drop(struct facet_vgpu *vgpu);
 /* Returns `status`, and marks the device as lost when it says so. */
-enum facet_status facet_vgpu_note(struct facet_vgpu *vgpu, enum facet_status status);
-enum facet_status facet_vgpu_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
+enum facet_status facet_vgpu_note_status(struct facet_vgpu *vgpu, enum facet_status status);
+enum facet_status facet_vgpu_refuse_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 /* Its number is unique from now on; when it has none it gets the least that is free. */
 enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error);
 /* The vGPU is complete and can be found; or it is not, and its number is free again. */
-void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool whole);
+void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool complete);
 /* NULL: there is none. */
 struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id);
 /* The first whose number is at least `id`, with a reference; NULL: none. */
@@ -106,7 +106,7 @@ uint32_t facet_vgpu_status_of(const struct facet_vgpu *vgpu);
 /* --- life.c --- */
 
 /* Takes apart a vGPU that is in no list. */
-void facet_vgpu_end(struct facet_vgpu *vgpu);
+void facet_vgpu_dismantle(struct facet_vgpu *vgpu);
 
 /* --- remains.c --- */
 
@@ -116,7 +116,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu);
  */
 void facet_vgpu_remains_add(struct facet_vgpu *vgpu);
 /* Frees the remains that can be freed, of one device, or all (NULL). Whether any was. */
-bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device);
+bool facet_vgpu_remains_free_finished(struct facet_driver *driver, const struct facet_vgpu_device *device);
 /* Frees all remains when the driver closes. */
 void facet_vgpu_remains_clear(struct facet_driver *driver);
 

@@ -13,7 +13,7 @@ struct facet_vgpu_watch {
     uint64_t number;
     uint64_t serial; /* of the vGPU; 0: a device */
     uint32_t device;
-    facet_watch_func told;
+    facet_watch_func callback;
     void *owner;
     struct facet_threshold threshold;
 };
@@ -21,8 +21,8 @@ struct facet_vgpu_watch {
 static void call_watch(void *owner, const struct facet_threshold_event *event)
 {
     const struct facet_vgpu_watch *watch = owner;
-    const struct facet_watch_event told = {
-        .size = sizeof told,
+    const struct facet_watch_event watch_event = {
+        .size = sizeof watch_event,
         .raised = event->edge == FACET_THRESHOLD_RAISED,
         .watch = watch->number,
         .value = event->value,
@@ -30,20 +30,20 @@ static void call_watch(void *owner, const struct facet_threshold_event *event)
         .since_ns = event->since_ns,
     };
 
-    watch->told(watch->owner, &told);
+    watch->callback(watch->owner, &watch_event);
 }
 
 void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
                              const struct facet_sample *sample)
 {
-    pthread_mutex_lock(&driver->watching);
+    pthread_mutex_lock(&driver->watches_lock);
     for (struct facet_vgpu_watch *watch = driver->watches; watch; watch = watch->next) {
         if (watch->serial != subject->serial || (!watch->serial && watch->device != subject->device))
             continue;
         watch->threshold.rule.memory_bytes = subject->memory_bytes; /* limits change */
         facet_threshold_feed(&watch->threshold, sample);
     }
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
 }
 
 /* The subject of a watch; a vGPU comes with a reference, which the caller drops. */
@@ -82,20 +82,20 @@ static enum facet_status fill_watch(const struct facet_watch *asked, const struc
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "told", "told: expected a function, not NULL");
     watch->serial = subject->serial;
     watch->device = subject->device;
-    watch->told = asked->told;
+    watch->callback = asked->told;
     watch->owner = asked->owner;
     return facet_threshold_init(&watch->threshold, &rule, call_watch, watch, error);
 }
 
 static void insert_watch(struct facet_driver *driver, struct facet_vgpu_watch *watch, uint64_t *ret_watch)
 {
-    pthread_mutex_lock(&driver->watching);
-    watch->number = ++driver->watched;
+    pthread_mutex_lock(&driver->watches_lock);
+    watch->number = ++driver->last_watch;
     watch->next = driver->watches;
     driver->watches = watch;
     if (ret_watch)
         *ret_watch = watch->number;
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
 }
 
 enum facet_status facet_driver_watch(struct facet_driver *driver, const struct facet_watch *asked, uint64_t *ret_watch,
@@ -133,12 +133,12 @@ enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t num
 
     FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_VGPU_NEED_NO_WATCH(driver, error);
-    pthread_mutex_lock(&driver->watching);
+    pthread_mutex_lock(&driver->watches_lock);
     for (link = &driver->watches; (watch = *link) && watch->number != number; link = &watch->next)
         ;
     if (watch)
         *link = watch->next;
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
     free(watch);
     if (watch)
         return FACET_OK;
@@ -150,7 +150,7 @@ void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial)
 {
     struct facet_vgpu_watch **link, *watch;
 
-    pthread_mutex_lock(&driver->watching);
+    pthread_mutex_lock(&driver->watches_lock);
     for (link = &driver->watches; (watch = *link);) {
         if (serial && watch->serial != serial) {
             link = &watch->next;
@@ -159,5 +159,5 @@ void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial)
         *link = watch->next;
         free(watch);
     }
-    pthread_mutex_unlock(&driver->watching);
+    pthread_mutex_unlock(&driver->watches_lock);
 }

@@ -28,7 +28,7 @@ static void check_journal(const struct journal *journal)
 {
     char name[JOURNAL_NAME_SIZE];
 
-    PROMISE(journal->count > 0 && journal->count <= JOURNAL_FUNCTIONS_MOST && journal->phase <= JOURNAL_RETURNING);
+    PROMISE(journal->count > 0 && journal->count <= JOURNAL_FUNCTIONS_MAX && journal->phase <= JOURNAL_RETURNING);
     for (size_t i = 0; i < journal->count; i++) {
         PROMISE(journal->functions[i].identity.group >= 0);
         check_place(&journal->functions[i].old);

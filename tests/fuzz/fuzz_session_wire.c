@@ -11,7 +11,7 @@ enum { POISON = 0x5a, SETTINGS = 4 };
 
 static const struct facet_parameter *output_of(enum facet_operation_id operation, size_t *ret_index)
 {
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++) {
         *ret_index = i;
         if (facet_operations[operation].parameters[i].kind >= FACET_KIND_RET_U32)
             return &facet_operations[operation].parameters[i];
@@ -40,7 +40,7 @@ static void take_request(const uint8_t *data, size_t size)
         facet_call_encode_answer(&call, FACET_BUSY, &error, &writer);
         if (!bulk)
             facet_call_encode_answer(&call, FACET_OK, &error, &writer);
-        PROMISE(!writer.failed || writer.size > FACET_WIRE_MOST / 2);
+        PROMISE(!writer.failed || writer.size > FACET_WIRE_MAX / 2);
         free(room);
     }
     facet_wire_free(&writer);
@@ -62,7 +62,7 @@ static void take_answer(enum facet_operation_id operation, uint32_t capacity, ui
 
     PROMISE(out);
     memset(out, POISON, room);
-    call.arguments[index].out = out;
+    call.arguments[index].output = out;
     call.arguments[index].ret_count = &count;
     call.arguments[index].number = output && output->kind == FACET_KIND_RET_TEXT ? room : capacity;
     call.arguments[index].size = item_size;

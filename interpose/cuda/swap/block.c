@@ -76,7 +76,7 @@ static CUresult bring_in(struct facet_cuda_block *block, uint32_t index)
 
     if (result != CUDA_SUCCESS)
         return result;
-    atomic_store(&slot_of(block)->short_bytes, 0); /* the device had memory, so other vGPUs need not give up more */
+    atomic_store(&slot_of(block)->refused_bytes, 0); /* the device had memory, so other vGPUs need not give up more */
     result = map_chunk(block, index, handle);
     if (result == CUDA_SUCCESS)
         result = fill_chunk(block, index);

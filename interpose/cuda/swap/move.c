@@ -85,7 +85,7 @@ static void ring_doorbell(struct facet_tenant *tenant)
 static void announce_arrival(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
-        atomic_fetch_add(&tenant_at(i)->slot->absent, 1);
+        atomic_fetch_add(&tenant_at(i)->slot->waiting_resident, 1);
         ring_doorbell(tenant_at(i));
     }
 }
@@ -95,9 +95,9 @@ static void withdraw_arrival(void)
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         struct facet_slot *slot = tenant_at(i)->slot;
 
-        atomic_store(&slot->touched_ns, facet_clock_now_ns());
-        atomic_store(&slot->short_bytes, 0);
-        atomic_fetch_sub(&slot->absent, 1);
+        atomic_store(&slot->last_used_ns, facet_clock_now_ns());
+        atomic_store(&slot->refused_bytes, 0);
+        atomic_fetch_sub(&slot->waiting_resident, 1);
         ring_doorbell(tenant_at(i));
     }
 }
@@ -114,7 +114,7 @@ static void tell_shortage(void)
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         uint64_t missing = missing_of(tenant_at(i)->slot);
 
-        if (atomic_exchange(&tenant_at(i)->slot->short_bytes, missing) != missing)
+        if (atomic_exchange(&tenant_at(i)->slot->refused_bytes, missing) != missing)
             ring_doorbell(tenant_at(i));
     }
 }
@@ -237,7 +237,7 @@ static bool is_whole(void)
 static void say_whether_it_stays(bool stays)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        if (atomic_exchange(&tenant_at(i)->slot->stays, stays) != stays)
+        if (atomic_exchange(&tenant_at(i)->slot->cannot_swap, stays) != stays)
             ring_doorbell(tenant_at(i));
 }
 

@@ -98,7 +98,7 @@ static void note_use(void)
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        atomic_store_explicit(&facet_cuda_process.tenants[i].slot->touched_ns, facet_timespec_ns(&now),
+        atomic_store_explicit(&facet_cuda_process.tenants[i].slot->last_used_ns, facet_timespec_ns(&now),
                               memory_order_relaxed);
 }
 

@@ -62,8 +62,8 @@ bool facet_cuda_swaps(void)
 void facet_cuda_swap_attached(void)
 {
     for (uint32_t i = 0; facet_cuda_swaps() && i < facet_cuda_process.count; i++) {
-        facet_cuda_process.tenants[i].let_go = facet_cuda_quiesce_let_go;
-        facet_cuda_process.tenants[i].take_again = facet_cuda_quiesce_take_again;
+        facet_cuda_process.tenants[i].release_lock = facet_cuda_quiesce_let_go;
+        facet_cuda_process.tenants[i].retake_lock = facet_cuda_quiesce_take_again;
     }
 }
 

@@ -109,14 +109,16 @@ static void learn_length(struct facet_flight_counter *counter, uint64_t key, uin
 
 /*
  * The first launch after other vGPUs' turn is queued behind the rest of their work, and its start event is before that
- * rest. It began when that work ended, which the scheduler publishes as clear_ns. Without it the usual duration counts.
+ * rest. It began when that work ended, which the scheduler publishes as others_ended_ns. Without it the usual duration
+ * counts.
  */
 static uint64_t own_length(const struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
                            uint64_t start_ns, uint64_t end_ns, bool *ret_known)
 {
-    uint64_t clear_ns = atomic_load_explicit(&counter->tenant->policy->clear_ns, memory_order_relaxed);
-    bool told = sample->after_others && clear_ns && clear_ns < end_ns && !facet_idle_is_late(clear_ns);
-    uint64_t length_ns = end_ns - (told && clear_ns > start_ns ? clear_ns : start_ns);
+    uint64_t others_ended_ns = atomic_load_explicit(&counter->tenant->policy->others_ended_ns, memory_order_relaxed);
+    bool told =
+        sample->after_others && others_ended_ns && others_ended_ns < end_ns && !facet_idle_is_late(others_ended_ns);
+    uint64_t length_ns = end_ns - (told && others_ended_ns > start_ns ? others_ended_ns : start_ns);
     uint64_t usual = sample->after_others && !told ? facet_estimate_get(sample->key) : 0;
 
     *ret_known = !usual || length_ns <= usual;

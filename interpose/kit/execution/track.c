@@ -101,7 +101,7 @@ static void tell_unsettled(const struct facet_flight_look *look)
 
     for (uint32_t i = 0; i < count; i++)
         if (look->since_ns[i])
-            facet_tenant_unsettled(&tenants[i], look->since_ns[i]);
+            facet_tenant_set_unsettled_since(&tenants[i], look->since_ns[i]);
 }
 
 static struct facet_flight_look look_with(void (*settle)(struct facet_flight_counter *counter, uint64_t now_ns,
@@ -182,7 +182,7 @@ static bool is_prompt(void)
     uint32_t count = facet_flight_driver.tenants(&tenants);
 
     for (uint32_t i = 0; i < count; i++)
-        if (facet_tenant_prompt(&tenants[i]))
+        if (facet_tenant_reports_promptly(&tenants[i]))
             return true;
     return false;
 }

@@ -202,7 +202,7 @@ static bool goes_on(struct gpu_turns *turns, uint64_t now_ns)
     const struct gpu_tenant *holder = turns->holder;
 
     return holder && now_ns < turns->until_ns && (holder->ready || holder->under_way) &&
-           facet_pick_open(&turns->pick, holder->entity, now_ns);
+           facet_pick_is_open(&turns->pick, holder->entity, now_ns);
 }
 
 static void choose_holder(struct gpu_turns *turns, uint64_t now_ns)
@@ -242,7 +242,7 @@ bool gpu_turns_allow(const struct gpu_executor *executor, const struct gpu_strea
     struct gpu_tenant *tenant = &stream->context->tenant;
 
     return tenant->turns->holder == tenant && !tenant->turns->next && is_ready(executor, stream) &&
-           facet_pick_open(&tenant->turns->pick, tenant->entity, gpu_monotonic_ns());
+           facet_pick_is_open(&tenant->turns->pick, tenant->entity, gpu_monotonic_ns());
 }
 
 uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns, uint64_t now_ns)

@@ -19,11 +19,11 @@
 #include "kernel/compile/lower.h"
 
 /* LLVM's address spaces from SPACES on are the processor's segments, or unused. */
-enum { SPACES = 8, VALUE_MOST = 4096, TEXT_SIZE = 320, NAME_SIZE = 96 };
+enum { SPACES = 8, VALUE_BYTES_MAX = 4096, TEXT_SIZE = 320, NAME_SIZE = 96 };
 
-static void refuse(struct facet_compilation *compilation, const char *format, ...) FACET_PRINTF(2, 3);
+static void refuse_code(struct facet_compilation *compilation, const char *format, ...) FACET_PRINTF(2, 3);
 
-static void refuse(struct facet_compilation *compilation, const char *format, ...)
+static void refuse_code(struct facet_compilation *compilation, const char *format, ...)
 {
     char text[TEXT_SIZE];
     va_list arguments;
@@ -148,7 +148,8 @@ static bool is_large(LLVMTargetDataRef layout, LLVMTypeRef type)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
 
-    return (kind == LLVMArrayTypeKind || kind == LLVMStructTypeKind) && LLVMABISizeOfType(layout, type) > VALUE_MOST;
+    return (kind == LLVMArrayTypeKind || kind == LLVMStructTypeKind) &&
+           LLVMABISizeOfType(layout, type) > VALUE_BYTES_MAX;
 }
 
 static bool has_large(LLVMValueRef instruction)
@@ -163,7 +164,7 @@ static bool has_large(LLVMValueRef instruction)
 }
 
 /* The text of an instruction's fault; NULL: it has none. */
-static const char *fault_of(LLVMValueRef instruction)
+static const char *fault_of_type(LLVMValueRef instruction)
 {
     switch (LLVMGetInstructionOpcode(instruction)) {
     case LLVMCall:
@@ -194,20 +195,20 @@ static void check_code(struct facet_compilation *compilation, LLVMValueRef funct
 {
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
-            const char *fault = fault_of(at);
+            const char *fault = fault_of_type(at);
             char name[NAME_SIZE];
 
             if (!fault)
                 continue;
             plain_name(function, name);
-            refuse(compilation, "%s in '%s' is not taken for the target '%s'", fault, name, compilation->target);
+            refuse_code(compilation, "%s in '%s' is not taken for the target '%s'", fault, name, compilation->target);
             return;
         }
 }
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-static bool is_ours(const char *name)
+static bool is_facet_name(const char *name)
 {
     static const char *const names[] = {FACET_LOWER_CHECK, FACET_LOWER_SITES, FACET_HOST_IMAGE_NAME};
 
@@ -219,8 +220,8 @@ static bool is_ours(const char *name)
 
 static void check_name(struct facet_compilation *compilation, LLVMValueRef value)
 {
-    if (is_ours(name_of(value)))
-        refuse(compilation, "'%.80s' is a name of Facet's own; expected another one", name_of(value));
+    if (is_facet_name(name_of(value)))
+        refuse_code(compilation, "'%.80s' is a name of Facet's own; expected another one", name_of(value));
 }
 
 /* Loaders run what some sections list, and take others for their own tables. */
@@ -230,8 +231,8 @@ static void check_section(struct facet_compilation *compilation, LLVMValueRef va
 
     check_name(compilation, value);
     if (section && section[0] && strcmp(section, "llvm.metadata") != 0)
-        refuse(compilation, "'%.80s' is in section '%.40s'; expected none for the target '%s'", name_of(value), section,
-               compilation->target);
+        refuse_code(compilation, "'%.80s' is in section '%.40s'; expected none for the target '%s'", name_of(value),
+                    section, compilation->target);
 }
 
 static void check_globals(struct facet_compilation *compilation)
@@ -242,16 +243,16 @@ static void check_globals(struct facet_compilation *compilation)
     for (value = LLVMGetFirstGlobal(module); value; value = LLVMGetNextGlobal(value)) {
         check_section(compilation, value);
         if (LLVMIsDeclaration(value) && LLVMGetFirstUse(value))
-            refuse(compilation, "'%.80s' is declared and nowhere defined", name_of(value));
+            refuse_code(compilation, "'%.80s' is declared and nowhere defined", name_of(value));
         if (LLVMIsThreadLocal(value))
-            refuse(compilation, "'%.80s' is thread_local; expected no such variable for the target '%s'",
-                   name_of(value), compilation->target);
+            refuse_code(compilation, "'%.80s' is thread_local; expected no such variable for the target '%s'",
+                        name_of(value), compilation->target);
     }
     for (value = LLVMGetFirstGlobalAlias(module); value; value = LLVMGetNextGlobalAlias(value))
         check_name(compilation, value);
     for (value = LLVMGetFirstGlobalIFunc(module); value; value = LLVMGetNextGlobalIFunc(value))
-        refuse(compilation, "'%.80s' is an ifunc, whose code runs when the image is loaded; expected none",
-               name_of(value));
+        refuse_code(compilation, "'%.80s' is an ifunc, whose code runs when the image is loaded; expected none",
+                    name_of(value));
 }
 
 static void check_functions(struct facet_compilation *compilation)
@@ -260,8 +261,8 @@ static void check_functions(struct facet_compilation *compilation)
          function = LLVMGetNextFunction(function)) {
         check_section(compilation, function);
         if (LLVMHasPrologueData(function))
-            refuse(compilation, "'%.80s' has prologue data, which would run; expected none for the target '%s'",
-                   name_of(function), compilation->target);
+            refuse_code(compilation, "'%.80s' has prologue data, which would run; expected none for the target '%s'",
+                        name_of(function), compilation->target);
         check_code(compilation, function);
     }
 }
@@ -276,7 +277,8 @@ static void check_constructors(struct facet_compilation *compilation)
         LLVMTypeRef type = list ? LLVMGlobalGetValueType(list) : NULL;
 
         if (type && (LLVMGetTypeKind(type) != LLVMArrayTypeKind || LLVMGetArrayLength2(type)))
-            refuse(compilation, "'%s': the module has global constructors or destructors; OpenCL C has none", names[i]);
+            refuse_code(compilation, "'%s': the module has global constructors or destructors; OpenCL C has none",
+                        names[i]);
     }
 }
 
@@ -287,7 +289,7 @@ static void check_libraries(struct facet_compilation *compilation)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (LLVMGetNamedMetadataNumOperands(compilation->module, names[i]))
-            refuse(compilation, "'%s': the module asks for libraries; expected none", names[i]);
+            refuse_code(compilation, "'%s': the module asks for libraries; expected none", names[i]);
 }
 
 enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error)

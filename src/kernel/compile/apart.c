@@ -26,19 +26,19 @@
 
 /* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; where that is short,
  * less will do. */
-#define STACK_MOST  ((size_t)1 << 30)
-#define STACK_LEAST ((size_t)1 << 24)
+#define STACK_MAX_BYTES ((size_t)1 << 30)
+#define STACK_MIN_BYTES ((size_t)1 << 24)
 /* No function's frame is larger. */
-#define STACK_GUARD ((size_t)1 << 20)
-#define PART_MOST   ((uint64_t)1 << 32)
-#define NO_TEXT     UINT64_MAX
+#define STACK_GUARD_BYTES ((size_t)1 << 20)
+#define PART_MAX_BYTES    ((uint64_t)1 << 32)
+#define NO_TEXT           UINT64_MAX
 /* How far beyond its end a function may reach when a stack is used up. */
-#define NEAR_END ((uintptr_t)1 << 20)
+#define STACK_END_BYTES ((uintptr_t)1 << 20)
 /* For a copy that is told to end, to say where it was. */
-#define LAST_SECONDS 5u
+#define KILL_AFTER_SECONDS 5u
 
 enum { PLACE_SIZE = 128 };
-enum end { WHOLE, TOO_DEEP, CRASHED };
+enum end { END_COMPLETE, END_STACK_FULL, END_CRASHED };
 
 /* The first through the pipe. An outcome and the result's parts follow a WHOLE one. `at`: as of copy_at(). */
 struct message {
@@ -56,7 +56,7 @@ struct outcome {
 
 /* --- the copy: the result ----------------------------------------------------------------------------------------- */
 
-static void put(int fd, const void *bytes, size_t size)
+static void write_bytes(int fd, const void *bytes, size_t size)
 {
     const char *at = bytes;
 
@@ -73,26 +73,26 @@ static void put_text(int fd, const char *text)
 {
     uint64_t length = text ? strlen(text) : NO_TEXT;
 
-    put(fd, &length, sizeof length);
-    put(fd, text, text ? length : 0);
+    write_bytes(fd, &length, sizeof length);
+    write_bytes(fd, text, text ? length : 0);
 }
 
 static void put_result(int fd, const struct outcome *outcome)
 {
-    const struct message message = {.end = WHOLE};
+    const struct message message = {.end = END_COMPLETE};
     const struct facet_backend_result *result = &outcome->result;
 
-    put(fd, &message, sizeof message);
-    put(fd, outcome, sizeof *outcome);
-    put(fd, result->image, result->bytes);
+    write_bytes(fd, &message, sizeof message);
+    write_bytes(fd, outcome, sizeof *outcome);
+    write_bytes(fd, result->image, result->bytes);
     put_text(fd, result->description);
     for (uint32_t i = 0; i < result->diagnostic_count; i++) {
-        put(fd, &result->diagnostics[i], sizeof result->diagnostics[i]);
+        write_bytes(fd, &result->diagnostics[i], sizeof result->diagnostics[i]);
         put_text(fd, result->diagnostics[i].file);
         put_text(fd, result->diagnostics[i].text);
     }
     for (uint32_t i = 0; i < result->read_count; i++) {
-        put(fd, &result->reads[i], sizeof result->reads[i]);
+        write_bytes(fd, &result->reads[i], sizeof result->reads[i]);
         put_text(fd, result->reads[i].path);
     }
 }
@@ -124,12 +124,14 @@ void facet_compile_copy_folder(const struct facet_folder *folder)
 static void tell_end(int signal, siginfo_t *info, void *context)
 {
     uintptr_t address = (uintptr_t)info->si_addr;
-    bool deep = signal == SIGSEGV && address - (in_copy.stack_end - NEAR_END) < 2 * NEAR_END;
-    const struct message message = {
-        .end = deep ? TOO_DEEP : CRASHED, .signal = (uint32_t)signal, .at = in_copy.at, .folder = in_copy.folder};
+    bool deep = signal == SIGSEGV && address - (in_copy.stack_end - STACK_END_BYTES) < 2 * STACK_END_BYTES;
+    const struct message message = {.end = deep ? END_STACK_FULL : END_CRASHED,
+                                    .signal = (uint32_t)signal,
+                                    .at = in_copy.at,
+                                    .folder = in_copy.folder};
 
     (void)context;
-    put(in_copy.fd, &message, sizeof message);
+    write_bytes(in_copy.fd, &message, sizeof message);
     _exit(1);
 }
 
@@ -192,12 +194,12 @@ static int start_thread(struct facet_compile_copy *copy, pthread_t *ret_thread)
 {
     int failed = EAGAIN;
 
-    for (size_t bytes = STACK_MOST; failed && bytes >= STACK_LEAST; bytes /= 4) {
+    for (size_t bytes = STACK_MAX_BYTES; failed && bytes >= STACK_MIN_BYTES; bytes /= 4) {
         pthread_attr_t attributes;
 
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, bytes);
-        pthread_attr_setguardsize(&attributes, STACK_GUARD);
+        pthread_attr_setguardsize(&attributes, STACK_GUARD_BYTES);
         failed = pthread_create(ret_thread, &attributes, compile_and_end, copy);
         pthread_attr_destroy(&attributes);
     }
@@ -205,15 +207,15 @@ static int start_thread(struct facet_compile_copy *copy, pthread_t *ret_thread)
 }
 
 /* A program may have closed its standard files, and the pipe got one of their numbers. */
-static int out_of_the_way(int fd)
+static int move_descriptor_high(int fd)
 {
     return fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 /* LLVM prints its own messages, which quote the input: none of them belongs on a terminal. */
-static void be_silent(void)
+static void close_standard_streams(void)
 {
-    FACET_CLEANUP_FD int nowhere = out_of_the_way(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    FACET_CLEANUP_FD int nowhere = move_descriptor_high(open("/dev/null", O_WRONLY | O_CLOEXEC));
 
     if (nowhere < 0)
         return;
@@ -227,10 +229,10 @@ static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGCHLD, SIG_DFL); /* the copy runs programs and waits for them, however the program treats its children */
-    fd = out_of_the_way(fd);
+    fd = move_descriptor_high(fd);
     in_copy.fd = fd;
     close_others(fd);
-    be_silent();
+    close_standard_streams();
     int failed = start_thread(copy, &thread);
     if (!failed)
         pthread_join(thread, NULL); /* which ends the process */
@@ -242,7 +244,7 @@ static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
 
 /* --- this process: the result ------------------------------------------------------------------------------------- */
 
-static bool get(int fd, void *bytes, size_t size)
+static bool read_bytes(int fd, void *bytes, size_t size)
 {
     char *at = bytes;
 
@@ -259,9 +261,9 @@ static bool get(int fd, void *bytes, size_t size)
 /* With a NUL behind them; NULL: the copy has died, or there is no memory. */
 static void *get_bytes(int fd, uint64_t size)
 {
-    FACET_CLEANUP_FREE char *bytes = size < PART_MOST ? malloc(size + 1) : NULL;
+    FACET_CLEANUP_FREE char *bytes = size < PART_MAX_BYTES ? malloc(size + 1) : NULL;
 
-    if (!bytes || !get(fd, bytes, size))
+    if (!bytes || !read_bytes(fd, bytes, size))
         return NULL;
     bytes[size] = '\0';
     return FACET_TAKE_PTR(bytes);
@@ -272,7 +274,7 @@ static bool get_text(int fd, char **ret_text)
     uint64_t length;
 
     *ret_text = NULL;
-    if (!get(fd, &length, sizeof length))
+    if (!read_bytes(fd, &length, sizeof length))
         return false;
     if (length != NO_TEXT)
         *ret_text = get_bytes(fd, length);
@@ -285,7 +287,7 @@ static bool get_diagnostics(int fd, uint32_t count, struct facet_backend_result 
     for (uint32_t i = 0; result->diagnostics && i < count; i++) {
         struct facet_backend_diagnostic *one = &result->diagnostics[i];
 
-        if (!get(fd, one, sizeof *one))
+        if (!read_bytes(fd, one, sizeof *one))
             return false;
         one->file = one->text = NULL;
         result->diagnostic_count++;
@@ -299,7 +301,7 @@ static bool get_reads(int fd, uint32_t count, struct facet_backend_result *resul
 {
     result->reads = calloc((size_t)count + 1, sizeof *result->reads);
     for (uint32_t i = 0; result->reads && i < count; i++) {
-        if (!get(fd, &result->reads[i], sizeof result->reads[i]) || !get_text(fd, &result->reads[i].path))
+        if (!read_bytes(fd, &result->reads[i], sizeof result->reads[i]) || !get_text(fd, &result->reads[i].path))
             return false;
         result->read_count++;
     }
@@ -309,19 +311,19 @@ static bool get_reads(int fd, uint32_t count, struct facet_backend_result *resul
 /* The caller clears the partial result in any case. */
 static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend_result *result)
 {
-    const struct facet_backend_result *said = &ret_outcome->result;
+    const struct facet_backend_result *sent_result = &ret_outcome->result;
 
-    if (!get(fd, ret_outcome, sizeof *ret_outcome))
+    if (!read_bytes(fd, ret_outcome, sizeof *ret_outcome))
         return false;
-    *result = *said;
+    *result = *sent_result;
     result->image = result->description = NULL;
     result->diagnostics = NULL;
     result->reads = NULL;
     result->diagnostic_count = result->read_count = 0;
-    if (said->image && !(result->image = get_bytes(fd, said->bytes)))
+    if (sent_result->image && !(result->image = get_bytes(fd, sent_result->bytes)))
         return false;
-    return get_text(fd, &result->description) && get_diagnostics(fd, said->diagnostic_count, result) &&
-           get_reads(fd, said->read_count, result);
+    return get_text(fd, &result->description) && get_diagnostics(fd, sent_result->diagnostic_count, result) &&
+           get_reads(fd, sent_result->read_count, result);
 }
 
 /* --- this process: the copy --------------------------------------------------------------------------------------- */
@@ -378,14 +380,14 @@ static enum facet_status explain_late(const struct facet_backend_request *reques
                                 place, request->seconds);
 }
 
-static enum facet_status explain(const struct facet_backend_request *request, const struct message *message,
-                                 struct facet_error *error)
+static enum facet_status explain_outcome(const struct facet_backend_request *request, const struct message *message,
+                                         struct facet_error *error)
 {
     const char *name = request->name;
 
-    if (message->end == WHOLE)
+    if (message->end == END_COMPLETE)
         return facet_error_set(error, FACET_NO_MEMORY, "%.80s: no memory for what the compile made", name);
-    if (message->end == CRASHED)
+    if (message->end == END_CRASHED)
         return explain_crash(request, message, error);
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "source",
                                 "%.80s: the compiler ran out of stack: the source nests too deep; give parts of its "
@@ -425,7 +427,7 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
 }
 
 /* Whether the copy writes or ends within so many seconds. */
-static bool in_time(const struct facet_compile_copy *copy, uint32_t seconds)
+static bool wait_in_time(const struct facet_compile_copy *copy, uint32_t seconds)
 {
     struct pollfd end = {.fd = copy->fd, .events = POLLIN};
     uint64_t deadline = facet_clock_now_ns() + seconds * UINT64_C(1000000000), now;
@@ -437,12 +439,12 @@ static bool in_time(const struct facet_compile_copy *copy, uint32_t seconds)
 }
 
 /* As in a crash, the copy reports its place in the source, and the folder it leaves behind. */
-static bool end_late(const struct facet_compile_copy *copy)
+static bool kill_late_child(const struct facet_compile_copy *copy)
 {
-    if (in_time(copy, copy->request->seconds))
+    if (wait_in_time(copy, copy->request->seconds))
         return false;
     kill(copy->process, SIGABRT);
-    if (!in_time(copy, LAST_SECONDS))
+    if (!wait_in_time(copy, KILL_AFTER_SECONDS))
         kill(copy->process, SIGKILL);
     return true;
 }
@@ -451,10 +453,10 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
                                             struct facet_error *error)
 {
     struct outcome outcome;
-    struct message message = {.end = CRASHED};
+    struct message message = {.end = END_CRASHED};
     int how = 0;
-    bool late = end_late(copy), told = get(copy->fd, &message, sizeof message);
-    bool whole = told && message.end == WHOLE && get_result(copy->fd, &outcome, ret_result);
+    bool late = kill_late_child(copy), told = read_bytes(copy->fd, &message, sizeof message);
+    bool whole = told && message.end == END_COMPLETE && get_result(copy->fd, &outcome, ret_result);
 
     close(copy->fd); /* which is the end of a copy that still writes */
     while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
@@ -468,7 +470,7 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
     if (!told)
         return explain_death(copy->request->name, how, error);
     if (!whole)
-        return explain(copy->request, &message, error);
+        return explain_outcome(copy->request, &message, error);
     if (outcome.status != FACET_OK && error)
         *error = outcome.error;
     return outcome.status;

@@ -14,7 +14,7 @@ enum { OWN_ARGUMENTS = 64 };
 /* Options that stand for themselves. Those of OpenCL that only allow something we do anyway are taken and dropped. */
 static const struct {
     const char *text;
-    bool dropped;
+    bool is_dropped;
 } flags[] = {
     {"-w", false},
     {"-cl-single-precision-constant", false},
@@ -34,17 +34,17 @@ static const struct {
 /* Options whose value is joined, or for the first three the next word. */
 static const char *const separable[] = {"-D", "-U", "-I", "-include"};
 
-static bool begins(const char *text, const char *with)
+static bool begins_with(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static void add(struct facet_compilation *compilation, const char *argument)
+static void add_argument(struct facet_compilation *compilation, const char *argument)
 {
     compilation->arguments[compilation->argument_count++] = argument;
 }
 
-static enum facet_status refuse(const char *argument, const char *expected, struct facet_error *error)
+static enum facet_status refuse_argument(const char *argument, const char *expected, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "arguments", "argument '%.80s': expected %s", argument,
                                 expected);
@@ -55,14 +55,14 @@ static bool take_flag(struct facet_compilation *compilation, const char *argumen
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(argument, flags[i].text) != 0)
             continue;
-        if (!flags[i].dropped)
-            add(compilation, argument);
+        if (!flags[i].is_dropped)
+            add_argument(compilation, argument);
         return true;
     }
     /* -Wl, -Wp and -Wa hand words on to other programs. */
-    if (!begins(argument, "-W") || (argument[2] && argument[3] == ','))
+    if (!begins_with(argument, "-W") || (argument[2] && argument[3] == ','))
         return false;
-    add(compilation, argument);
+    add_argument(compilation, argument);
     return true;
 }
 
@@ -75,7 +75,7 @@ static bool take_level(struct facet_compilation *compilation, const char *argume
         level = 0;
     else if (strcmp(argument, "-O") == 0)
         level = 1;
-    else if (begins(argument, "-O") && argument[2] >= '0' && argument[2] <= '3' && !argument[3])
+    else if (begins_with(argument, "-O") && argument[2] >= '0' && argument[2] <= '3' && !argument[3])
         level = (uint32_t)(argument[2] - '0');
     else
         return false;
@@ -89,13 +89,13 @@ static bool take_standard(struct facet_compilation *compilation, const char *arg
     static const char *const standards[] = {"CL", "CL1.0", "CL1.1", "CL1.2", "CL3.0"};
     const char *value = strchr(argument, '=');
 
-    if (!begins(argument, "-cl-std="))
+    if (!begins_with(argument, "-cl-std="))
         return false;
     *known = false;
     for (size_t i = 0; i < sizeof standards / sizeof standards[0]; i++)
         *known |= strcasecmp(value + 1, standards[i]) == 0;
     if (*known)
-        add(compilation, argument);
+        add_argument(compilation, argument);
     return true;
 }
 
@@ -103,24 +103,24 @@ static bool take_standard(struct facet_compilation *compilation, const char *arg
 static uint32_t take_separable(struct facet_compilation *compilation, const char *const *arguments)
 {
     for (size_t i = 0; i < sizeof separable / sizeof separable[0]; i++) {
-        if (!begins(arguments[0], separable[i]))
+        if (!begins_with(arguments[0], separable[i]))
             continue;
         bool joined = arguments[0][strlen(separable[i])] != '\0';
         if (joined && strcmp(separable[i], "-include") == 0)
             return 0;
         if (!joined && !arguments[1])
             return 0;
-        add(compilation, arguments[0]);
+        add_argument(compilation, arguments[0]);
         if (!joined)
-            add(compilation, arguments[1]);
+            add_argument(compilation, arguments[1]);
         return joined ? 1 : 2;
     }
     return 0;
 }
 
 /* `ret_words`: how many of the list were taken. */
-static enum facet_status take(struct facet_compilation *compilation, const char *const *arguments, uint32_t *ret_words,
-                              struct facet_error *error)
+static enum facet_status take_arguments(struct facet_compilation *compilation, const char *const *arguments,
+                                        uint32_t *ret_words, struct facet_error *error)
 {
     bool known = true;
 
@@ -128,11 +128,12 @@ static enum facet_status take(struct facet_compilation *compilation, const char 
     if (take_flag(compilation, arguments[0]) || take_level(compilation, arguments[0]))
         return FACET_OK;
     if (take_standard(compilation, arguments[0], &known))
-        return known ? FACET_OK : refuse(arguments[0], "CL1.0, CL1.1, CL1.2 or CL3.0", error);
+        return known ? FACET_OK : refuse_argument(arguments[0], "CL1.0, CL1.1, CL1.2 or CL3.0", error);
     *ret_words = take_separable(compilation, arguments);
-    return *ret_words ? FACET_OK
-                      : refuse(arguments[0], "an option of clBuildProgram, or -D, -U, -I, -include, -O0 to -O3, -W, -w",
-                               error);
+    return *ret_words
+               ? FACET_OK
+               : refuse_argument(arguments[0],
+                                 "an option of clBuildProgram, or -D, -U, -I, -include, -O0 to -O3, -W, -w", error);
 }
 
 static void add_own(struct facet_compilation *compilation)
@@ -153,25 +154,25 @@ static void add_own(struct facet_compilation *compilation)
         "-cl-std=CL1.2"};
     const struct facet_compile_flavour *flavour = compilation->flavour;
 
-    add(compilation, "-triple");
-    add(compilation, flavour->source_triple);
+    add_argument(compilation, "-triple");
+    add_argument(compilation, flavour->source_triple);
     if (compilation->family == FACET_COMPILE_AMDGCN) {
-        add(compilation, "-target-cpu");
-        add(compilation, compilation->processor);
+        add_argument(compilation, "-target-cpu");
+        add_argument(compilation, compilation->processor);
     }
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
-        add(compilation, always[i]);
+        add_argument(compilation, always[i]);
     for (size_t i = 0; flavour->arguments[i]; i++)
-        add(compilation, flavour->arguments[i]);
+        add_argument(compilation, flavour->arguments[i]);
 }
 
 static void add_level(struct facet_compilation *compilation)
 {
     static const char *const levels[] = {"-O0", "-O1", "-O2", "-O3"};
 
-    add(compilation, levels[compilation->optimize]);
+    add_argument(compilation, levels[compilation->optimize]);
     if (compilation->request->check)
-        add(compilation, "-debug-info-kind=line-tables-only");
+        add_argument(compilation, "-debug-info-kind=line-tables-only");
 }
 
 enum facet_status facet_compile_arguments(struct facet_compilation *compilation, struct facet_error *error)
@@ -187,7 +188,7 @@ enum facet_status facet_compile_arguments(struct facet_compilation *compilation,
     compilation->optimize = asked == FACET_OPTIMIZE_DEFAULT ? 3 : asked - 1;
     add_own(compilation);
     for (uint32_t i = 0; i < count; i += words) {
-        enum facet_status status = take(compilation, given + i, &words, error);
+        enum facet_status status = take_arguments(compilation, given + i, &words, error);
         if (status != FACET_OK)
             return status;
     }

@@ -16,25 +16,25 @@
 #include "kernel/compile/compile.h"
 
 /* The compile that this thread is in. */
-struct guard {
-    jmp_buf back;
+struct compile_guard {
+    jmp_buf return_point;
     char reason[256];
 };
-static _Thread_local struct guard *guarding;
+static _Thread_local struct compile_guard *current_guard;
 
 /* Returns on threads that are not in a compile: the process may use LLVM itself, and LLVM then ends it as usual. */
-static void give_up(const char *reason)
+static void abandon_compile(const char *reason)
 {
-    struct guard *guard = guarding;
+    struct compile_guard *compile_guard = current_guard;
 
-    if (!guard)
+    if (!compile_guard)
         return;
-    guarding = NULL;
-    snprintf(guard->reason, sizeof guard->reason, "%s", reason);
-    longjmp(guard->back, 1);
+    current_guard = NULL;
+    snprintf(compile_guard->reason, sizeof compile_guard->reason, "%s", reason);
+    longjmp(compile_guard->return_point, 1);
 }
 
-static void hear(LLVMDiagnosticInfoRef info, void *context)
+static void collect_diagnostic(LLVMDiagnosticInfoRef info, void *context)
 {
     static const uint32_t severities[] = {
         [LLVMDSError] = FACET_SEVERITY_ERROR,
@@ -52,7 +52,7 @@ static void hear(LLVMDiagnosticInfoRef info, void *context)
     LLVMDisposeMessage(text);
 }
 
-static enum facet_status build(struct facet_compilation *compilation, struct facet_error *error)
+static enum facet_status build_module(struct facet_compilation *compilation, struct facet_error *error)
 {
     struct facet_backend_result *result = compilation->result;
     uint64_t start = facet_compile_now();
@@ -82,7 +82,7 @@ static enum facet_status build(struct facet_compilation *compilation, struct fac
                                                      : facet_compile_device(compilation, error);
 }
 
-static enum facet_status run(struct facet_compilation *compilation, struct facet_error *error)
+static enum facet_status run_stages(struct facet_compilation *compilation, struct facet_error *error)
 {
     enum facet_status status = facet_compile_target(compilation, error);
 
@@ -97,8 +97,8 @@ static enum facet_status run(struct facet_compilation *compilation, struct facet
     if (status != FACET_OK)
         return status;
     compilation->context = LLVMContextCreate();
-    LLVMContextSetDiagnosticHandler(compilation->context, hear, compilation);
-    return build(compilation, error);
+    LLVMContextSetDiagnosticHandler(compilation->context, collect_diagnostic, compilation);
+    return build_module(compilation, error);
 }
 
 /* Drops a partial result: code without a status that vouches for it. */
@@ -116,26 +116,26 @@ static enum facet_status compile_here(const struct facet_backend_request *reques
                                       struct facet_backend_result *ret_result, struct facet_error *error)
 {
     struct facet_compilation *compilation = calloc(1, sizeof *compilation);
-    struct guard guard = {.reason = ""};
+    struct compile_guard compile_guard = {.reason = ""};
     enum facet_status status;
 
     if (!compilation)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a compile");
     compilation->request = request;
     compilation->result = ret_result;
-    if (setjmp(guard.back)) {
-        status = facet_error_set(error, FACET_INTERNAL, "LLVM gave up: %s", guard.reason);
+    if (setjmp(compile_guard.return_point)) {
+        status = facet_error_set(error, FACET_INTERNAL, "LLVM gave up: %s", compile_guard.reason);
     } else {
-        guarding = &guard;
-        status = run(compilation, error);
-        guarding = NULL;
+        current_guard = &compile_guard;
+        status = run_stages(compilation, error);
+        current_guard = NULL;
     }
     if (status != FACET_OK)
         drop_code(ret_result);
     return status;
 }
 
-static void clear(struct facet_backend_result *result)
+static void clear_result(struct facet_backend_result *result)
 {
     if (!result)
         return;
@@ -148,7 +148,7 @@ static void clear(struct facet_backend_result *result)
 /* Held while this process itself calls LLVM, so that no copy finds one of LLVM's locks taken. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
-static int knows(const char *family, const char *processor)
+static int knows_processor(const char *family, const char *processor)
 {
     pthread_mutex_lock(&asking);
     int known = facet_compile_knows(family, processor);
@@ -156,8 +156,8 @@ static int knows(const char *family, const char *processor)
     return known;
 }
 
-static enum facet_status compile(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
-                                 struct facet_error *error)
+static enum facet_status compile_request(const struct facet_backend_request *request,
+                                         struct facet_backend_result *ret_result, struct facet_error *error)
 {
     struct facet_compile_copy copy = {.request = request, .compile = compile_here};
 
@@ -173,9 +173,9 @@ static enum facet_status compile(const struct facet_backend_request *request, st
     return status;
 }
 
-static void install(void)
+static void install_handlers(void)
 {
-    LLVMInstallFatalErrorHandler(give_up);
+    LLVMInstallFatalErrorHandler(abandon_compile);
 }
 
 __attribute__((visibility("default"))) const struct facet_backend *facet_kernel_backend(void);
@@ -186,11 +186,11 @@ const struct facet_backend *facet_kernel_backend(void)
     static const struct facet_backend backend = {
         .abi = FACET_BACKEND_ABI,
         .version = "facet " FACET_VERSION ", LLVM " FACET_LLVM_VERSION,
-        .compile = compile,
-        .clear = clear,
-        .knows = knows,
+        .compile = compile_request,
+        .clear = clear_result,
+        .knows = knows_processor,
     };
 
-    pthread_once(&once, install);
+    pthread_once(&once, install_handlers);
     return &backend;
 }

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { CHUNK = 65536 };
+enum { READ_CHUNK_BYTES = 65536 };
 
 struct pipes {
     int output[2], text[2]; /* read, write */
@@ -41,16 +41,16 @@ static enum facet_status open_pipes(struct pipes *pipes, struct facet_error *err
     return error ? error->status : FACET_IO;
 }
 
-static int start(const char *const *arguments, const struct pipes *pipes, pid_t *ret_child)
+static int start_child(const char *const *arguments, const struct pipes *pipes, pid_t *ret_child)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, usual;
+    sigset_t none, default_action;
 
     sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGABRT);
+    sigemptyset(&default_action);
+    sigaddset(&default_action, SIGPIPE);
+    sigaddset(&default_action, SIGABRT);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, pipes->output[1], STDOUT_FILENO);
@@ -58,7 +58,7 @@ static int start(const char *const *arguments, const struct pipes *pipes, pid_t 
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setsigdefault(&attributes, &default_action);
     int failed = posix_spawnp(ret_child, arguments[0], &actions, &attributes, (char *const *)arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
@@ -82,14 +82,14 @@ static int64_t used_ms(pid_t process)
 /* False at the end of the pipe. */
 static bool take_output(int fd, struct facet_child *child, bool *no_memory)
 {
-    void *grown = realloc(child->output, child->bytes + CHUNK);
+    void *grown = realloc(child->output, child->bytes + READ_CHUNK_BYTES);
 
     if (!grown) {
         *no_memory = true;
         return false;
     }
     child->output = grown;
-    ssize_t got = read(fd, (char *)grown + child->bytes, CHUNK);
+    ssize_t got = read(fd, (char *)grown + child->bytes, READ_CHUNK_BYTES);
     if (got > 0)
         child->bytes += (size_t)got;
     return got > 0 || (got < 0 && errno == EINTR);
@@ -107,7 +107,7 @@ static bool take_text(int fd, struct facet_child *child)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-static enum facet_status listen_to(const struct pipes *pipes, pid_t process, unsigned seconds, size_t most,
+static enum facet_status listen_to(const struct pipes *pipes, pid_t process, unsigned seconds, size_t max,
                                    struct facet_child *child, struct facet_error *error)
 {
     struct pollfd ends[2] = {{.fd = pipes->output[0], .events = POLLIN}, {.fd = pipes->text[0], .events = POLLIN}};
@@ -129,13 +129,13 @@ static enum facet_status listen_to(const struct pipes *pipes, pid_t process, uns
             ends[1].fd = -1;
         if (no_memory)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for its output");
-        if (child->bytes > most)
-            return facet_error_set(error, FACET_OUT_OF_RANGE, "it wrote more than %zu bytes", most);
+        if (child->bytes > max)
+            return facet_error_set(error, FACET_OUT_OF_RANGE, "it wrote more than %zu bytes", max);
     }
     return FACET_OK;
 }
 
-static void bury(pid_t process, bool end_it, struct facet_child *child)
+static void reap_child(pid_t process, bool end_it, struct facet_child *child)
 {
     int status = 0;
 
@@ -147,7 +147,7 @@ static void bury(pid_t process, bool end_it, struct facet_child *child)
     child->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t most,
+enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t max,
                                   struct facet_child *ret_child, struct facet_error *error)
 {
     struct facet_child child = {0};
@@ -157,13 +157,13 @@ enum facet_status facet_child_run(const char *const *arguments, unsigned seconds
 
     if (status != FACET_OK)
         return status;
-    int failed = start(arguments, &pipes, &process);
+    int failed = start_child(arguments, &pipes, &process);
     close(pipes.output[1]);
     close(pipes.text[1]);
     pipes.output[1] = pipes.text[1] = -1;
     if (!failed) {
-        status = listen_to(&pipes, process, seconds, most, &child, error);
-        bury(process, status != FACET_OK, &child);
+        status = listen_to(&pipes, process, seconds, max, &child, error);
+        reap_child(process, status != FACET_OK, &child);
     }
     close_pipe(pipes.output);
     close_pipe(pipes.text);

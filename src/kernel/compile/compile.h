@@ -142,9 +142,9 @@ enum facet_status facet_compile_open_library(const struct facet_compilation *com
 /*
  * libcalls.c: the symbols that lld reports as undefined and processes lack, one name after the other; false at the end.
  */
-bool facet_compile_next_missing(const char **said, char *ret_name, size_t size);
+bool facet_compile_next_missing(const char **linker_message, char *ret_name, size_t size);
 /* An object with all of those functions. FACET_INTERNAL names those that do not exist. */
-enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *said,
+enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *linker_message,
                                          LLVMMemoryBufferRef *ret_object, struct facet_error *error);
 
 /* description.c: the image's JSON into the result. */

@@ -5,7 +5,7 @@
 
 #include "kernel/compile/compile.h"
 
-static json_t *words(uint32_t bits, const char *const *names)
+static json_t *words_of_bits(uint32_t bits, const char *const *names)
 {
     json_t *list = json_array();
 
@@ -22,7 +22,7 @@ static json_t *describe_argument(const struct facet_host_argument *argument)
 
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", argument->name, "type", argument->type, "kind",
                      kinds[argument->kind], "offset", (json_int_t)argument->offset, "bytes",
-                     (json_int_t)argument->bytes, "access", words(argument->access, accesses));
+                     (json_int_t)argument->bytes, "access", words_of_bits(argument->access, accesses));
 }
 
 static json_t *describe_kernel(const struct facet_compile_kernel *kernel)
@@ -37,8 +37,8 @@ static json_t *describe_kernel(const struct facet_compile_kernel *kernel)
                      (json_int_t)kernel->local_bytes, "scratch_fixed_bytes", (json_int_t)kernel->scratch_fixed_bytes,
                      "scratch_item_bytes", (json_int_t)kernel->scratch_item_bytes, "argument_bytes",
                      (json_int_t)kernel->argument_bytes, "required_group_size", (json_int_t)group[0],
-                     (json_int_t)group[1], (json_int_t)group[2], "flags", words(kernel->flags, flags), "arguments",
-                     arguments);
+                     (json_int_t)group[1], (json_int_t)group[2], "flags", words_of_bits(kernel->flags, flags),
+                     "arguments", arguments);
 }
 
 enum facet_status facet_compile_describe(struct facet_compilation *compilation, struct facet_error *error)

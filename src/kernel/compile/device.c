@@ -15,7 +15,7 @@
 #include "kernel/compile/llvm.h"
 #include "kernel/compile/spirv.h"
 
-enum { LOCAL_SPACE = 3, USERS_DEEP = 8 };
+enum { LOCAL_SPACE = 3, USERS_DEPTH_MAX = 8 };
 
 #define PTX_MARK "// facet: "
 
@@ -41,7 +41,7 @@ static void refuse_local(struct facet_compilation *compilation, const char *kern
     char text[192];
 
     snprintf(text, sizeof text, "kernel '%.80s': it has %llu bytes of local memory; expected at most %d", kernel,
-             (unsigned long long)bytes, FACET_IMAGE_LOCAL_MOST);
+             (unsigned long long)bytes, FACET_IMAGE_LOCAL_MAX);
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
@@ -53,14 +53,15 @@ static void count_local(struct facet_compilation *compilation, uint32_t kernel)
     uint64_t bytes = 0;
 
     for (LLVMValueRef global = LLVMGetFirstGlobal(compilation->module); global; global = LLVMGetNextGlobal(global)) {
-        if (LLVMGetPointerAddressSpace(LLVMTypeOf(global)) != LOCAL_SPACE || !used_in(global, function, USERS_DEEP))
+        if (LLVMGetPointerAddressSpace(LLVMTypeOf(global)) != LOCAL_SPACE ||
+            !used_in(global, function, USERS_DEPTH_MAX))
             continue;
         uint32_t align = LLVMGetAlignment(global) ? LLVMGetAlignment(global) : 1;
         bytes = ((bytes + align - 1) & ~(uint64_t)(align - 1));
         bytes += LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
     }
     compilation->kernels[kernel].local_bytes = (uint32_t)bytes;
-    if (bytes > FACET_IMAGE_LOCAL_MOST)
+    if (bytes > FACET_IMAGE_LOCAL_MAX)
         refuse_local(compilation, compilation->kernels[kernel].name, bytes);
 }
 
@@ -93,8 +94,8 @@ static void prepare_ptx(struct facet_compilation *compilation)
 
 /* --- images ------------------------------------------------------------------------------------------------------- */
 
-static enum facet_status keep(struct facet_compilation *compilation, LLVMMemoryBufferRef code, const char *tail,
-                              struct facet_error *error)
+static enum facet_status keep_code(struct facet_compilation *compilation, LLVMMemoryBufferRef code, const char *tail,
+                                   struct facet_error *error)
 {
     struct facet_backend_result *result = compilation->result;
     size_t size = LLVMGetBufferSize(code), more = tail ? strlen(PTX_MARK) + strlen(tail) + 1 : 0;
@@ -153,7 +154,7 @@ static enum facet_status keep_spirv(struct facet_compilation *compilation, LLVMM
 
 /* --- finishing ---------------------------------------------------------------------------------------------------- */
 
-static enum facet_status generate(struct facet_compilation *compilation, struct facet_error *error)
+static enum facet_status generate_code(struct facet_compilation *compilation, struct facet_error *error)
 {
     bool amdgcn = compilation->family == FACET_COMPILE_AMDGCN, ptx = compilation->family == FACET_COMPILE_PTX;
     LLVMMemoryBufferRef code = NULL;
@@ -167,7 +168,7 @@ static enum facet_status generate(struct facet_compilation *compilation, struct 
     else if (compilation->family == FACET_COMPILE_SPIRV)
         status = keep_spirv(compilation, code, error);
     else
-        status = keep(compilation, code, ptx ? compilation->result->description : NULL, error);
+        status = keep_code(compilation, code, ptx ? compilation->result->description : NULL, error);
     LLVMDisposeMemoryBuffer(code);
     return status;
 }
@@ -185,12 +186,13 @@ static void set_machine(struct facet_compilation *compilation)
 
 static bool is_long(LLVMBasicBlockRef block)
 {
-    enum { LONG = 2000 };
+    enum { LONG_BLOCK_INSTRUCTIONS = 2000 };
     uint32_t count = 0;
 
-    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at && count < LONG; at = LLVMGetNextInstruction(at))
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at && count < LONG_BLOCK_INSTRUCTIONS;
+         at = LLVMGetNextInstruction(at))
         count++;
-    return count == LONG;
+    return count == LONG_BLOCK_INSTRUCTIONS;
 }
 
 static bool has_long_block(LLVMModuleRef module)
@@ -242,5 +244,5 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
         facet_compile_attach(compilation);
     if (compilation->family == FACET_COMPILE_SPIRV)
         status = facet_compile_mend_code(compilation, error);
-    return status == FACET_OK ? generate(compilation, error) : status;
+    return status == FACET_OK ? generate_code(compilation, error) : status;
 }

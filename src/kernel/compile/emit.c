@@ -68,7 +68,7 @@ enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVM
 
 /* `more` may be NULL. `ret_said` is for the caller to free. */
 static enum facet_status link_files(struct facet_compilation *compilation, const char *output, const char *input,
-                                    const char *more, char **ret_said, struct facet_error *error)
+                                    const char *more, char **ret_message, struct facet_error *error)
 {
     const char *const arguments[] = {"ld.lld",
                                      "-shared",
@@ -87,14 +87,14 @@ static enum facet_status link_files(struct facet_compilation *compilation, const
                                      input,
                                      more};
     size_t count = sizeof arguments / sizeof arguments[0] - (more ? 0 : 1);
-    FACET_CLEANUP_FREE char *said = NULL;
+    FACET_CLEANUP_FREE char *linker_message = NULL;
 
-    int failed = facet_shim_lld(arguments, count, &said);
+    int failed = facet_shim_lld(arguments, count, &linker_message);
     if (failed)
-        return facet_error_set(error, FACET_INTERNAL, "lld: %s", said ? said : "failed");
-    if (!said)
+        return facet_error_set(error, FACET_INTERNAL, "lld: %s", linker_message ? linker_message : "failed");
+    if (!linker_message)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for what lld says");
-    *ret_said = FACET_TAKE_PTR(said);
+    *ret_message = FACET_TAKE_PTR(linker_message);
     return FACET_OK;
 }
 
@@ -102,7 +102,7 @@ static enum facet_status link_files(struct facet_compilation *compilation, const
 static enum facet_status link_again(struct facet_compilation *compilation, const char *output, const char *input,
                                     const char *more, const char *missing, struct facet_error *error)
 {
-    FACET_CLEANUP_FREE char *said = NULL;
+    FACET_CLEANUP_FREE char *linker_message = NULL;
     char name[FACET_COMPILE_NAME_SIZE];
     LLVMMemoryBufferRef object = NULL;
     enum facet_status status = facet_compile_libcalls(compilation, missing, &object, error);
@@ -112,8 +112,8 @@ static enum facet_status link_again(struct facet_compilation *compilation, const
     status = facet_file_write(more, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
     LLVMDisposeMemoryBuffer(object);
     if (status == FACET_OK)
-        status = link_files(compilation, output, input, more, &said, error);
-    const char *rest = said;
+        status = link_files(compilation, output, input, more, &linker_message, error);
+    const char *rest = linker_message;
     if (status == FACET_OK && facet_compile_next_missing(&rest, name, sizeof name))
         return facet_error_set(error, FACET_INTERNAL, "a function that the code generator calls needs '%s'", name);
     return status;
@@ -122,13 +122,13 @@ static enum facet_status link_again(struct facet_compilation *compilation, const
 static enum facet_status link_all(struct facet_compilation *compilation, const char *output, const char *input,
                                   const char *more, struct facet_error *error)
 {
-    FACET_CLEANUP_FREE char *said = NULL;
+    FACET_CLEANUP_FREE char *linker_message = NULL;
     char name[FACET_COMPILE_NAME_SIZE];
-    enum facet_status status = link_files(compilation, output, input, NULL, &said, error);
-    const char *at = said;
+    enum facet_status status = link_files(compilation, output, input, NULL, &linker_message, error);
+    const char *at = linker_message;
 
     if (status == FACET_OK && facet_compile_next_missing(&at, name, sizeof name))
-        status = link_again(compilation, output, input, more, said, error);
+        status = link_again(compilation, output, input, more, linker_message, error);
     return status;
 }
 

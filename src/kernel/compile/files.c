@@ -16,9 +16,9 @@
 #include "base/cleanup.h"
 #include "base/paths.h"
 
-#define NAME "facet-compile-"
+#define FOLDER_PREFIX "facet-compile-"
 
-enum { YOUNG_S = 60 }; /* it may not be locked yet */
+enum { UNLOCKED_AGE_S = 60 }; /* a younger folder may not be locked yet */
 
 static void remove_files(int folder)
 {
@@ -34,20 +34,20 @@ static void remove_unused(int place, const char *name)
     FACET_CLEANUP_FD int folder = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat info;
 
-    if (folder < 0 || fstat(folder, &info) < 0 || info.st_uid != geteuid() || info.st_mtime > time(NULL) - YOUNG_S ||
-        flock(folder, LOCK_EX | LOCK_NB) < 0)
+    if (folder < 0 || fstat(folder, &info) < 0 || info.st_uid != geteuid() ||
+        info.st_mtime > time(NULL) - UNLOCKED_AGE_S || flock(folder, LOCK_EX | LOCK_NB) < 0)
         return;
     remove_files(folder);
     (void)unlinkat(place, name, AT_REMOVEDIR);
 }
 
-static void sweep(const char *place)
+static void remove_stale_folders(const char *place)
 {
     FACET_CLEANUP_DIR DIR *list = opendir(place);
     const struct dirent *one;
 
     while (list && (one = readdir(list)))
-        if (strncmp(one->d_name, NAME, strlen(NAME)) == 0)
+        if (strncmp(one->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) == 0)
             remove_unused(dirfd(list), one->d_name);
 }
 
@@ -58,8 +58,8 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
     const char *why = NULL;
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (!places[i] ||
-            snprintf(folder.path, sizeof folder.path, "%s/" NAME "XXXXXX", places[i]) >= (int)sizeof folder.path)
+        if (!places[i] || snprintf(folder.path, sizeof folder.path, "%s/" FOLDER_PREFIX "XXXXXX", places[i]) >=
+                              (int)sizeof folder.path)
             continue;
         if (!mkdtemp(folder.path))
             continue;
@@ -72,7 +72,7 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
         folder.lock = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder.lock >= 0)
             (void)flock(folder.lock, LOCK_EX | LOCK_NB);
-        sweep(places[i]);
+        remove_stale_folders(places[i]);
         *ret_folder = folder;
         return FACET_OK;
     }

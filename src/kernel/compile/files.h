@@ -39,7 +39,7 @@ struct facet_child {
 /* Runs the program of arguments[0], looked up in PATH, with nothing on standard input. FACET_NOT_FOUND: there is none;
  * FACET_TIMEOUT: it took more than so many seconds of a processor, FACET_OUT_OF_RANGE: it wrote too much; either way it
  * was killed. */
-enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t most,
+enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t max,
                                   struct facet_child *ret_child, struct facet_error *error);
 
 #endif

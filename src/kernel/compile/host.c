@@ -12,23 +12,23 @@
 #include "kernel/compile/lower.h"
 #include "kernel/compile/shims.h"
 
-enum { LOOP_MOST = 256 }; /* blocks; see shim_loops.cc */
+enum { LOOP_BLOCKS_MAX = 256 }; /* blocks; see shim_loops.cc */
 
 /* Building constants. */
-struct table {
+struct table_builder {
     LLVMModuleRef module;
     LLVMContextRef context;
     LLVMTypeRef word, pointer;
 };
 
-static LLVMValueRef word(const struct table *table, uint32_t value)
+static LLVMValueRef word_constant(const struct table_builder *table_builder, uint32_t value)
 {
-    return LLVMConstInt(table->word, value, 0);
+    return LLVMConstInt(table_builder->word, value, 0);
 }
 
-static LLVMValueRef hold(const struct table *table, LLVMValueRef constant, const char *name)
+static LLVMValueRef hold_constant(const struct table_builder *table_builder, LLVMValueRef constant, const char *name)
 {
-    LLVMValueRef global = LLVMAddGlobal(table->module, LLVMTypeOf(constant), name);
+    LLVMValueRef global = LLVMAddGlobal(table_builder->module, LLVMTypeOf(constant), name);
 
     LLVMSetInitializer(global, constant);
     LLVMSetGlobalConstant(global, 1);
@@ -36,100 +36,105 @@ static LLVMValueRef hold(const struct table *table, LLVMValueRef constant, const
     return global;
 }
 
-static LLVMValueRef text(const struct table *table, const char *content)
+static LLVMValueRef text_constant(const struct table_builder *table_builder, const char *content)
 {
-    return hold(table, LLVMConstStringInContext2(table->context, content, strlen(content), 0), "");
+    return hold_constant(table_builder, LLVMConstStringInContext2(table_builder->context, content, strlen(content), 0),
+                         "");
 }
 
-static LLVMValueRef record(const struct table *table, LLVMValueRef *members, uint32_t count)
+static LLVMValueRef record_constant(const struct table_builder *table_builder, LLVMValueRef *members, uint32_t count)
 {
-    return LLVMConstStructInContext(table->context, members, count, 0);
+    return LLVMConstStructInContext(table_builder->context, members, count, 0);
 }
 
-static LLVMValueRef argument(const struct table *table, const struct facet_host_argument *given)
+static LLVMValueRef argument_record(const struct table_builder *table_builder, const struct facet_host_argument *given)
 {
     LLVMValueRef members[] = {
-        text(table, given->name),   text(table, given->type),  word(table, given->kind),
-        word(table, given->offset), word(table, given->bytes), word(table, given->access),
+        text_constant(table_builder, given->name),  text_constant(table_builder, given->type),
+        word_constant(table_builder, given->kind),  word_constant(table_builder, given->offset),
+        word_constant(table_builder, given->bytes), word_constant(table_builder, given->access),
     };
 
-    return record(table, members, 6);
+    return record_constant(table_builder, members, 6);
 }
 
 /* An array of records that all have one type; null for none. */
-static LLVMValueRef array(const struct table *table, LLVMValueRef *records, uint32_t count)
+static LLVMValueRef record_array(const struct table_builder *table_builder, LLVMValueRef *records, uint32_t count)
 {
     if (!count)
-        return LLVMConstNull(table->pointer);
-    return hold(table, LLVMConstArray2(LLVMTypeOf(records[0]), records, count), "");
+        return LLVMConstNull(table_builder->pointer);
+    return hold_constant(table_builder, LLVMConstArray2(LLVMTypeOf(records[0]), records, count), "");
 }
 
 /* NULL: no memory. */
-static LLVMValueRef arguments(const struct table *table, const struct facet_compile_kernel *kernel)
+static LLVMValueRef argument_records(const struct table_builder *table_builder,
+                                     const struct facet_compile_kernel *kernel)
 {
     FACET_CLEANUP_FREE LLVMValueRef *records = calloc(kernel->argument_count + 1, sizeof(LLVMValueRef));
 
     for (uint32_t i = 0; records && i < kernel->argument_count; i++)
-        records[i] = argument(table, &kernel->arguments[i]);
-    return records ? array(table, records, kernel->argument_count) : NULL;
+        records[i] = argument_record(table_builder, &kernel->arguments[i]);
+    return records ? record_array(table_builder, records, kernel->argument_count) : NULL;
 }
 
-static LLVMValueRef kernel_record(const struct table *table, const struct facet_compile_kernel *kernel,
+static LLVMValueRef kernel_record(const struct table_builder *table_builder, const struct facet_compile_kernel *kernel,
                                   LLVMValueRef run)
 {
     LLVMValueRef members[] = {
-        text(table, kernel->name),
+        text_constant(table_builder, kernel->name),
         run,
-        arguments(table, kernel),
-        word(table, kernel->argument_count),
-        word(table, kernel->argument_bytes),
-        word(table, kernel->local_bytes),
-        word(table, kernel->scratch_fixed_bytes),
-        word(table, kernel->scratch_item_bytes),
-        word(table, kernel->required_group_size[0]),
-        word(table, kernel->required_group_size[1]),
-        word(table, kernel->required_group_size[2]),
-        word(table, kernel->flags),
-        word(table, 0),
+        argument_records(table_builder, kernel),
+        word_constant(table_builder, kernel->argument_count),
+        word_constant(table_builder, kernel->argument_bytes),
+        word_constant(table_builder, kernel->local_bytes),
+        word_constant(table_builder, kernel->scratch_fixed_bytes),
+        word_constant(table_builder, kernel->scratch_item_bytes),
+        word_constant(table_builder, kernel->required_group_size[0]),
+        word_constant(table_builder, kernel->required_group_size[1]),
+        word_constant(table_builder, kernel->required_group_size[2]),
+        word_constant(table_builder, kernel->flags),
+        word_constant(table_builder, 0),
     };
 
-    return members[2] ? record(table, members, 13) : NULL;
+    return members[2] ? record_constant(table_builder, members, 13) : NULL;
 }
 
 /*
  * Globals of checked images that the lowering made: the pointer to struct facet_host_check, and the places in the
  * source.
  */
-static LLVMValueRef made_by_lowering(const struct table *table, const char *name)
+static LLVMValueRef made_by_lowering(const struct table_builder *table_builder, const char *name)
 {
-    LLVMValueRef made = LLVMGetNamedGlobal(table->module, name);
+    LLVMValueRef made = LLVMGetNamedGlobal(table_builder->module, name);
 
-    return made ? made : LLVMConstNull(table->pointer);
+    return made ? made : LLVMConstNull(table_builder->pointer);
 }
 
-static uint32_t count_sites(const struct table *table)
+static uint32_t count_sites(const struct table_builder *table_builder)
 {
-    LLVMValueRef sites = LLVMGetNamedGlobal(table->module, FACET_LOWER_SITES);
+    LLVMValueRef sites = LLVMGetNamedGlobal(table_builder->module, FACET_LOWER_SITES);
 
     return sites ? (uint32_t)LLVMGetArrayLength2(LLVMGlobalGetValueType(sites)) : 0;
 }
 
-static void add_image(const struct table *table, const struct facet_compilation *compilation, LLVMValueRef kernels)
+static void add_image(const struct table_builder *table_builder, const struct facet_compilation *compilation,
+                      LLVMValueRef kernels)
 {
     LLVMValueRef members[] = {
-        word(table, FACET_HOST_IMAGE_MAGIC),
-        word(table, FACET_HOST_IMAGE_ABI),
-        word(table, sizeof(struct facet_host_image)),
-        word(table, compilation->kernel_count),
+        word_constant(table_builder, FACET_HOST_IMAGE_MAGIC),
+        word_constant(table_builder, FACET_HOST_IMAGE_ABI),
+        word_constant(table_builder, sizeof(struct facet_host_image)),
+        word_constant(table_builder, compilation->kernel_count),
         kernels,
-        text(table, compilation->target),
-        text(table, compilation->features),
-        made_by_lowering(table, FACET_LOWER_CHECK),
-        made_by_lowering(table, FACET_LOWER_SITES),
-        word(table, count_sites(table)),
-        word(table, 0),
+        text_constant(table_builder, compilation->target),
+        text_constant(table_builder, compilation->features),
+        made_by_lowering(table_builder, FACET_LOWER_CHECK),
+        made_by_lowering(table_builder, FACET_LOWER_SITES),
+        word_constant(table_builder, count_sites(table_builder)),
+        word_constant(table_builder, 0),
     };
-    LLVMValueRef image = hold(table, record(table, members, 11), FACET_HOST_IMAGE_NAME);
+    LLVMValueRef image =
+        hold_constant(table_builder, record_constant(table_builder, members, 11), FACET_HOST_IMAGE_NAME);
 
     LLVMSetLinkage(image, LLVMExternalLinkage);
     LLVMSetVisibility(image, LLVMProtectedVisibility);
@@ -139,7 +144,7 @@ static enum facet_status add_table(struct facet_compilation *compilation, const 
                                    struct facet_error *error)
 {
     FACET_CLEANUP_FREE LLVMValueRef *records = calloc(compilation->kernel_count + 1, sizeof(LLVMValueRef));
-    const struct table table = {
+    const struct table_builder table_builder = {
         .module = compilation->module,
         .context = compilation->context,
         .word = LLVMInt32TypeInContext(compilation->context),
@@ -148,18 +153,18 @@ static enum facet_status add_table(struct facet_compilation *compilation, const 
 
     for (uint32_t i = 0; records && i < compilation->kernel_count; i++) {
         LLVMSetLinkage(lowered[i].run, LLVMInternalLinkage);
-        records[i] = kernel_record(&table, &compilation->kernels[i], lowered[i].run);
+        records[i] = kernel_record(&table_builder, &compilation->kernels[i], lowered[i].run);
         if (!records[i])
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image's table");
     }
     if (!records)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image's table");
-    add_image(&table, compilation, array(&table, records, compilation->kernel_count));
+    add_image(&table_builder, compilation, record_array(&table_builder, records, compilation->kernel_count));
     return FACET_OK;
 }
 
-static void give(const struct facet_compile_kernel *kernel, struct facet_lower_argument *arguments_given,
-                 struct facet_lower_kernel *ret_lowered)
+static void give_arguments(const struct facet_compile_kernel *kernel, struct facet_lower_argument *arguments_given,
+                           struct facet_lower_kernel *ret_lowered)
 {
     for (uint32_t i = 0; i < kernel->argument_count; i++)
         arguments_given[i] = (struct facet_lower_argument){
@@ -172,7 +177,7 @@ static void give(const struct facet_compile_kernel *kernel, struct facet_lower_a
     memcpy(ret_lowered->required_group_size, kernel->required_group_size, sizeof kernel->required_group_size);
 }
 
-static void take(const struct facet_lower_kernel *lowered, struct facet_compile_kernel *kernel)
+static void take_lowered(const struct facet_lower_kernel *lowered, struct facet_compile_kernel *kernel)
 {
     kernel->local_bytes = lowered->local_bytes;
     kernel->scratch_fixed_bytes = lowered->scratch_fixed_bytes;
@@ -180,8 +185,8 @@ static void take(const struct facet_lower_kernel *lowered, struct facet_compile_
     kernel->flags = lowered->flags;
 }
 
-static enum facet_status lower(struct facet_compilation *compilation, struct facet_lower_kernel *lowered,
-                               struct facet_error *error)
+static enum facet_status lower_kernels(struct facet_compilation *compilation, struct facet_lower_kernel *lowered,
+                                       struct facet_error *error)
 {
     const struct facet_lower_options options = {
         .machine = compilation->machine,
@@ -196,23 +201,23 @@ static enum facet_status lower(struct facet_compilation *compilation, struct fac
     if (!given)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u arguments", count);
     for (uint32_t i = 0, used = 0; i < compilation->kernel_count; used += compilation->kernels[i++].argument_count)
-        give(&compilation->kernels[i], given + used, &lowered[i]);
+        give_arguments(&compilation->kernels[i], given + used, &lowered[i]);
     return facet_lower_host(compilation->module, &options, lowered, compilation->kernel_count, error);
 }
 
 /* Blocks of hundreds of instructions, together so many that the better code generator needs many seconds. */
-static bool is_too_straight(LLVMValueRef function)
+static bool has_many_long_blocks(LLVMValueRef function)
 {
-    enum { LONG = 400, TOO_MANY = 20000 };
-    uint32_t count = 0, here;
+    enum { LONG_BLOCK_INSTRUCTIONS = 400, LONG_BLOCKS_INSTRUCTIONS_MAX = 20000 };
+    uint32_t count = 0, block_instructions;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
-        here = 0;
+        block_instructions = 0;
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-            here++;
-        count += here >= LONG ? here : 0;
+            block_instructions++;
+        count += block_instructions >= LONG_BLOCK_INSTRUCTIONS ? block_instructions : 0;
     }
-    return count > TOO_MANY;
+    return count > LONG_BLOCKS_INSTRUCTIONS_MAX;
 }
 
 /*
@@ -226,7 +231,7 @@ static void choose_generator(struct facet_compilation *compilation)
 
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function && !plain;
          function = LLVMGetNextFunction(function))
-        plain = is_too_straight(function);
+        plain = has_many_long_blocks(function);
     if (!plain)
         return;
     char *triple = LLVMGetTargetMachineTriple(machine), *processor = LLVMGetTargetMachineCPU(machine);
@@ -265,13 +270,13 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
 
     if (!lowered)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", compilation->kernel_count);
-    enum facet_status status = lower(compilation, lowered, error);
+    enum facet_status status = lower_kernels(compilation, lowered, error);
     if (status == FACET_UNSUPPORTED && facet_compile_refuse_recursion(compilation))
         return facet_compile_verdict(compilation, error);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < compilation->kernel_count; i++)
-        take(&lowered[i], &compilation->kernels[i]);
+        take_lowered(&lowered[i], &compilation->kernels[i]);
     result->optimize_ns = facet_compile_now() - start;
     status = facet_compile_describe(compilation, error);
     if (status == FACET_OK)
@@ -279,7 +284,7 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
     if (status != FACET_OK)
         return status;
     facet_compile_attach(compilation);
-    facet_shim_divide_loops(compilation->module, LOOP_MOST);
+    facet_shim_divide_loops(compilation->module, LOOP_BLOCKS_MAX);
     divide_by_instruction(compilation);
     choose_generator(compilation);
     status = facet_compile_emit(compilation, compilation->module, LLVMObjectFile, &object, error);

@@ -20,22 +20,22 @@ static bool may_be_missing(const char *name)
     return false;
 }
 
-bool facet_compile_next_missing(const char **said, char *ret_name, size_t size)
+bool facet_compile_next_missing(const char **linker_message, char *ret_name, size_t size)
 {
     static const char mark[] = "undefined symbol: ";
 
-    for (const char *at = *said; (at = strstr(at, mark));) {
+    for (const char *at = *linker_message; (at = strstr(at, mark));) {
         at += strlen(mark);
         snprintf(ret_name, size, "%.*s", (int)strcspn(at, "\n"), at);
-        *said = at;
+        *linker_message = at;
         if (!may_be_missing(ret_name))
             return true;
     }
     return false;
 }
 
-static enum facet_status gather(const struct facet_compilation *compilation, const char *said, LLVMModuleRef module,
-                                struct facet_error *error)
+static enum facet_status gather_names(const struct facet_compilation *compilation, const char *linker_message,
+                                      LLVMModuleRef module, struct facet_error *error)
 {
     char name[FACET_COMPILE_NAME_SIZE];
     struct facet_builtins *library;
@@ -43,20 +43,20 @@ static enum facet_status gather(const struct facet_compilation *compilation, con
 
     if (status != FACET_OK)
         return status;
-    while (status == FACET_OK && facet_compile_next_missing(&said, name, sizeof name))
+    while (status == FACET_OK && facet_compile_next_missing(&linker_message, name, sizeof name))
         status = facet_builtins_supply(library, module, name, error);
     facet_builtins_close(library);
     return status;
 }
 
-enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *said,
+enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *linker_message,
                                          LLVMMemoryBufferRef *ret_object, struct facet_error *error)
 {
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("libcalls", compilation->context);
 
     LLVMSetTarget(module, LLVMGetTarget(compilation->module));
     LLVMSetDataLayout(module, LLVMGetDataLayoutStr(compilation->module));
-    enum facet_status status = gather(compilation, said, module, error);
+    enum facet_status status = gather_names(compilation, linker_message, module, error);
     if (status == FACET_OK)
         status = facet_compile_emit(compilation, module, LLVMObjectFile, ret_object, error);
     LLVMDisposeModule(module);

@@ -13,12 +13,12 @@
 #include "kernel/compile/compile.h"
 
 /* Functions that lower.h promises to know. */
-#define LOWERED "__facet_"
+#define LOWERED_PREFIX "__facet_"
 
 enum { PATH_SIZE = PATH_MAX + FACET_COMPILE_NAME_SIZE };
 
 /* The file beside the object that this code is in. */
-static void beside(const char *file, char *ret_path)
+static void path_beside(const char *file, char *ret_path)
 {
     Dl_info here;
     const char *slash = NULL;
@@ -34,7 +34,7 @@ enum facet_status facet_compile_open_library(const struct facet_compilation *com
 {
     char path[PATH_SIZE];
 
-    beside(compilation->flavour->library, path);
+    path_beside(compilation->flavour->library, path);
     return facet_builtins_open(path, ret_library, error);
 }
 
@@ -70,14 +70,14 @@ static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef
 
     if (!LLVMIsDeclaration(function) || LLVMGetIntrinsicID(function) || !LLVMGetFirstUse(function))
         return false;
-    return compilation->family != FACET_COMPILE_HOST || strncmp(name, LOWERED, strlen(LOWERED)) != 0;
+    return compilation->family != FACET_COMPILE_HOST || strncmp(name, LOWERED_PREFIX, strlen(LOWERED_PREFIX)) != 0;
 }
 
 /*
  * For each kernel clang makes a function of this name, which other kernels call. The kernel has its body, or calls it.
  * Inlined everywhere and internal, the function is deleted, so that each kernel's code exists once.
  */
-static void join(struct facet_compilation *compilation, LLVMValueRef function)
+static void join_kernel_stub(struct facet_compilation *compilation, LLVMValueRef function)
 {
     static const char prefix[] = "__clang_ocl_kern_imp_";
     unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
@@ -97,7 +97,7 @@ void facet_compile_join(struct facet_compilation *compilation)
 {
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
          function = LLVMGetNextFunction(function))
-        join(compilation, function);
+        join_kernel_stub(compilation, function);
 }
 
 /* Names outside of the module have no effect on the internal functions. */

@@ -42,17 +42,17 @@ static const char close_loops[] = "function(loop-simplify,lcssa)";
 static const char merge_steps[] = "function(instcombine<no-verify-fixpoint>)";
 static const char finish_little[] = "function(sroa<preserve-cfg>),globaldce";
 
-#define LEFT_ALONE "optnone"
+#define NO_OPTIMIZATION "optnone"
 
-#define LINE 16u /* lanes of 32 bits */
+#define LANES_PER_LINE 16u /* lanes of 32 bits */
 
 struct lowering {
     struct facet_arena arena;
     LLVMModuleRef module;
     const struct facet_lower_options *options;
     struct facet_error *error;
-    uint32_t lanes;      /* of 32 bits in a register; 1: not to be vectorized */
-    LLVMValueRef passed; /* checked: struct facet_group_layout's */
+    uint32_t lanes;               /* of 32 bits in a register; 1: not to be vectorized */
+    LLVMValueRef passed_constant; /* checked: struct facet_group_layout's */
 };
 
 static enum facet_status run_passes(struct lowering *lowering, const char *passes)
@@ -104,7 +104,7 @@ static void set_machine(LLVMValueRef function, LLVMTargetMachineRef machine)
 }
 
 /* The promises of our own calls, so that they are moved and merged as the numbers that they are. */
-static void promise(LLVMValueRef function)
+static void promise_pure_call(LLVMValueRef function)
 {
     size_t length;
     const char *name = LLVMGetValueName2(function, &length);
@@ -121,7 +121,7 @@ static void promise(LLVMValueRef function)
     set_attribute(function, "memory");
 }
 
-static void wider(void *context, const char *feature)
+static void note_vector_feature(void *context, const char *feature)
 {
     uint32_t *lanes = context, other = strcmp(feature, "avx512f") == 0 ? 16 : strcmp(feature, "avx2") == 0 ? 8 : 4;
 
@@ -133,7 +133,7 @@ uint32_t facet_lower_lanes(const char *triple, const char *processor, const char
 {
     uint32_t lanes = 4;
 
-    facet_shim_features(triple, processor, features, wider, &lanes);
+    facet_shim_features(triple, processor, features, note_vector_feature, &lanes);
     return lanes;
 }
 
@@ -157,7 +157,7 @@ static void prepare_functions(struct lowering *lowering)
 
         if (LLVMIsDeclaration(function)) {
             if (strncmp(LLVMGetValueName2(function, &length), "__facet_", 8) == 0)
-                promise(function);
+                promise_pure_call(function);
             continue;
         }
         drop_attribute(function, "noinline");
@@ -181,7 +181,8 @@ static char *name_of(struct lowering *lowering, const char *prefix, const char *
 static LLVMValueRef make_group(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item,
                                uint32_t width, uint32_t items_per_chunk, const char *suffix)
 {
-    struct facet_group_layout layout = {.width = width, .frames = lowering->passed != NULL, .passed = lowering->passed};
+    struct facet_group_layout layout = {
+        .width = width, .frames = lowering->passed_constant != NULL, .passed = lowering->passed_constant};
     LLVMValueRef run;
     uint32_t bytes;
 
@@ -245,7 +246,7 @@ static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uin
 /* A line of the cache at once; where that is two registers, the one works while the other waits. */
 static uint32_t choose_width(uint32_t lanes, uint32_t required)
 {
-    uint32_t width = lanes < LINE ? 2 * lanes : lanes;
+    uint32_t width = lanes < LANES_PER_LINE ? 2 * lanes : lanes;
 
     return required % width != 0 && required % (width / 2) == 0 ? width / 2 : width;
 }
@@ -253,7 +254,7 @@ static uint32_t choose_width(uint32_t lanes, uint32_t required)
 static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item)
 {
     LLVMValueRef whole = NULL, part = NULL;
-    const char *why = lowering->lanes > 1 && !has_attribute(item, LEFT_ALONE) ? NULL : "";
+    const char *why = lowering->lanes > 1 && !has_attribute(item, NO_OPTIMIZATION) ? NULL : "";
     uint32_t required = kernel->required_group_size[0], width = choose_width(lowering->lanes, required);
     uint32_t narrow = width / 2; /* groups of 8 by 8 are common */
 
@@ -329,15 +330,15 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
 /* With the functions that are regions of it. */
 static void step_run(struct lowering *lowering, LLVMValueRef run)
 {
-    size_t length, here;
+    size_t length, other_length;
     const char *name = LLVMGetValueName2(run, &length), *other;
     static const char suffix[] = FACET_REGION_SUFFIX;
 
     facet_loops_step(&lowering->arena, run);
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); function;
          function = LLVMGetNextFunction(function)) {
-        other = LLVMGetValueName2(function, &here);
-        if (here >= length + sizeof suffix - 1 && strncmp(other, name, length) == 0 &&
+        other = LLVMGetValueName2(function, &other_length);
+        if (other_length >= length + sizeof suffix - 1 && strncmp(other, name, length) == 0 &&
             strncmp(other + length, suffix, sizeof suffix - 1) == 0)
             facet_loops_step(&lowering->arena, function);
     }
@@ -394,7 +395,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     if (status != FACET_OK)
         return status;
     frames = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*frames));
-    checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->passed);
+    checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->passed_constant);
     for (uint32_t i = 0; i < count; i++) {
         kernels[i].flags &= ~FACET_HOST_ROWS; /* a checker follows one group */
         frames[i] = facet_checker_guard(checker, items[i]);
@@ -410,9 +411,9 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
 }
 
 /* Makes the passes skip a function. LLVM requires the second attribute with the first. */
-static void leave_alone(LLVMValueRef function)
+static void mark_unoptimized(LLVMValueRef function)
 {
-    set_attribute(function, LEFT_ALONE);
+    set_attribute(function, NO_OPTIMIZATION);
     set_attribute(function, "noinline");
 }
 
@@ -426,11 +427,11 @@ static enum facet_status untangle_items(struct lowering *lowering, uint32_t coun
 
         facet_graph_make(&graph, &lowering->arena, items[i]);
         if (facet_graph_is_tangled(&graph))
-            leave_alone(items[i]);
+            mark_unoptimized(items[i]);
     }
     status = run_passes(lowering, untangle);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        if (!has_attribute(items[i], LEFT_ALONE))
+        if (!has_attribute(items[i], NO_OPTIMIZATION))
             facet_edges_part(&lowering->arena, items[i]);
     return status == FACET_OK ? run_passes(lowering, structurize) : status;
 }
@@ -475,7 +476,7 @@ static enum facet_status inline_items(struct lowering *lowering, uint32_t count,
     return status;
 }
 
-static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
+static enum facet_status lower_all(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     uint32_t optimize = lowering->options->optimize, functions = count;
     LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items));
@@ -510,7 +511,7 @@ enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lowe
     if (setjmp(lowering.arena.exhausted))
         status = facet_error_set(error, FACET_NO_MEMORY, "out of memory while lowering");
     else
-        status = options->check ? lower_checked(&lowering, kernels, count) : lower(&lowering, kernels, count);
+        status = options->check ? lower_checked(&lowering, kernels, count) : lower_all(&lowering, kernels, count);
     facet_arena_release(&lowering.arena);
     return status;
 }

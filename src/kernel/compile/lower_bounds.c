@@ -84,7 +84,8 @@ static struct facet_bounds bounds_made(const struct facet_checker *checker, LLVM
     return (struct facet_bounds){base, size, LLVMConstInt(checker->i32, outside, 0)};
 }
 
-static struct facet_bounds *remember(struct facet_checker *checker, LLVMValueRef pointer, struct facet_bounds bounds)
+static struct facet_bounds *remember_bounds(struct facet_checker *checker, LLVMValueRef pointer,
+                                            struct facet_bounds bounds)
 {
     struct facet_bounds *known = facet_arena_take(checker->arena, sizeof(*known));
 
@@ -101,7 +102,7 @@ static struct facet_bounds bounds_of_phi(struct facet_checker *checker, LLVMValu
     made.base = LLVMBuildPhi(checker->builder, checker->pointer, "");
     made.size = LLVMBuildPhi(checker->builder, checker->i64, "");
     made.outside = LLVMBuildPhi(checker->builder, checker->i32, "");
-    remember(checker, phi, made); /* before it leads back to itself */
+    remember_bounds(checker, phi, made); /* before it leads back to itself */
     for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++) {
         struct facet_bounds one = facet_checker_bounds(checker, LLVMGetIncomingValue(phi, i));
         LLVMBasicBlockRef from = LLVMGetIncomingBlock(phi, i);
@@ -157,7 +158,7 @@ struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValu
         made = bounds_of_root(checker, pointer);
     if (LLVMIsAGetElementPtrInst(pointer))
         LLVMGEPSetNoWrapFlags(pointer, 0);
-    return *remember(checker, pointer, made);
+    return *remember_bounds(checker, pointer, made);
 }
 
 /* Adds a constant distance in bytes; false: it is none. */

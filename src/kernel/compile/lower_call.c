@@ -58,7 +58,7 @@ bool facet_is_ignored(LLVMValueRef instruction)
     return false;
 }
 
-bool facet_is_place(LLVMValueRef instruction)
+bool facet_is_item_id(LLVMValueRef instruction)
 {
     enum facet_call call = facet_call_of(instruction);
 
@@ -97,7 +97,8 @@ void facet_function_describe(struct facet_arena *arena, LLVMValueRef from, LLVMV
 }
 
 /* NULL: not a plain operation. */
-static LLVMValueRef combine(LLVMBuilderRef builder, LLVMAtomicRMWBinOp operation, LLVMValueRef old, LLVMValueRef value)
+static LLVMValueRef combine_values(LLVMBuilderRef builder, LLVMAtomicRMWBinOp operation, LLVMValueRef old,
+                                   LLVMValueRef value)
 {
     LLVMIntPredicate predicate = LLVMIntSGT;
 
@@ -146,11 +147,11 @@ static LLVMValueRef emit_exchange(LLVMBuilderRef builder, LLVMValueRef original,
 static LLVMAtomicRMWBinOp operation_of(LLVMValueRef original)
 {
     LLVMAtomicRMWBinOp operation = LLVMGetAtomicRMWBinOp(original);
-    LLVMValueRef most = LLVMGetOperand(original, 1);
+    LLVMValueRef max = LLVMGetOperand(original, 1);
 
-    if (operation == LLVMAtomicRMWBinOpUIncWrap && most == LLVMConstAllOnes(LLVMTypeOf(most)))
+    if (operation == LLVMAtomicRMWBinOpUIncWrap && max == LLVMConstAllOnes(LLVMTypeOf(max)))
         return LLVMAtomicRMWBinOpAdd;
-    if (operation == LLVMAtomicRMWBinOpUDecWrap && most == LLVMConstAllOnes(LLVMTypeOf(most)))
+    if (operation == LLVMAtomicRMWBinOpUDecWrap && max == LLVMConstAllOnes(LLVMTypeOf(max)))
         return LLVMAtomicRMWBinOpSub;
     return operation;
 }
@@ -203,7 +204,7 @@ LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LL
         return emit_exchange_and_add(builder, operation, operands);
     if (local && plain && zen != 5) { /* only the locked ones were measured there, and a plain one is slower */
         old = LLVMBuildLoad2(builder, LLVMTypeOf(operands[1]), operands[0], "");
-        made = combine(builder, operation, old, operands[1]);
+        made = combine_values(builder, operation, old, operands[1]);
         LLVMBuildStore(builder, made, operands[0]);
         return old;
     }

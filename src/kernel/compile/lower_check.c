@@ -24,12 +24,12 @@ struct facet_site {
     uint32_t length, line, column;
 };
 
-static LLVMValueRef number(const struct facet_checker *checker, uint32_t value)
+static LLVMValueRef number_constant(const struct facet_checker *checker, uint32_t value)
 {
     return LLVMConstInt(checker->i32, value, 0);
 }
 
-static LLVMValueRef member(const struct facet_checker *checker, LLVMTypeRef type, LLVMValueRef of, size_t offset)
+static LLVMValueRef load_member(const struct facet_checker *checker, LLVMTypeRef type, LLVMValueRef of, size_t offset)
 {
     LLVMValueRef place = LLVMConstInt(checker->i64, offset, 0);
 
@@ -42,7 +42,8 @@ static LLVMValueRef function_at(const struct facet_checker *checker, size_t offs
 {
     LLVMValueRef table = LLVMGetNamedGlobal(checker->module, FACET_LOWER_CHECK);
 
-    return member(checker, checker->pointer, LLVMBuildLoad2(checker->builder, checker->pointer, table, ""), offset);
+    return load_member(checker, checker->pointer, LLVMBuildLoad2(checker->builder, checker->pointer, table, ""),
+                       offset);
 }
 
 static LLVMValueRef add_helper(const struct facet_checker *checker, const char *name, LLVMTypeRef type)
@@ -62,10 +63,10 @@ static void make_ask(struct facet_checker *checker)
 
     checker->ask = add_helper(checker, "facet_check.ask", checker->ask_type);
     LLVMGetParams(checker->ask, given);
-    given[1] = member(checker, checker->pointer, given[0], offsetof(struct facet_host_group, check));
+    given[1] = load_member(checker, checker->pointer, given[0], offsetof(struct facet_host_group, check));
     answer = LLVMBuildCall2(checker->builder, type, function_at(checker, offsetof(struct facet_host_check, access)),
                             given + 1, 6, "");
-    LLVMBuildRet(checker->builder, LLVMBuildICmp(checker->builder, LLVMIntNE, answer, number(checker, 0), ""));
+    LLVMBuildRet(checker->builder, LLVMBuildICmp(checker->builder, LLVMIntNE, answer, number_constant(checker, 0), ""));
 }
 
 /* Whether that many bytes at the address are inside. Negative distances are large ones. */
@@ -85,46 +86,46 @@ static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef 
 static void make_ask_unless_own(struct facet_checker *checker)
 {
     LLVMBuilderRef builder = checker->builder;
-    LLVMBasicBlockRef own, other;
+    LLVMBasicBlockRef own_block, other_block;
     LLVMValueRef given[7], bytes, at;
 
     checker->ask_unless_own = add_helper(checker, "facet_check.ask_unless_own", checker->ask_type);
     LLVMGetParams(checker->ask_unless_own, given);
-    own = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
-    other = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
+    own_block = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
+    other_block = LLVMAppendBasicBlockInContext(checker->context, checker->ask_unless_own, "");
     bytes = given[1];
     for (size_t d = 0; d < 3; d++) {
         LLVMValueRef size =
-            member(checker, checker->i32, given[0], offsetof(struct facet_host_group, group_size) + 4 * d);
+            load_member(checker, checker->i32, given[0], offsetof(struct facet_host_group, group_size) + 4 * d);
 
         bytes = LLVMBuildMul(builder, bytes, LLVMBuildZExt(builder, size, checker->i64, ""), "");
     }
-    at = member(checker, checker->pointer, given[0], offsetof(struct facet_host_group, scratch));
-    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], at, bytes), own, other);
-    LLVMPositionBuilderAtEnd(builder, own);
+    at = load_member(checker, checker->pointer, given[0], offsetof(struct facet_host_group, scratch));
+    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], at, bytes), own_block, other_block);
+    LLVMPositionBuilderAtEnd(builder, own_block);
     LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
-    LLVMPositionBuilderAtEnd(builder, other);
+    LLVMPositionBuilderAtEnd(builder, other_block);
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
 /* Inside, private memory and reads of constants need no further check. */
-static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own,
-                          LLVMBasicBlockRef other)
+static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own_block,
+                          LLVMBasicBlockRef other_block)
 {
     LLVMBuilderRef builder = checker->builder;
-    LLVMValueRef zero = number(checker, 0), private, constant, read;
+    LLVMValueRef zero = number_constant(checker, 0), private, constant, read;
 
-    private = LLVMBuildAnd(builder, given[9], number(checker, FACET_CHECK_PRIVATE), "");
+    private = LLVMBuildAnd(builder, given[9], number_constant(checker, FACET_CHECK_PRIVATE), "");
     private = LLVMBuildICmp(builder, LLVMIntNE, private, zero, "");
-    constant = LLVMBuildICmp(builder, LLVMIntEQ, given[9], number(checker, FACET_CHECK_OUTSIDE), "");
-    read = LLVMBuildAnd(builder, given[4], number(checker, FACET_CHECK_WRITE), "");
+    constant = LLVMBuildICmp(builder, LLVMIntEQ, given[9], number_constant(checker, FACET_CHECK_OUTSIDE), "");
+    read = LLVMBuildAnd(builder, given[4], number_constant(checker, FACET_CHECK_WRITE), "");
     read = LLVMBuildICmp(builder, LLVMIntEQ, read, zero, "");
     constant = LLVMBuildAnd(builder, constant, read, "");
-    LLVMBuildCondBr(builder, LLVMBuildOr(builder, private, constant, ""), own, other);
-    LLVMPositionBuilderAtEnd(builder, own);
+    LLVMBuildCondBr(builder, LLVMBuildOr(builder, private, constant, ""), own_block, other_block);
+    LLVMPositionBuilderAtEnd(builder, own_block);
     LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
-    LLVMPositionBuilderAtEnd(builder, other);
-    private = LLVMBuildAnd(builder, given[9], number(checker, FACET_CHECK_LOCAL), "");
+    LLVMPositionBuilderAtEnd(builder, other_block);
+    private = LLVMBuildAnd(builder, given[9], number_constant(checker, FACET_CHECK_LOCAL), "");
     given[4] = LLVMBuildOr(builder, given[4], private, "");
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
@@ -142,7 +143,7 @@ static void make_ask_outside(struct facet_checker *checker)
     flags = given[4];
     for (uint32_t i = 0; i < BLOCKS; i++)
         blocks[i] = LLVMAppendBasicBlockInContext(checker->context, checker->ask_outside, "");
-    none = LLVMBuildICmp(builder, LLVMIntEQ, given[9], number(checker, 0), "");
+    none = LLVMBuildICmp(builder, LLVMIntEQ, given[9], number_constant(checker, 0), "");
     LLVMBuildCondBr(builder, none, blocks[NONE], blocks[ONE]);
     LLVMPositionBuilderAtEnd(builder, blocks[NONE]);
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask_unless_own, given, 7, ""));
@@ -185,7 +186,7 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
     make_ask_unless_own(checker);
     make_ask_outside(checker);
     passed = add_helper(checker, "facet_check.passed", LLVMFunctionType(nothing, &pointer, 1, 0));
-    check = member(checker, pointer, LLVMGetParam(passed, 0), offsetof(struct facet_host_group, check));
+    check = load_member(checker, pointer, LLVMGetParam(passed, 0), offsetof(struct facet_host_group, check));
     LLVMBuildCall2(checker->builder, LLVMFunctionType(nothing, &pointer, 1, 0),
                    function_at(checker, offsetof(struct facet_host_check, barrier)), &check, 1, "");
     LLVMBuildRetVoid(checker->builder);
@@ -219,15 +220,15 @@ static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
 static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMValueRef address, LLVMValueRef bytes,
                      uint32_t flags)
 {
-    bool own = roots == FACET_ROOT_PRIVATE;
+    bool own_block = roots == FACET_ROOT_PRIVATE;
     bool read = (roots == FACET_ROOT_ARGUMENTS || roots == FACET_ROOT_CONSTANT) && !flags;
 
-    return (own || read) && facet_checker_inside(checker, address, bytes);
+    return (own_block || read) && facet_checker_inside(checker, address, bytes);
 }
 
 /* Emits the check and returns its result; NULL: the access needs none. The builder is before the access. */
-static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVMValueRef address, LLVMValueRef bytes,
-                        uint32_t flags)
+static LLVMValueRef emit_check(struct facet_checker *checker, LLVMValueRef access, LLVMValueRef address,
+                               LLVMValueRef bytes, uint32_t flags)
 {
     uint32_t roots = facet_checker_roots(checker, address);
     bool bound = roots & (FACET_ROOT_PRIVATE | FACET_ROOT_LOCAL | FACET_ROOT_CONSTANT);
@@ -249,9 +250,9 @@ static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVM
     given[1] = LLVMBuildLoad2(checker->builder, checker->i64, checker->frame_bytes, "");
     given[2] = address;
     given[3] = bytes;
-    given[4] = number(checker, flags);
+    given[4] = number_constant(checker, flags);
     given[5] = checker->item;
-    given[6] = number(checker, site_of(checker, access));
+    given[6] = number_constant(checker, site_of(checker, access));
     if (bound)
         return LLVMBuildCall2(checker->builder, checker->ask_outside_type, checker->ask_outside, given, 10, "");
     return LLVMBuildCall2(checker->builder, checker->ask_type, function, given, 7, "");
@@ -265,8 +266,8 @@ static void guard_access(struct facet_checker *checker, LLVMValueRef access, uin
     LLVMValueRef address = LLVMGetOperand(access, place), allowed, result;
 
     LLVMPositionBuilderBefore(checker->builder, access);
-    allowed =
-        ask(checker, access, address, LLVMConstInt(checker->i64, LLVMStoreSizeOfType(checker->layout, type), 0), flags);
+    allowed = emit_check(checker, access, address,
+                         LLVMConstInt(checker->i64, LLVMStoreSizeOfType(checker->layout, type), 0), flags);
     if (!allowed)
         return;
     result = load ? checker->nothing : checker->sink;
@@ -287,9 +288,9 @@ static void guard_bytes(struct facet_checker *checker, LLVMValueRef call, bool r
 
     LLVMPositionBuilderBefore(checker->builder, call);
     bytes = LLVMBuildIntCast2(checker->builder, bytes, checker->i64, 0, "");
-    allowed = ask(checker, call, LLVMGetOperand(call, 0), bytes, FACET_CHECK_WRITE);
+    allowed = emit_check(checker, call, LLVMGetOperand(call, 0), bytes, FACET_CHECK_WRITE);
     if (reads)
-        more = ask(checker, call, LLVMGetOperand(call, 1), bytes, 0);
+        more = emit_check(checker, call, LLVMGetOperand(call, 1), bytes, 0);
     if (allowed && more)
         allowed = LLVMBuildAnd(checker->builder, allowed, more, "");
     allowed = allowed ? allowed : more;
@@ -311,7 +312,7 @@ static void guard_call(struct facet_checker *checker, LLVMValueRef call)
         guard_bytes(checker, call, true);
 }
 
-static void guard(struct facet_checker *checker, LLVMValueRef at)
+static void guard_instruction(struct facet_checker *checker, LLVMValueRef at)
 {
     switch (LLVMGetInstructionOpcode(at)) {
     case LLVMLoad:
@@ -335,7 +336,7 @@ static void guard(struct facet_checker *checker, LLVMValueRef at)
 static LLVMValueRef call_id(struct facet_checker *checker, const char *name, uint32_t dimension)
 {
     LLVMTypeRef type = LLVMFunctionType(checker->i32, &checker->i32, 1, 0);
-    LLVMValueRef given = number(checker, dimension);
+    LLVMValueRef given = number_constant(checker, dimension);
 
     return LLVMBuildCall2(checker->builder, type, facet_function_declare(checker->module, name, type), &given, 1, "");
 }
@@ -343,21 +344,21 @@ static LLVMValueRef call_id(struct facet_checker *checker, const char *name, uin
 /* The largest value that an access has. */
 static uint64_t largest_of(const struct facet_checker *checker)
 {
-    uint64_t most = 16;
+    uint64_t max = 16;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(checker->function); block;
          block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             LLVMTypeRef type = LLVMTypeOf(LLVMIsAStoreInst(at) ? LLVMGetOperand(at, 0) : at);
 
-            if (LLVMTypeIsSized(type) && LLVMStoreSizeOfType(checker->layout, type) > most)
-                most = LLVMStoreSizeOfType(checker->layout, type);
+            if (LLVMTypeIsSized(type) && LLVMStoreSizeOfType(checker->layout, type) > max)
+                max = LLVMStoreSizeOfType(checker->layout, type);
         }
-    return most;
+    return max;
 }
 
 /* The values that the checks need, at the item's beginning. */
-static void prepare(struct facet_checker *checker)
+static void prepare_values(struct facet_checker *checker)
 {
     LLVMTypeRef bytes = LLVMArrayType2(checker->i8, largest_of(checker));
     LLVMBuilderRef builder = checker->builder;
@@ -402,11 +403,11 @@ LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef ite
 {
     checker->function = item;
     checker->bounds = (struct facet_map){.arena = checker->arena};
-    prepare(checker);
+    prepare_values(checker);
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
             next = LLVMGetNextInstruction(at);
-            guard(checker, at);
+            guard_instruction(checker, at);
         }
     drop_bounds(item);
     return checker->frame_bytes;
@@ -438,7 +439,8 @@ void facet_checker_finish(struct facet_checker *checker)
             LLVMSetLinkage(file, LLVMPrivateLinkage);
         }
         records[i] = LLVMConstStructInContext(
-            checker->context, (LLVMValueRef[]){file, number(checker, site->line), number(checker, site->column)}, 3, 0);
+            checker->context,
+            (LLVMValueRef[]){file, number_constant(checker, site->line), number_constant(checker, site->column)}, 3, 0);
     }
     table = LLVMAddGlobal(checker->module, LLVMArrayType2(type, checker->site_count), FACET_LOWER_SITES);
     LLVMSetInitializer(table, LLVMConstArray2(type, records, checker->site_count));

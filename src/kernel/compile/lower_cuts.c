@@ -9,16 +9,16 @@
 #include "lower_group.h"
 
 enum {
-    REGIONS_FEW = 16,
-    LARGER_MOST = 8, /* times the source */
+    REGIONS_MAX = 16,
+    GROWTH_MAX = 8, /* times the source */
 };
 
 struct cutting {
     struct facet_arena *arena;
     const struct facet_graph *graph;
     const struct facet_shapes *shapes;
-    bool *barrier; /* for each block: begins with one */
-    bool *apart;   /* items may come there by themselves */
+    bool *barrier;     /* for each block: begins with one */
+    bool *comes_alone; /* items may come there by themselves */
     uint32_t *stack;
 };
 
@@ -32,7 +32,7 @@ static uint32_t count_instructions(LLVMBasicBlockRef block)
 }
 
 /* Marks the blocks that can be reached from there without passing a barrier, or `end`. */
-static void reach(struct cutting *cutting, uint32_t from, uint32_t end, bool through, bool *seen)
+static void mark_reachable(struct cutting *cutting, uint32_t from, uint32_t end, bool through, bool *seen)
 {
     uint32_t depth = 1;
 
@@ -65,17 +65,17 @@ static bool is_worth_it(struct cutting *cutting)
         cutting->barrier[i] = facet_call_of(LLVMGetFirstInstruction(block)) == FACET_CALL_BARRIER;
         regions += cutting->barrier[i];
     }
-    for (uint32_t i = 0; regions > REGIONS_FEW && i < count; i++) {
+    for (uint32_t i = 0; regions > REGIONS_MAX && i < count; i++) {
         bool *seen;
 
         if (i && !cutting->barrier[i])
             continue;
         seen = facet_arena_take(cutting->arena, count);
-        reach(cutting, i, FACET_NOWHERE, false, seen);
+        mark_reachable(cutting, i, FACET_NO_BLOCK, false, seen);
         for (uint32_t k = 0; k < count; k++)
             all += seen[k] ? sizes[k] : 0;
     }
-    return all > source * LARGER_MOST;
+    return all > source * GROWTH_MAX;
 }
 
 /* false: there are barriers, too. */
@@ -83,9 +83,9 @@ static bool find_apart(struct cutting *cutting)
 {
     for (uint32_t i = 0; i < cutting->graph->count; i++)
         if (cutting->shapes->divergent[i])
-            reach(cutting, i, cutting->graph->blocks[i].post_dominator, true, cutting->apart);
+            mark_reachable(cutting, i, cutting->graph->blocks[i].post_dominator, true, cutting->comes_alone);
     for (uint32_t i = 0; i < cutting->graph->count; i++)
-        if (cutting->barrier[i] && cutting->apart[i])
+        if (cutting->barrier[i] && cutting->comes_alone[i])
             return false;
     return true;
 }
@@ -95,7 +95,7 @@ static bool is_join(const struct cutting *cutting, uint32_t index)
 {
     const struct facet_block *block = &cutting->graph->blocks[index];
 
-    if (block->predecessor_count < 2 || cutting->barrier[index] || cutting->apart[index])
+    if (block->predecessor_count < 2 || cutting->barrier[index] || cutting->comes_alone[index])
         return false;
     for (uint32_t p = 0; p < block->predecessor_count; p++)
         if (block->predecessors[p] >= index) /* a loop's beginning */
@@ -126,7 +126,7 @@ bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const st
     bool cut = false;
 
     cutting.barrier = facet_arena_take(arena, graph->count);
-    cutting.apart = facet_arena_take(arena, graph->count);
+    cutting.comes_alone = facet_arena_take(arena, graph->count);
     cutting.stack = facet_arena_take(arena, (graph->count + 1) * sizeof(*cutting.stack));
     if (!is_worth_it(&cutting) || !find_apart(&cutting))
         return false;

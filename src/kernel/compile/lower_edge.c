@@ -40,7 +40,7 @@ static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlock
     LLVMInstructionEraseFromParent(phi);
 }
 
-static void part(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+static void part_edge(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
 {
     LLVMBasicBlockRef way = LLVMInsertBasicBlockInContext(context, to, "");
 
@@ -62,10 +62,10 @@ void facet_edges_part(struct facet_arena *arena, LLVMValueRef item)
     facet_graph_make(&graph, arena, item);
     for (uint32_t i = 0; i < graph.count; i++) {
         const struct facet_block *block = &graph.blocks[i];
-        uint32_t to = block->successor_count == 1 ? block->successors[0] : FACET_NOWHERE;
+        uint32_t to = block->successor_count == 1 ? block->successors[0] : FACET_NO_BLOCK;
 
-        if (to != FACET_NOWHERE && to > i && takes_own_value(block->block, graph.blocks[to].block))
-            part(context, builder, block->block, graph.blocks[to].block);
+        if (to != FACET_NO_BLOCK && to > i && takes_own_value(block->block, graph.blocks[to].block))
+            part_edge(context, builder, block->block, graph.blocks[to].block);
     }
     LLVMDisposeBuilder(builder);
 }

@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-#define MOST 4
+#define FIELDS_MAX 4
 
 struct fields {
-    LLVMValueRef root, members[MOST], first, last;
+    LLVMValueRef root, members[FIELDS_MAX], first, last;
     int64_t offset; /* of the first field from root */
     uint32_t count;
 };
@@ -34,7 +34,7 @@ static LLVMValueRef root_of(const struct facet_lanes *lanes, LLVMValueRef pointe
     return LLVMGetOperand(pointer, 0);
 }
 
-static bool touches(LLVMValueRef instruction, bool stores)
+static bool touches_memory(LLVMValueRef instruction, bool stores)
 {
     if (LLVMIsAStoreInst(instruction) || LLVMIsAAtomicRMWInst(instruction) || LLVMIsAAtomicCmpXchgInst(instruction) ||
         LLVMIsAFenceInst(instruction))
@@ -55,13 +55,14 @@ static uint32_t field_of(const struct facet_lanes *lanes, const struct fields *f
     if (LLVMGetInstructionOpcode(at) != LLVMGetInstructionOpcode(access) || LLVMGetVolatile(at) || LLVMIsAtomic(at) ||
         facet_accessed_type(at) != facet_accessed_type(access) ||
         root_of(lanes, address_of(at), &offset) != fields->root)
-        return MOST;
+        return FIELDS_MAX;
     offset -= fields->offset;
-    return offset < 0 || offset >= size * (int64_t)fields->count || offset % size ? MOST : (uint32_t)(offset / size);
+    return offset < 0 || offset >= size * (int64_t)fields->count || offset % size ? FIELDS_MAX
+                                                                                  : (uint32_t)(offset / size);
 }
 
 /* A set of fields begins anew: with nothing. */
-static void forget(struct fields *fields)
+static void clear_fields(struct fields *fields)
 {
     memset(fields->members, 0, sizeof fields->members);
     fields->first = fields->last = NULL;
@@ -79,16 +80,17 @@ static bool find_members(const struct facet_lanes *lanes, struct fields *fields,
     for (LLVMValueRef at = LLVMGetFirstInstruction(LLVMGetInstructionParent(access)); at;
          at = LLVMGetNextInstruction(at)) {
         bool memory = LLVMIsALoadInst(at) || LLVMIsAStoreInst(at);
-        uint32_t field = memory ? field_of(lanes, fields, access, at) : MOST;
-        bool ends = found == fields->count || (field == MOST ? touches(at, stores) : fields->members[field] != NULL);
+        uint32_t field = memory ? field_of(lanes, fields, access, at) : FIELDS_MAX;
+        bool ends = found == fields->count ||
+                    (field == FIELDS_MAX ? touches_memory(at, stores) : fields->members[field] != NULL);
 
         if (has && ends)
             break;
         if (ends) {
-            forget(fields);
+            clear_fields(fields);
             found = 0;
         }
-        if (field == MOST)
+        if (field == FIELDS_MAX)
             continue;
         fields->members[field] = at;
         fields->first = fields->first ? fields->first : at;
@@ -130,7 +132,8 @@ static LLVMValueRef base_of(struct facet_lanes *lanes, const struct fields *fiel
 }
 
 /* `count` indices, start + i * step of each; of interleaved fields when step is 0. */
-static LLVMValueRef pattern(struct facet_lanes *lanes, uint32_t count, uint32_t start, uint32_t step, uint32_t fields)
+static LLVMValueRef index_vector(struct facet_lanes *lanes, uint32_t count, uint32_t start, uint32_t step,
+                                 uint32_t fields)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
     LLVMValueRef *indices = facet_arena_take(lanes->arena, count * sizeof(*indices));
@@ -153,21 +156,21 @@ bool facet_lanes_load_fields(struct facet_lanes *lanes, LLVMValueRef load)
     LLVMSetAlignment(all, LLVMGetAlignment(fields.members[0]));
     for (uint32_t i = 0; i < fields.count; i++) {
         part = LLVMBuildShuffleVector(lanes->builder, all, LLVMGetPoison(wide),
-                                      pattern(lanes, lanes->width, i, fields.count, 0), "");
+                                      index_vector(lanes, lanes->width, i, fields.count, 0), "");
         facet_map_put(&lanes->vectors, fields.members[i], part);
     }
     return true;
 }
 
-static LLVMValueRef both(struct facet_lanes *lanes, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef join_vectors(struct facet_lanes *lanes, LLVMValueRef a, LLVMValueRef b)
 {
-    return LLVMBuildShuffleVector(lanes->builder, a, b, pattern(lanes, 2 * lanes->width, 0, 1, 0), "");
+    return LLVMBuildShuffleVector(lanes->builder, a, b, index_vector(lanes, 2 * lanes->width, 0, 1, 0), "");
 }
 
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store)
 {
     struct fields fields;
-    LLVMValueRef values[MOST] = {NULL}, all;
+    LLVMValueRef values[FIELDS_MAX] = {NULL}, all;
 
     if (!find_fields(lanes, store, &fields))
         return false;
@@ -176,11 +179,11 @@ bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store)
     for (uint32_t i = 0; i < fields.count; i++)
         values[i] = facet_lanes_vector(lanes, LLVMGetOperand(fields.members[i], 0));
     if (fields.count == 4) {
-        values[0] = both(lanes, values[0], values[1]);
-        values[1] = both(lanes, values[2], values[3]);
+        values[0] = join_vectors(lanes, values[0], values[1]);
+        values[1] = join_vectors(lanes, values[2], values[3]);
     }
     all = LLVMBuildShuffleVector(lanes->builder, values[0], values[1],
-                                 pattern(lanes, lanes->width * fields.count, 0, 0, fields.count), "");
-    facet_lanes_put(lanes, all, base_of(lanes, &fields), fields.members[0]);
+                                 index_vector(lanes, lanes->width * fields.count, 0, 0, fields.count), "");
+    facet_lanes_store_neighbours(lanes, all, base_of(lanes, &fields), fields.members[0]);
     return true;
 }

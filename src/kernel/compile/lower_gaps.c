@@ -64,7 +64,7 @@ static LLVMValueRef load_between(struct facet_lanes *lanes, LLVMTypeRef type, LL
 /* Whether masks are too coarse, and the gaps of a size that a number has. */
 static bool is_between(const struct facet_lanes *lanes, LLVMTypeRef type, uint32_t step)
 {
-    return lanes->registers < FACET_LANES_MOST && (step == 2 || step == 4) &&
+    return lanes->registers < FACET_LANES_MAX && (step == 2 || step == 4) &&
            LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) < 32;
 }
 

@@ -119,7 +119,7 @@ static uint32_t order_blocks(struct facet_graph *graph, LLVMBasicBlockRef entry,
     return all - place;
 }
 
-static void connect(struct facet_graph *graph)
+static void connect_blocks(struct facet_graph *graph)
 {
     struct facet_arena *arena = graph->indices.arena;
 
@@ -165,18 +165,18 @@ static void find_dominators(struct facet_graph *graph)
     bool changed = true;
 
     for (uint32_t i = 1; i < graph->count; i++)
-        graph->blocks[i].dominator = FACET_NOWHERE;
+        graph->blocks[i].dominator = FACET_NO_BLOCK;
     while (changed) {
         changed = false;
         for (uint32_t i = 1; i < graph->count; i++) {
             struct facet_block *block = &graph->blocks[i];
-            uint32_t best = FACET_NOWHERE;
+            uint32_t best = FACET_NO_BLOCK;
 
             for (uint32_t p = 0; p < block->predecessor_count; p++) {
                 uint32_t from = block->predecessors[p];
 
-                if (from == 0 || graph->blocks[from].dominator != FACET_NOWHERE)
-                    best = best == FACET_NOWHERE ? from : meet_above(graph, from, best);
+                if (from == 0 || graph->blocks[from].dominator != FACET_NO_BLOCK)
+                    best = best == FACET_NO_BLOCK ? from : meet_above(graph, from, best);
             }
             changed |= block->dominator != best;
             block->dominator = best;
@@ -197,7 +197,7 @@ static uint32_t order_backwards(const struct facet_graph *graph, uint32_t *ret_l
     uint32_t place = graph->count;
 
     for (uint32_t i = 0; i < graph->count; i++)
-        ret_number[i] = FACET_NOWHERE;
+        ret_number[i] = FACET_NO_BLOCK;
     for (uint32_t end = graph->count; end-- > 0;) {
         uint32_t depth = 0;
 
@@ -228,7 +228,7 @@ static uint32_t order_backwards(const struct facet_graph *graph, uint32_t *ret_l
 static uint32_t meet_below(const struct facet_graph *graph, const uint32_t *number, uint32_t a, uint32_t b)
 {
     while (a != b) {
-        if (b == FACET_NOWHERE || (a != FACET_NOWHERE && number[a] > number[b]))
+        if (b == FACET_NO_BLOCK || (a != FACET_NO_BLOCK && number[a] > number[b]))
             a = graph->blocks[a].post_dominator;
         else
             b = graph->blocks[b].post_dominator;
@@ -246,12 +246,12 @@ static void find_post_dominators(struct facet_graph *graph)
     bool changed = true;
 
     for (uint32_t i = 0; i < graph->count; i++)
-        graph->blocks[i].post_dominator = FACET_NOWHERE;
+        graph->blocks[i].post_dominator = FACET_NO_BLOCK;
     while (changed) {
         changed = false;
         for (uint32_t i = graph->count - count; i < graph->count; i++) {
             struct facet_block *block = &graph->blocks[list[i]];
-            uint32_t best = FACET_NOWHERE;
+            uint32_t best = FACET_NO_BLOCK;
             bool any = false;
 
             for (uint32_t s = 0; s < block->successor_count; s++) {
@@ -282,7 +282,7 @@ void facet_graph_make(struct facet_graph *graph, struct facet_arena *arena, LLVM
         graph->blocks[i].block = order[all - graph->count + i];
         facet_map_put(&graph->indices, graph->blocks[i].block, (void *)(uintptr_t)(i + 1));
     }
-    connect(graph);
+    connect_blocks(graph);
     find_dominators(graph);
     find_post_dominators(graph);
 }
@@ -299,7 +299,7 @@ uint32_t facet_graph_header(const struct facet_graph *graph, uint32_t latch)
     for (uint32_t s = 0; s < graph->blocks[latch].successor_count; s++)
         if (facet_graph_dominates(graph, graph->blocks[latch].successors[s], latch))
             return graph->blocks[latch].successors[s];
-    return FACET_NOWHERE;
+    return FACET_NO_BLOCK;
 }
 
 uint32_t facet_graph_join(const struct facet_graph *graph, uint32_t branch)
@@ -307,12 +307,12 @@ uint32_t facet_graph_join(const struct facet_graph *graph, uint32_t branch)
     const struct facet_block *block = &graph->blocks[branch];
 
     if (block->successor_count != 2 || block->successors[0] == block->successors[1] ||
-        facet_graph_header(graph, branch) != FACET_NOWHERE)
-        return FACET_NOWHERE;
+        facet_graph_header(graph, branch) != FACET_NO_BLOCK)
+        return FACET_NO_BLOCK;
     for (uint32_t s = 0; s < 2; s++)
         if (block->successors[s] == block->post_dominator && block->successors[s] > branch)
             return block->successors[s];
-    return FACET_NOWHERE;
+    return FACET_NO_BLOCK;
 }
 
 uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
@@ -321,10 +321,10 @@ uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
     uint32_t join = facet_graph_join(graph, branch);
     uint32_t then;
 
-    if (join == FACET_NOWHERE)
-        return FACET_NOWHERE;
+    if (join == FACET_NO_BLOCK)
+        return FACET_NO_BLOCK;
     then = block->successors[block->successors[0] == join];
-    return graph->blocks[then].predecessor_count == 1 ? then : FACET_NOWHERE;
+    return graph->blocks[then].predecessor_count == 1 ? then : FACET_NO_BLOCK;
 }
 
 /* Back edges to a block that is not the only entry of its loop. */
@@ -352,10 +352,10 @@ uint32_t facet_graph_cases(const struct facet_graph *graph)
 
 bool facet_graph_is_tangled(const struct facet_graph *graph)
 {
-    enum { SIDE_DOORS_MOST = 16 };
+    enum { SIDE_DOORS_MAX = 16 };
     uint32_t side_doors = 0;
 
     for (uint32_t i = 0; i < graph->count; i++)
         side_doors += count_side_doors(graph, i);
-    return facet_graph_cases(graph) > FACET_CASES_MOST || side_doors > SIDE_DOORS_MOST;
+    return facet_graph_cases(graph) > FACET_CASES_MAX || side_doors > SIDE_DOORS_MAX;
 }

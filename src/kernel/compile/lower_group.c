@@ -16,10 +16,11 @@
 #include <facet/host_kernel.h>
 
 enum {
-    LARGE = 2000, /* instructions: blocks that are split, into pieces of ... */
-    PIECE = 500,
-    REGIONS_FEW = 48,   /* more are functions of their own */
-    STACK_MOST = 65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
+    LARGE_BLOCK_INSTRUCTIONS = 2000, /* instructions: blocks that are split, into pieces of ... */
+    PIECE_INSTRUCTIONS = 500,
+    INLINE_REGIONS_MAX = 48, /* more are functions of their own */
+    STACK_MAX_BYTES =
+        65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
 };
 
 LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value)
@@ -27,7 +28,7 @@ LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t valu
     return LLVMConstInt(former->i32, value, 0);
 }
 
-static void redirect(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+static void redirect_branches(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
 {
     LLVMUseRef use;
 
@@ -40,18 +41,18 @@ static void redirect(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* Puts the instructions before `here` into a block of its own, which has no end yet: the builder is there. Moves the
- * head, so that phis behind stay right. Returns the tail. */
-static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef here)
+/* Puts the instructions before `instruction` into a block of its own, which has no end yet: the builder is there. Moves
+ * the head, so that phis behind stay right. Returns the tail. */
+static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef instruction)
 {
-    LLVMBasicBlockRef tail = LLVMGetInstructionParent(here);
+    LLVMBasicBlockRef tail = LLVMGetInstructionParent(instruction);
     LLVMValueRef function = LLVMGetBasicBlockParent(tail);
     LLVMBasicBlockRef head =
         LLVMInsertBasicBlockInContext(LLVMGetModuleContext(LLVMGetGlobalParent(function)), tail, "");
 
-    redirect(tail, head);
+    redirect_branches(tail, head);
     LLVMPositionBuilderAtEnd(builder, head);
-    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != here; at = LLVMGetFirstInstruction(tail)) {
+    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != instruction; at = LLVMGetFirstInstruction(tail)) {
         LLVMInstructionRemoveFromParent(at);
         LLVMInsertIntoBuilder(builder, at);
     }
@@ -112,7 +113,7 @@ LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension)
                              (uint32_t)offsetof(struct facet_host_group, group_size) + 4 * dimension);
 }
 
-static LLVMValueRef multiply(LLVMBuilderRef builder, LLVMValueRef left, LLVMValueRef right)
+static LLVMValueRef multiply_sizes(LLVMBuilderRef builder, LLVMValueRef left, LLVMValueRef right)
 {
     LLVMValueRef product = LLVMBuildNUWMul(builder, left, right, "");
 
@@ -125,7 +126,7 @@ static LLVMValueRef global_size(struct facet_former *former, uint32_t dimension)
 {
     if (dimension == 0)
         return facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, global_size_x));
-    return multiply(
+    return multiply_sizes(
         former->entry,
         facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, grid) + 4 * dimension),
         facet_group_size(former, dimension));
@@ -138,7 +139,7 @@ LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension)
     LLVMValueRef offset =
         facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, offset) + 4 * dimension);
     LLVMValueRef first = LLVMBuildNUWAdd(
-        former->entry, multiply(former->entry, before, facet_group_size(former, dimension)), offset, "");
+        former->entry, multiply_sizes(former->entry, before, facet_group_size(former, dimension)), offset, "");
 
     LLVMSetNSW(first, 1);
     return first;
@@ -234,8 +235,8 @@ static void fill_region(struct facet_former *former, struct facet_region *region
 {
     uint32_t *stack = facet_arena_take(former->arena, (former->graph.count + 1) * sizeof(*stack)), depth = 1;
 
-    region->in = facet_arena_take(former->arena, former->graph.count);
-    region->in[region->block] = true;
+    region->contains = facet_arena_take(former->arena, former->graph.count);
+    region->contains[region->block] = true;
     stack[0] = region->block;
     while (depth) {
         const struct facet_block *block = &former->graph.blocks[stack[--depth]];
@@ -243,9 +244,9 @@ static void fill_region(struct facet_former *former, struct facet_region *region
         for (uint32_t s = 0; s < block->successor_count; s++) {
             uint32_t to = block->successors[s];
 
-            if (region->in[to] || (to && former->region_of[to]))
+            if (region->contains[to] || (to && former->region_of[to]))
                 continue;
-            region->in[to] = true;
+            region->contains[to] = true;
             stack[depth++] = to;
         }
     }
@@ -267,7 +268,7 @@ static uint32_t take_frame(struct facet_former *former, LLVMTypeRef type, uint32
     return at;
 }
 
-static struct facet_kept *keep(struct facet_former *former, LLVMValueRef value, uint32_t block)
+static struct facet_kept *keep_value(struct facet_former *former, LLVMValueRef value, uint32_t block)
 {
     struct facet_kept *kept = facet_map_get(&former->kept, value);
     LLVMTypeRef type = LLVMTypeOf(value);
@@ -279,14 +280,14 @@ static struct facet_kept *keep(struct facet_former *former, LLVMValueRef value, 
     kept->live = facet_arena_take(former->arena, former->region_count);
     kept->uniform = facet_shapes_get(&former->shapes, value).kind == FACET_SHAPE_UNIFORM;
     if (kept->uniform && former->outlined) {
-        kept->current_at = facet_outline_take(former, type);
-        kept->next_at = facet_outline_take(former, type);
+        kept->current_at = facet_outline_reserve(former, type);
+        kept->next_at = facet_outline_reserve(former, type);
     }
     if (!kept->uniform) {
         kept->frame = take_frame(former, type, LLVMABIAlignmentOfType(former->layout, type));
     }
     facet_map_put(&former->kept, value, kept);
-    former->list[former->kept_count++] = kept;
+    former->kept_list[former->kept_count++] = kept;
     return kept;
 }
 
@@ -320,9 +321,9 @@ static void find_guarded(struct facet_former *former)
     for (uint32_t i = 0; i < former->graph.count && former->region_count > 1; i++)
         if (former->shapes.divergent[i] && barrier_within(former, i))
             former->guarded = true;
-    former->waits = (former->group->frame_bytes + 3) / 4 * 4;
+    former->wait_offset = (former->group->frame_bytes + 3) / 4 * 4;
     if (former->guarded)
-        former->group->frame_bytes = former->waits + 4;
+        former->group->frame_bytes = former->wait_offset + 4;
 }
 
 /* Walks from a use back to the definition; the barriers on the way are where the value must be kept. */
@@ -342,7 +343,7 @@ static void keep_backwards(struct facet_former *former, LLVMValueRef value, uint
         const struct facet_block *block = &former->graph.blocks[at];
 
         if (at && former->region_of[at])
-            keep(former, value, defined)->live[former->region_of[at] - 1] = true;
+            keep_value(former, value, defined)->live[former->region_of[at] - 1] = true;
         for (uint32_t p = 0; p < block->predecessor_count; p++) {
             uint32_t from = block->predecessors[p];
 
@@ -361,7 +362,7 @@ static void find_kept_of(struct facet_former *former, LLVMValueRef value, uint32
         LLVMValueRef user = LLVMGetUser(use);
         uint32_t used = facet_graph_find(&former->graph, LLVMGetInstructionParent(user));
 
-        if (used == FACET_NOWHERE)
+        if (used == FACET_NO_BLOCK)
             continue;
         if (!LLVMIsAPHINode(user)) {
             if (used != defined)
@@ -371,7 +372,7 @@ static void find_kept_of(struct facet_former *former, LLVMValueRef value, uint32
         for (uint32_t i = 0; i < LLVMCountIncoming(user); i++) {
             uint32_t from = facet_graph_find(&former->graph, LLVMGetIncomingBlock(user, i));
 
-            if (LLVMGetIncomingValue(user, i) == value && from != FACET_NOWHERE)
+            if (LLVMGetIncomingValue(user, i) == value && from != FACET_NO_BLOCK)
                 keep_backwards(former, value, defined, from, true, seen, mark, stack);
         }
     }
@@ -387,13 +388,13 @@ static void find_kept(struct facet_former *former)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
             all++;
-    former->list = facet_arena_take(former->arena, (all + 1) * sizeof(*former->list));
+    former->kept_list = facet_arena_take(former->arena, (all + 1) * sizeof(*former->kept_list));
     if (former->region_count == 1)
         return;
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
-            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && !facet_is_place(at))
+            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && !facet_is_item_id(at))
                 find_kept_of(former, at, i, seen, ++mark, stack);
 }
 
@@ -428,7 +429,7 @@ static void find_places(struct facet_former *former)
         for (uint32_t i = 0; i < former->graph.count; i++)
             for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
                  at = LLVMGetNextInstruction(at)) {
-                if (!facet_is_place(at) && !LLVMIsAAllocaInst(at))
+                if (!facet_is_item_id(at) && !LLVMIsAAllocaInst(at))
                     continue;
                 if (round == 1)
                     former->places[former->place_count] = at;
@@ -445,7 +446,7 @@ static void make_run(struct facet_former *former)
 
     LLVMPositionBuilderAtEnd(former->entry, first);
     find_regions(former);
-    former->outlined = former->region_count > REGIONS_FEW;
+    former->outlined = former->region_count > INLINE_REGIONS_MAX;
     if (former->outlined)
         facet_outline_start(former);
     else
@@ -459,7 +460,7 @@ static void make_run(struct facet_former *former)
     /* The frame's size must be known before it is used: private memory first. */
     bool alone = former->region_count == 1 && !former->group->frames; /* no item waits for another one */
 
-    bool frame = !alone || private_bytes(former) > STACK_MOST;
+    bool frame = !alone || private_bytes(former) > STACK_MAX_BYTES;
 
     for (uint32_t i = 0; frame && i < former->place_count; i++)
         if (LLVMIsAAllocaInst(former->places[i]))
@@ -526,10 +527,10 @@ static LLVMValueRef end_of_piece(LLVMBasicBlockRef block)
     LLVMValueRef at = LLVMGetFirstInstruction(block), end = NULL;
     uint32_t count = 0;
 
-    for (; at && count < LARGE; at = LLVMGetNextInstruction(at)) {
+    for (; at && count < LARGE_BLOCK_INSTRUCTIONS; at = LLVMGetNextInstruction(at)) {
         if (LLVMIsAAllocaInst(at) || LLVMIsAPHINode(at)) /* instructions that must stay at the beginning */
             count = 0, end = NULL;
-        else if (++count == PIECE)
+        else if (++count == PIECE_INSTRUCTIONS)
             end = LLVMGetNextInstruction(at);
     }
     return at ? end : NULL;
@@ -540,17 +541,17 @@ void facet_group_split(LLVMValueRef run)
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(run));
     LLVMTypeRef i8 = LLVMInt8TypeInContext(context), i32 = LLVMInt32TypeInContext(context);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    LLVMValueRef offset = LLVMConstInt(i32, offsetof(struct facet_host_group, group_size), 0), here, size;
+    LLVMValueRef offset = LLVMConstInt(i32, offsetof(struct facet_host_group, group_size), 0), instruction, size;
     LLVMBasicBlockRef never = NULL, tail;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run); block; block = LLVMGetNextBasicBlock(block))
-        while ((here = end_of_piece(block))) {
+        while ((instruction = end_of_piece(block))) {
             if (!never) {
                 never = LLVMAppendBasicBlockInContext(context, run, "never");
                 LLVMPositionBuilderAtEnd(builder, never);
                 LLVMBuildRetVoid(builder);
             }
-            tail = split_before(builder, here);
+            tail = split_before(builder, instruction);
             size = LLVMBuildGEP2(builder, i8, LLVMGetParam(run, 1), &offset, 1, "");
             size = LLVMBuildLoad2(builder, i32, size, "");
             LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntEQ, size, LLVMConstNull(i32), ""), never, tail);

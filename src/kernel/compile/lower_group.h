@@ -22,7 +22,7 @@ struct facet_kept {
 struct facet_region {
     LLVMBasicBlockRef start, after; /* in the run function */
     uint32_t block;                 /* in the source */
-    bool *in;                       /* for each block: part of it */
+    bool *contains;                 /* for each block: part of it */
 };
 
 /* Of a region that is a function of its own, while it is made: the run function's. */
@@ -45,14 +45,14 @@ struct facet_former {
     struct facet_map once;    /* values and calls that are the same everywhere in the group */
     struct facet_map kept;    /* value -> struct facet_kept */
     struct facet_map private; /* alloca -> place in the frame + 1 */
-    struct facet_kept **list;
+    struct facet_kept **kept_list;
     uint32_t kept_count, region_count;
     struct facet_region *regions;
     uint32_t *region_of;      /* block -> region + 1 */
     LLVMValueRef counters[4]; /* x, y, z of the chunk, and its number */
     LLVMValueRef reached;
     bool guarded;         /* items may reach different barriers (undefined, but nothing else may suffer) */
-    uint32_t waits;       /* guarded: where an item's frame says which region it waits for */
+    uint32_t wait_offset; /* guarded: where an item's frame says which region it waits for */
     uint32_t align;       /* of a frame */
     LLVMValueRef *places; /* ids and private memory, which have their values from the start of an item on */
     uint32_t place_count;
@@ -60,7 +60,8 @@ struct facet_former {
     LLVMValueRef state;
     uint32_t state_bytes, state_align;
     struct facet_outline *outline; /* the one that is being made; NULL: none */
-    struct facet_map shared, here; /* values of `once`: their place in that memory + 1, and in the one being made */
+    struct facet_map shared,
+        in_outline; /* values of `once`: their place in that memory + 1, and in the one being made */
     LLVMTypeRef i32, i64;
 };
 
@@ -79,7 +80,7 @@ void facet_group_region(struct facet_former *former, struct facet_region *region
  * on and returns the region that was reached, all code goes into the region's own function. */
 void facet_outline_start(struct facet_former *former);
 void facet_outline_finish(struct facet_former *former);
-uint32_t facet_outline_take(struct facet_former *former, LLVMTypeRef type);
+uint32_t facet_outline_reserve(struct facet_former *former, LLVMTypeRef type);
 void facet_outline_begin(struct facet_former *former, struct facet_region *region, struct facet_outline *outline);
 LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region *region);
 /* For regions of both kinds: a value that is known before all loops, or NULL; variables of kept values. */

@@ -24,7 +24,7 @@
 #include "kernel/compile/llvm.h"
 #include "lower.h"
 
-#define FACET_NOWHERE UINT32_MAX
+#define FACET_NO_BLOCK UINT32_MAX
 
 /* Memory of one lowering. Out of memory jumps to `exhausted`, as LLVM itself has no other way than to end. */
 struct facet_arena {
@@ -48,7 +48,7 @@ struct facet_block {
     uint32_t *successors, *predecessors;
     uint32_t successor_count, predecessor_count;
     uint32_t dominator;      /* immediate; its own of the entry */
-    uint32_t post_dominator; /* immediate; FACET_NOWHERE: the end of the function, or none */
+    uint32_t post_dominator; /* immediate; FACET_NO_BLOCK: the end of the function, or none */
 };
 struct facet_graph {
     struct facet_block *blocks;
@@ -62,7 +62,7 @@ bool facet_graph_dominates(const struct facet_graph *graph, uint32_t above, uint
  * Many cases of large switches, or many entries of loops: as ifs without else they are so much code that LLVM's passes
  * and its register allocation take minutes, while such a source consists of jumps.
  */
-enum { FACET_CASES_MOST = 128 };
+enum { FACET_CASES_MAX = 128 };
 uint32_t facet_graph_cases(const struct facet_graph *graph); /* of large switches, together */
 bool facet_graph_is_tangled(const struct facet_graph *graph);
 
@@ -93,10 +93,10 @@ void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, c
                        LLVMTargetDataRef layout, bool lanes, uint64_t varying);
 struct facet_shape facet_shapes_get(const struct facet_shapes *shapes, LLVMValueRef value);
 
-/* The join of a divergent branch that is an if without else, and its other side; FACET_NOWHERE: not one. */
+/* The join of a divergent branch that is an if without else, and its other side; FACET_NO_BLOCK: not one. */
 uint32_t facet_graph_join(const struct facet_graph *graph, uint32_t branch);
 uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch);
-/* The header of a loop that `latch` may go back to, and FACET_NOWHERE. */
+/* The header of a loop that `latch` may go back to, and FACET_NO_BLOCK. */
 uint32_t facet_graph_header(const struct facet_graph *graph, uint32_t latch);
 
 /* Small things about instructions. */
@@ -115,7 +115,7 @@ enum facet_call {
     FACET_CALL_WITHIN,       /* `ptr __facet_within(ptr, i64)`: the pointer, which leads to so many bytes; checked */
 };
 enum facet_call facet_call_of(LLVMValueRef instruction);
-bool facet_is_place(LLVMValueRef instruction); /* asks for the item's place, in its group or in the launch */
+bool facet_is_item_id(LLVMValueRef instruction); /* asks for the item's place, in its group or in the launch */
 bool facet_is_local_memory(LLVMValueRef pointer);
 LLVMValueRef facet_private_of(LLVMValueRef pointer); /* the alloca that it is an address in, when that is plain */
 /* How many bytes all accesses to this alloca have, when its lanes can be interleaved by that; else 0. */
@@ -151,7 +151,7 @@ void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
 void facet_loops_leave(LLVMValueRef end); /* one loop, by its last branch */
 /* Empty blocks before phis, which StructurizeCFG of LLVM 22 would give wrong values. Just before it. */
 void facet_edges_part(struct facet_arena *arena, LLVMValueRef item);
-/* Of a function with more than FACET_CASES_MOST cases: blocks in which many ways meet get a tree of blocks before them,
+/* Of a function with more than FACET_CASES_MAX cases: blocks in which many ways meet get a tree of blocks before them,
  * without which LLVM is quadratic in the ways. */
 void facet_joins_part(struct facet_arena *arena, LLVMValueRef function);
 /* Of a finished function: the values of large trees of such blocks are kept in memory. */

@@ -12,12 +12,12 @@
 
 #include <facet/host_kernel.h>
 
-#define PRIVATE_MOST (UINT64_C(64) << 20) /* of an item: that of a chunk is counted in 32 bits */
-#define MEMORY_MOST  (UINT64_C(1) << 30)  /* local memory of a kernel */
+#define PRIVATE_MAX_BYTES (UINT64_C(64) << 20) /* of an item: that of a chunk is counted in 32 bits */
+#define LOCAL_MAX_BYTES   (UINT64_C(1) << 30)  /* local memory of a kernel */
 
-#define LOCAL_MEMORY   "__facet_local_memory"
-#define WITHIN         "__facet_within"
-#define DYNAMIC_OFFSET "__facet_dynamic_offset" /* of local arguments: known when the variables are */
+#define LOCAL_MEMORY_NAME   "__facet_local_memory"
+#define WITHIN_NAME         "__facet_within"
+#define DYNAMIC_OFFSET_NAME "__facet_dynamic_offset" /* of local arguments: known when the variables are */
 
 struct maker {
     LLVMContextRef context;
@@ -27,7 +27,7 @@ struct maker {
     bool check;
 };
 
-static struct maker start(LLVMModuleRef module)
+static struct maker start_maker(LLVMModuleRef module)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
 
@@ -73,21 +73,21 @@ static LLVMValueRef number_argument(struct maker *maker, LLVMValueRef block, uin
     return LLVMBuildZExt(maker->builder, load_argument(maker, block, offset, maker->i32), maker->i64, "");
 }
 
-static LLVMValueRef within(struct maker *maker, LLVMValueRef place, LLVMValueRef bytes)
+static LLVMValueRef offset_pointer(struct maker *maker, LLVMValueRef place, LLVMValueRef bytes)
 {
-    return call_pure(maker, WITHIN, maker->pointer, (LLVMValueRef[]){place, bytes}, 2);
+    return call_pure(maker, WITHIN_NAME, maker->pointer, (LLVMValueRef[]){place, bytes}, 2);
 }
 
 static LLVMValueRef local_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument)
 {
     LLVMValueRef bytes = number_argument(maker, block, argument->offset);
-    LLVMValueRef memory = call_pure(maker, LOCAL_MEMORY, maker->pointer, NULL, 0);
+    LLVMValueRef memory = call_pure(maker, LOCAL_MEMORY_NAME, maker->pointer, NULL, 0);
 
-    bytes = LLVMBuildAdd(maker->builder, bytes, call_pure(maker, DYNAMIC_OFFSET, maker->i64, NULL, 0), "");
+    bytes = LLVMBuildAdd(maker->builder, bytes, call_pure(maker, DYNAMIC_OFFSET_NAME, maker->i64, NULL, 0), "");
     memory = LLVMBuildGEP2(maker->builder, maker->i8, memory, &bytes, 1, "");
     if (argument->bytes < FACET_HOST_LOCAL_CHECKED)
         return memory;
-    return within(maker, memory, number_argument(maker, block, argument->offset + 4));
+    return offset_pointer(maker, memory, number_argument(maker, block, argument->offset + 4));
 }
 
 static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
@@ -116,7 +116,7 @@ static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const 
 
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel)
 {
-    struct maker maker = start(module);
+    struct maker maker = start_maker(module);
     LLVMValueRef called = LLVMGetNamedFunction(module, kernel->name), item, *arguments;
     uint32_t count = LLVMCountParams(called);
     size_t size = strlen(kernel->name) + 16;
@@ -138,7 +138,8 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
 }
 
 /* Constants that have the address of a variable in them become instructions. NULL: it has not. */
-static LLVMValueRef rebuild(struct maker *maker, LLVMValueRef constant, LLVMValueRef variable, LLVMValueRef place)
+static LLVMValueRef rebuild_constant(struct maker *maker, LLVMValueRef constant, LLVMValueRef variable,
+                                     LLVMValueRef place)
 {
     LLVMValueRef parts[8], changed = NULL;
     uint32_t count;
@@ -149,7 +150,7 @@ static LLVMValueRef rebuild(struct maker *maker, LLVMValueRef constant, LLVMValu
         return NULL;
     count = (uint32_t)LLVMGetNumOperands(constant);
     for (uint32_t i = 0; i < count; i++) {
-        LLVMValueRef part = rebuild(maker, LLVMGetOperand(constant, i), variable, place);
+        LLVMValueRef part = rebuild_constant(maker, LLVMGetOperand(constant, i), variable, place);
 
         parts[i] = part ? part : LLVMGetOperand(constant, i);
         changed = part ? part : changed;
@@ -169,12 +170,12 @@ static LLVMValueRef rebuild(struct maker *maker, LLVMValueRef constant, LLVMValu
     }
 }
 
-static bool mentions(LLVMValueRef value, LLVMValueRef variable)
+static bool mentions_variable(LLVMValueRef value, LLVMValueRef variable)
 {
     if (value == variable)
         return true;
     for (int i = 0; LLVMIsAConstantExpr(value) && i < LLVMGetNumOperands(value); i++)
-        if (mentions(LLVMGetOperand(value, (unsigned)i), variable))
+        if (mentions_variable(LLVMGetOperand(value, (unsigned)i), variable))
             return true;
     return false;
 }
@@ -183,12 +184,12 @@ static LLVMValueRef local_place(struct maker *maker, LLVMValueRef variable, uint
 {
     LLVMValueRef bytes = LLVMConstInt(maker->i64, offset, 0), place;
 
-    place = call_pure(maker, LOCAL_MEMORY, maker->pointer, NULL, 0);
+    place = call_pure(maker, LOCAL_MEMORY_NAME, maker->pointer, NULL, 0);
     place = LLVMBuildGEP2(maker->builder, maker->i8, place, &bytes, 1, "");
     if (!maker->check)
         return place;
     uint64_t size = LLVMABISizeOfType(LLVMGetModuleDataLayout(maker->module), LLVMGlobalGetValueType(variable));
-    return within(maker, place, LLVMConstInt(maker->i64, size, 0));
+    return offset_pointer(maker, place, LLVMConstInt(maker->i64, size, 0));
 }
 
 /* Returns whether the item uses it at all. */
@@ -201,17 +202,17 @@ static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef 
             for (int i = 0; i < LLVMGetNumOperands(at); i++) {
                 LLVMValueRef operand = LLVMGetOperand(at, (unsigned)i);
 
-                if (!LLVMIsAConstant(operand) || !mentions(operand, variable))
+                if (!LLVMIsAConstant(operand) || !mentions_variable(operand, variable))
                     continue;
                 LLVMPositionBuilderBefore(maker->builder, first);
                 if (!place)
                     place = local_place(maker, variable, offset);
-                LLVMSetOperand(at, (unsigned)i, rebuild(maker, operand, variable, place));
+                LLVMSetOperand(at, (unsigned)i, rebuild_constant(maker, operand, variable, place));
             }
     return place != NULL;
 }
 
-/* UINT32_MAX: more than MEMORY_MOST. */
+/* UINT32_MAX: more than MEMORY_MAX. */
 static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(maker->module);
@@ -227,14 +228,14 @@ static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
         at = (used + align - 1) / align * align;
         if (place_variable(maker, item, global, at))
             used = at + LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
-        if (used > MEMORY_MOST)
+        if (used > LOCAL_MAX_BYTES)
             return UINT32_MAX;
     }
     return (uint32_t)((used + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN);
 }
 
 /* A call whose dimension is not constant: of each, and a choice. */
-static LLVMValueRef choose(struct maker *maker, LLVMValueRef call)
+static LLVMValueRef choose_dimension(struct maker *maker, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call), dimension = LLVMGetOperand(call, 0), result;
     enum facet_call kind = facet_call_of(call);
@@ -262,9 +263,9 @@ static void settle_call(struct maker *maker, LLVMValueRef call, uint32_t local_b
         LLVMValueRef dimension = LLVMGetOperand(call, 0);
 
         if (!LLVMIsAConstantInt(dimension) || LLVMConstIntGetZExtValue(dimension) > 2)
-            made = choose(maker, call);
+            made = choose_dimension(maker, call);
     } else if (kind == FACET_CALL_OTHER && LLVMIsAFunction(LLVMGetCalledValue(call)) &&
-               strcmp(LLVMGetValueName2(LLVMGetCalledValue(call), &ignored), DYNAMIC_OFFSET) == 0) {
+               strcmp(LLVMGetValueName2(LLVMGetCalledValue(call), &ignored), DYNAMIC_OFFSET_NAME) == 0) {
         made = LLVMConstInt(maker->i64, local_bytes, 0);
     }
     if (!made)
@@ -305,7 +306,7 @@ static bool is_of_rows(struct facet_arena *arena, LLVMValueRef item, const struc
 
 void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check)
 {
-    struct maker maker = start(LLVMGetGlobalParent(item));
+    struct maker maker = start_maker(LLVMGetGlobalParent(item));
 
     maker.check = check;
     kernel->local_bytes = place_variables(&maker, item);
@@ -372,7 +373,7 @@ const char *facet_item_obstacle(LLVMValueRef item)
                 return obstacle_of(at);
             if (LLVMIsAAllocaInst(at))
                 bytes += facet_private_stride(at, layout);
-            if (bytes > PRIVATE_MOST)
+            if (bytes > PRIVATE_MAX_BYTES)
                 return "has more than 64 MiB of private memory for each work-item";
         }
     return NULL;
@@ -400,7 +401,7 @@ static bool is_safe_divisor(LLVMValueRef divisor)
 }
 
 /* In each element 1, or (`highest`) the number that has only its highest bit. */
-static LLVMValueRef integer(struct facet_arena *arena, LLVMTypeRef type, bool highest)
+static LLVMValueRef integer_constant(struct facet_arena *arena, LLVMTypeRef type, bool highest)
 {
     bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
     LLVMTypeRef element = vector ? LLVMGetElementType(type) : type;
@@ -432,11 +433,12 @@ static void tame_division(struct facet_arena *arena, LLVMBuilderRef builder, LLV
     if (opcode == LLVMSDiv || opcode == LLVMSRem) {
         dividend = LLVMBuildFreeze(builder, dividend, "");
         LLVMSetOperand(division, 0, dividend);
-        overflow = LLVMBuildAnd(builder, LLVMBuildICmp(builder, LLVMIntEQ, divisor, LLVMConstAllOnes(type), ""),
-                                LLVMBuildICmp(builder, LLVMIntEQ, dividend, integer(arena, type, true), ""), "");
+        overflow =
+            LLVMBuildAnd(builder, LLVMBuildICmp(builder, LLVMIntEQ, divisor, LLVMConstAllOnes(type), ""),
+                         LLVMBuildICmp(builder, LLVMIntEQ, dividend, integer_constant(arena, type, true), ""), "");
         bad = LLVMBuildOr(builder, bad, overflow, "");
     }
-    LLVMSetOperand(division, 1, LLVMBuildSelect(builder, bad, integer(arena, type, false), divisor, ""));
+    LLVMSetOperand(division, 1, LLVMBuildSelect(builder, bad, integer_constant(arena, type, false), divisor, ""));
     if (opcode == LLVMUDiv || opcode == LLVMSDiv)
         LLVMSetExact(division, 0);
 }

@@ -10,7 +10,7 @@
  */
 #include "lower_inside.h"
 
-enum { WAYS_MOST = 64 };
+enum { GROUP_EDGES_MAX = 64 };
 
 /* One block's making. */
 struct joining {
@@ -42,20 +42,21 @@ static bool is_only_way(const struct facet_graph *graph, uint32_t from, uint32_t
     return count == 1;
 }
 
-/* Into groups of WAYS_MOST, the ways round a loop apart from those into it. Returns how many groups there are; 0: they
- * would not make the ways fewer. */
-static uint32_t divide(struct joining *joining)
+/* Into groups of GROUP_EDGES_MAX, the ways round a loop apart from those into it. Returns how many groups there are; 0:
+ * they would not make the ways fewer. */
+static uint32_t divide_into_groups(struct joining *joining)
 {
     const struct facet_block *block = &joining->graph->blocks[joining->to];
-    uint32_t group[2] = {0, 0}, used[2] = {WAYS_MOST, WAYS_MOST}, count = 0, all = 0;
+    uint32_t group[2] = {0, 0}, used[2] = {GROUP_EDGES_MAX, GROUP_EDGES_MAX}, count = 0, all = 0;
 
     for (uint32_t p = 0; p < block->predecessor_count; p++) {
         uint32_t from = block->predecessors[p];
         bool round = from >= joining->to;
 
-        if (joining->graph->blocks[from].successor_count > WAYS_MOST || !is_only_way(joining->graph, from, joining->to))
+        if (joining->graph->blocks[from].successor_count > GROUP_EDGES_MAX ||
+            !is_only_way(joining->graph, from, joining->to))
             continue;
-        if (used[round] == WAYS_MOST) {
+        if (used[round] == GROUP_EDGES_MAX) {
             group[round] = ++count;
             used[round] = 0;
         }
@@ -66,7 +67,7 @@ static uint32_t divide(struct joining *joining)
     return count * 2 <= all ? count : 0;
 }
 
-static void turn(const struct joining *joining, uint32_t from, LLVMBasicBlockRef group)
+static void turn_branch(const struct joining *joining, uint32_t from, LLVMBasicBlockRef group)
 {
     const struct facet_block *block = &joining->graph->blocks[from];
     LLVMValueRef end = LLVMGetBasicBlockTerminator(block->block);
@@ -105,7 +106,7 @@ static bool part_join(struct joining *joining)
     uint32_t count;
 
     joining->group_of = facet_arena_take(joining->arena, block->predecessor_count * sizeof(uint32_t));
-    count = divide(joining);
+    count = divide_into_groups(joining);
     if (count == 0)
         return false;
     joining->groups = facet_arena_take(joining->arena, count * sizeof(*joining->groups));
@@ -120,7 +121,7 @@ static bool part_join(struct joining *joining)
             continue;
         facet_map_put(&places, joining->graph->blocks[block->predecessors[p]].block,
                       (void *)(uintptr_t)joining->group_of[p]);
-        turn(joining, block->predecessors[p], joining->groups[joining->group_of[p] - 1]);
+        turn_branch(joining, block->predecessors[p], joining->groups[joining->group_of[p] - 1]);
     }
     for (LLVMValueRef at = LLVMGetFirstInstruction(block->block), next; at && LLVMIsAPHINode(at); at = next) {
         next = LLVMGetNextInstruction(at);
@@ -138,19 +139,19 @@ static bool part_level(struct facet_arena *arena, LLVMValueRef function)
     bool parted = false;
 
     facet_graph_make(&graph, arena, function);
-    if (facet_graph_cases(&graph) <= FACET_CASES_MOST)
+    if (facet_graph_cases(&graph) <= FACET_CASES_MAX)
         return false;
     joining.mark = declare_mark(function);
     joining.builder = LLVMCreateBuilderInContext(context);
     for (joining.to = 1; joining.to < graph.count; joining.to++)
-        if (graph.blocks[joining.to].predecessor_count > WAYS_MOST)
+        if (graph.blocks[joining.to].predecessor_count > GROUP_EDGES_MAX)
             parted |= part_join(&joining);
     LLVMDisposeBuilder(joining.builder);
     return parted;
 }
 
 /* Such that unsigned numbers come in the order of signed ones. */
-static uint64_t flip(LLVMValueRef value)
+static uint64_t flip_sign_bit(LLVMValueRef value)
 {
     return (uint64_t)LLVMConstIntGetSExtValue(value) ^ UINT64_C(1) << 63;
 }
@@ -159,21 +160,21 @@ static uint64_t flip(LLVMValueRef value)
 static bool is_dense(LLVMValueRef end)
 {
     uint32_t count = LLVMGetNumSuccessors(end), spread = 0;
-    uint64_t first, least, most, differing = 0;
+    uint64_t first, min, max, differing = 0;
 
     if (count < 2 || LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(end, 0))) > 64)
         return false;
-    first = least = most = flip(LLVMGetSwitchCaseValue(end, 1));
+    first = min = max = flip_sign_bit(LLVMGetSwitchCaseValue(end, 1));
     for (uint32_t i = 2; i < count; i++) {
-        uint64_t value = flip(LLVMGetSwitchCaseValue(end, i));
+        uint64_t value = flip_sign_bit(LLVMGetSwitchCaseValue(end, i));
 
         differing |= value ^ first;
-        least = value < least ? value : least;
-        most = value > most ? value : most;
+        min = value < min ? value : min;
+        max = value > max ? value : max;
     }
     while (differing && !(differing >> spread & 1))
         spread++;
-    return ((most - least) >> spread) / 4 < count;
+    return ((max - min) >> spread) / 4 < count;
 }
 
 bool facet_joins_dense(LLVMValueRef function)
@@ -181,7 +182,7 @@ bool facet_joins_dense(LLVMValueRef function)
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
         LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
 
-        if (LLVMIsASwitchInst(end) && LLVMGetNumSuccessors(end) > WAYS_MOST && is_dense(end))
+        if (LLVMIsASwitchInst(end) && LLVMGetNumSuccessors(end) > GROUP_EDGES_MAX && is_dense(end))
             return true;
     }
     return false;
@@ -228,13 +229,13 @@ static void store_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMValueRef beh
 
 void facet_joins_store(LLVMValueRef run)
 {
-    enum { GROUPED_MOST = 1024 };
+    enum { GROUPED_EDGES_MAX = 1024 };
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(LLVMGetGlobalParent(run)));
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run); block; block = LLVMGetNextBasicBlock(block)) {
         LLVMValueRef first = LLVMGetFirstInstruction(block), behind = first;
 
-        if (!LLVMIsAPHINode(first) || count_grouped(first) <= GROUPED_MOST)
+        if (!LLVMIsAPHINode(first) || count_grouped(first) <= GROUPED_EDGES_MAX)
             continue;
         while (LLVMIsAPHINode(behind))
             behind = LLVMGetNextInstruction(behind);

@@ -296,11 +296,11 @@ static void make_call(struct facet_lanes *lanes, LLVMValueRef call)
     }
     if (facet_shared_is(call) && (facet_shapes_get(&lanes->shapes, call).kind == FACET_SHAPE_VARYING ||
                                   LLVMGetTypeKind(LLVMTypeOf(call)) == LLVMVoidTypeKind)) {
-        facet_lanes_shared(lanes, call);
+        facet_lanes_call_shared(lanes, call);
         return;
     }
     if (LLVMGetTypeKind(LLVMTypeOf(call)) == LLVMVoidTypeKind && facet_call_of(call) == FACET_CALL_OTHER) {
-        facet_lanes_each(lanes, call);
+        facet_lanes_lane_by_lane(lanes, call);
         return;
     }
     if (facet_shapes_get(&lanes->shapes, call).kind != FACET_SHAPE_VARYING) {

@@ -16,8 +16,8 @@
 
 void facet_lanes_refuse(struct facet_lanes *lanes, const char *why)
 {
-    if (!lanes->why)
-        lanes->why = why;
+    if (!lanes->refusal)
+        lanes->refusal = why;
 }
 
 bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value)
@@ -85,7 +85,7 @@ LLVMValueRef facet_lanes_steps(struct facet_lanes *lanes, LLVMTypeRef type, int6
 
 LLVMValueRef facet_lanes_places(struct facet_lanes *lanes, uint32_t first, uint32_t count)
 {
-    LLVMValueRef places[FACET_LANES_MOST];
+    LLVMValueRef places[FACET_LANES_MAX];
 
     for (uint32_t i = 0; i < count; i++)
         places[i] = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), first + i, 0);
@@ -94,7 +94,7 @@ LLVMValueRef facet_lanes_places(struct facet_lanes *lanes, uint32_t first, uint3
 
 LLVMValueRef facet_lanes_number(LLVMTypeRef vector, uint64_t number)
 {
-    LLVMValueRef elements[FACET_LANES_MOST];
+    LLVMValueRef elements[FACET_LANES_MAX];
     uint32_t count = LLVMGetVectorSize(vector);
 
     for (uint32_t i = 0; i < count; i++)
@@ -123,7 +123,7 @@ static void place_behind(struct facet_lanes *lanes, LLVMValueRef scalar)
         LLVMPositionBuilderAtEnd(lanes->builder, LLVMGetInstructionParent(scalar));
 }
 
-static LLVMValueRef widen(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef scalar)
+static LLVMValueRef widen_value(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef scalar)
 {
     struct facet_shape shape = facet_shapes_get(&lanes->shapes, value);
     LLVMTypeRef type = LLVMTypeOf(value), i64 = LLVMInt64TypeInContext(lanes->context);
@@ -161,25 +161,25 @@ LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef found = facet_map_get(&lanes->vectors, value), scalar, before = NULL;
     bool rough = facet_shapes_get(&lanes->shapes, value).rough;
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(lanes->builder);
+    LLVMBasicBlockRef insert_block = LLVMGetInsertBlock(lanes->builder);
 
     if (found)
         return found;
     scalar = facet_lanes_scalar(lanes, value);
     if (LLVMIsConstant(value))
-        return widen(lanes, value, scalar); /* folded */
-    before = LLVMGetBasicBlockTerminator(here);
+        return widen_value(lanes, value, scalar); /* folded */
+    before = LLVMGetBasicBlockTerminator(insert_block);
     if (rough)
         widen_operands(lanes, value);
     place_behind(lanes, scalar);
-    found = rough ? facet_lanes_compute(lanes, value) : widen(lanes, value, scalar);
+    found = rough ? facet_lanes_compute(lanes, value) : widen_value(lanes, value, scalar);
     if (!found)
         return LLVMGetPoison(LLVMTypeOf(value));
     facet_map_put(&lanes->vectors, value, found);
     if (before) /* only phis are finished in blocks that have their end */
         LLVMPositionBuilderBefore(lanes->builder, before);
     else
-        LLVMPositionBuilderAtEnd(lanes->builder, here);
+        LLVMPositionBuilderAtEnd(lanes->builder, insert_block);
     return found;
 }
 
@@ -257,7 +257,7 @@ static LLVMValueRef entry_mask(struct facet_lanes *lanes)
     return LLVMBuildICmp(lanes->builder, LLVMIntULT, place, facet_lanes_splat(lanes, size), "");
 }
 
-/* The latch that goes back to this header with only some lanes, or FACET_NOWHERE. */
+/* The latch that goes back to this header with only some lanes, or FACET_NO_BLOCK. */
 static uint32_t divergent_latch(const struct facet_lanes *lanes, uint32_t header)
 {
     const struct facet_block *block = &lanes->graph.blocks[header];
@@ -265,7 +265,7 @@ static uint32_t divergent_latch(const struct facet_lanes *lanes, uint32_t header
     for (uint32_t p = 0; p < block->predecessor_count; p++)
         if (block->predecessors[p] >= header && lanes->shapes.divergent[block->predecessors[p]])
             return block->predecessors[p];
-    return FACET_NOWHERE;
+    return FACET_NO_BLOCK;
 }
 
 static void start_mask(struct facet_lanes *lanes, uint32_t index)
@@ -275,7 +275,7 @@ static void start_mask(struct facet_lanes *lanes, uint32_t index)
 
     if (index == 0)
         return;
-    if (divergent_latch(lanes, index) != FACET_NOWHERE) {
+    if (divergent_latch(lanes, index) != FACET_NO_BLOCK) {
         lanes->masks[index] = LLVMBuildPhi(lanes->builder, type, "mask");
         return;
     }
@@ -283,8 +283,8 @@ static void start_mask(struct facet_lanes *lanes, uint32_t index)
     if (!lanes->shapes.divergent[above])
         return;
     if (facet_graph_then(&lanes->graph, above) == index)
-        lanes->masks[index] = mask_and(lanes, lanes->masks[above], lanes->taken[above]);
-    else if (facet_graph_header(&lanes->graph, above) != FACET_NOWHERE) /* behind a loop: as before it */
+        lanes->masks[index] = mask_and(lanes, lanes->masks[above], lanes->then_masks[above]);
+    else if (facet_graph_header(&lanes->graph, above) != FACET_NO_BLOCK) /* behind a loop: as before it */
         lanes->masks[index] = lanes->masks[lanes->graph.blocks[facet_graph_header(&lanes->graph, above)].dominator];
 }
 
@@ -307,10 +307,10 @@ static void end_divergent(struct facet_lanes *lanes, uint32_t index, LLVMValueRe
     uint32_t header = facet_graph_header(&lanes->graph, index), in = header, out;
     LLVMValueRef condition = facet_lanes_vector(lanes, LLVMGetOperand(end, 0)), some;
 
-    if (header == FACET_NOWHERE)
+    if (header == FACET_NO_BLOCK)
         in = facet_graph_then(&lanes->graph, index);
-    if (in == FACET_NOWHERE || LLVMGetInstructionOpcode(end) != LLVMBr ||
-        (header != FACET_NOWHERE &&
+    if (in == FACET_NO_BLOCK || LLVMGetInstructionOpcode(end) != LLVMBr ||
+        (header != FACET_NO_BLOCK &&
          lanes->graph.blocks[block->successors[block->successors[0] == header]].predecessor_count != 1)) {
         facet_lanes_refuse(lanes, "control flow that is not structured");
         return;
@@ -318,9 +318,9 @@ static void end_divergent(struct facet_lanes *lanes, uint32_t index, LLVMValueRe
     out = block->successors[block->successors[0] == in];
     if (block->successors[0] != in)
         condition = LLVMBuildNot(lanes->builder, condition, "");
-    lanes->taken[index] = condition;
+    lanes->then_masks[index] = condition;
     some = mask_and(lanes, lanes->masks[index], condition);
-    lanes->leaving[index] = some;
+    lanes->leaving_masks[index] = some;
     LLVMBuildCondBr(lanes->builder, facet_lanes_any(lanes, some), lanes->starts[in], lanes->starts[out]);
 }
 
@@ -354,12 +354,13 @@ static void make_block(struct facet_lanes *lanes, uint32_t index, const struct f
     if (index == 0 && form->masked)
         lanes->masks[0] = form->shared ? LLVMGetLastParam(lanes->target) : entry_mask(lanes);
     facet_lanes_fill(lanes);
-    if (!lanes->why)
+    if (!lanes->refusal)
         end_block(lanes, index);
 }
 
 /* The value that arrives along `from` -> join: lanes that skipped an if on the way keep the value of their own path. */
-static LLVMValueRef blend(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t join, uint32_t from, LLVMValueRef value)
+static LLVMValueRef blend_values(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t join, uint32_t from,
+                                 LLVMValueRef value)
 {
     const struct facet_graph *graph = &lanes->graph;
 
@@ -372,14 +373,14 @@ static LLVMValueRef blend(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t 
         for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++)
             if (LLVMGetIncomingBlock(phi, i) == graph->blocks[above].block &&
                 !LLVMIsUndef(LLVMGetIncomingValue(phi, i)))
-                value = LLVMBuildSelect(lanes->builder, lanes->taken[above], value,
+                value = LLVMBuildSelect(lanes->builder, lanes->then_masks[above], value,
                                         facet_lanes_vector(lanes, LLVMGetIncomingValue(phi, i)), "");
     }
     return value;
 }
 
 /* Lanes leave a loop one by one: each keeps the value it had when it left. */
-static LLVMValueRef hold(struct facet_lanes *lanes, uint32_t latch, LLVMValueRef value)
+static LLVMValueRef hold_leaving_value(struct facet_lanes *lanes, uint32_t latch, LLVMValueRef value)
 {
     uint32_t header = facet_graph_header(&lanes->graph, latch);
     LLVMValueRef vector = facet_lanes_vector(lanes, value), phi, held;
@@ -406,10 +407,10 @@ static LLVMValueRef incoming_value(struct facet_lanes *lanes, LLVMValueRef phi, 
 
     if (facet_shapes_get(&lanes->shapes, phi).kind != FACET_SHAPE_VARYING)
         return facet_lanes_scalar(lanes, value);
-    if (lanes->shapes.divergent[from] && header != FACET_NOWHERE && header != to && LLVMIsAInstruction(value) &&
+    if (lanes->shapes.divergent[from] && header != FACET_NO_BLOCK && header != to && LLVMIsAInstruction(value) &&
         facet_graph_dominates(&lanes->graph, header, facet_graph_find(&lanes->graph, LLVMGetInstructionParent(value))))
-        return hold(lanes, from, value);
-    return blend(lanes, phi, to, from, facet_lanes_vector(lanes, value));
+        return hold_leaving_value(lanes, from, value);
+    return blend_values(lanes, phi, to, from, facet_lanes_vector(lanes, value));
 }
 
 static void finish_phis(struct facet_lanes *lanes, uint32_t index)
@@ -423,7 +424,7 @@ static void finish_phis(struct facet_lanes *lanes, uint32_t index)
             uint32_t from = facet_graph_find(&lanes->graph, LLVMGetIncomingBlock(phi, i));
             LLVMValueRef value;
 
-            if (from == FACET_NOWHERE)
+            if (from == FACET_NO_BLOCK)
                 continue;
             LLVMPositionBuilderBefore(lanes->builder, LLVMGetBasicBlockTerminator(lanes->ends[from]));
             lanes->block = from;
@@ -438,14 +439,14 @@ static void finish_mask(struct facet_lanes *lanes, uint32_t header)
     uint32_t latch = divergent_latch(lanes, header);
     const struct facet_block *block = &lanes->graph.blocks[header];
 
-    if (latch == FACET_NOWHERE)
+    if (latch == FACET_NO_BLOCK)
         return;
     for (uint32_t p = 0; p < block->predecessor_count; p++) {
         uint32_t from = block->predecessors[p];
         LLVMValueRef value;
 
         lanes->block = from;
-        value = from == latch ? lanes->leaving[latch] : facet_lanes_mask(lanes);
+        value = from == latch ? lanes->leaving_masks[latch] : facet_lanes_mask(lanes);
         LLVMAddIncoming(lanes->masks[header], &value, &lanes->ends[from], 1);
     }
 }
@@ -472,10 +473,10 @@ static bool gathers_most(const struct facet_lanes *lanes, uint32_t latch)
 }
 
 /* Lanes that access unrelated addresses gain nothing from each other. */
-static void judge(struct facet_lanes *lanes)
+static void judge_accesses(struct facet_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->graph.count; i++)
-        if (lanes->shapes.divergent[i] && facet_graph_header(&lanes->graph, i) != FACET_NOWHERE &&
+        if (lanes->shapes.divergent[i] && facet_graph_header(&lanes->graph, i) != FACET_NO_BLOCK &&
             gathers_most(lanes, i))
             facet_lanes_refuse(lanes, "a loop of each item's own that mostly loads");
 }
@@ -487,18 +488,18 @@ static void make_all(struct facet_lanes *lanes, const struct facet_lanes_form *f
     lanes->starts = facet_arena_take(lanes->arena, count * sizeof(LLVMBasicBlockRef));
     lanes->ends = facet_arena_take(lanes->arena, count * sizeof(LLVMBasicBlockRef));
     lanes->masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
-    lanes->taken = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
-    lanes->leaving = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
+    lanes->then_masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
+    lanes->leaving_masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
     for (uint32_t i = 0; i < LLVMCountParams(lanes->source); i++)
         facet_map_put(form->varying >> i & 1 ? &lanes->vectors : &lanes->scalars, LLVMGetParam(lanes->source, i),
                       LLVMGetParam(lanes->target, i));
     for (uint32_t i = 0; i < count; i++)
         lanes->starts[i] = LLVMAppendBasicBlockInContext(lanes->context, lanes->target, "");
-    for (uint32_t i = 0; i < count && !lanes->why; i++)
+    for (uint32_t i = 0; i < count && !lanes->refusal; i++)
         make_block(lanes, i, form);
-    for (uint32_t i = 0; i < count && !lanes->why; i++)
+    for (uint32_t i = 0; i < count && !lanes->refusal; i++)
         finish_mask(lanes, i);
-    for (uint32_t i = 0; i < count && !lanes->why; i++)
+    for (uint32_t i = 0; i < count && !lanes->refusal; i++)
         finish_phis(lanes, i);
 }
 
@@ -539,15 +540,15 @@ bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTarg
     lanes.context = LLVMGetModuleContext(lanes.module);
     facet_graph_make(&lanes.graph, arena, function);
     facet_shapes_make(&lanes.shapes, arena, &lanes.graph, layout, true, form->varying);
-    lanes.ordered = facet_lanes_orders(&lanes.graph);
+    lanes.orders_memory = facet_lanes_orders_memory(&lanes.graph);
     lanes.target = LLVMAddFunction(lanes.module, name, form_type(&lanes, form));
     LLVMSetLinkage(lanes.target, LLVMInternalLinkage);
     lanes.builder = LLVMCreateBuilderInContext(lanes.context);
-    judge(&lanes);
+    judge_accesses(&lanes);
     make_all(&lanes, form);
     LLVMDisposeBuilder(lanes.builder);
-    if (lanes.why) {
-        *ret_why = lanes.why;
+    if (lanes.refusal) {
+        *ret_why = lanes.refusal;
         LLVMDeleteFunction(lanes.target);
         return false;
     }

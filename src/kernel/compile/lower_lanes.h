@@ -9,7 +9,7 @@
 
 #include "lower_inside.h"
 
-#define FACET_LANES_MOST 16u /* of 32 bits in a register, and in a chunk */
+#define FACET_LANES_MAX 16u /* of 32 bits in a register, and in a chunk */
 
 struct facet_lanes {
     struct facet_arena *arena;
@@ -26,12 +26,12 @@ struct facet_lanes {
     struct facet_map vectors;
     LLVMBasicBlockRef *starts, *ends; /* of each source block */
     LLVMValueRef *masks;              /* of each source block; NULL: all lanes */
-    LLVMValueRef *taken;              /* divergent branches: the lanes that take the `then` side, or stay in the loop */
-    LLVMValueRef *leaving;            /* divergent latches: those lanes of the mask */
+    LLVMValueRef *then_masks;         /* divergent branches: the lanes that take the `then` side, or stay in the loop */
+    LLVMValueRef *leaving_masks;      /* divergent latches: those lanes of the mask */
     uint32_t block;                   /* being made */
     uint32_t lane_by_lane;            /* operations that are made one lane after the other */
-    bool ordered;                     /* the kernel orders its accesses to memory */
-    const char *why;                  /* set: it cannot be done */
+    bool orders_memory;               /* the kernel orders its accesses to memory */
+    const char *refusal;              /* set: it cannot be done */
 };
 
 void facet_lanes_refuse(struct facet_lanes *lanes, const char *why);
@@ -86,11 +86,12 @@ void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBas
 LLVMValueRef facet_lanes_stream(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address,
                                 LLVMValueRef original);
 void facet_lanes_store_past(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address);
-bool facet_lanes_orders(const struct facet_graph *graph); /* has fences, barriers, atomics, volatile accesses */
+bool facet_lanes_orders_memory(const struct facet_graph *graph); /* has fences, barriers, atomics, volatile accesses */
 /* Stores to neighbours, all lanes, past the caches where that pays. */
-void facet_lanes_put(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original);
+void facet_lanes_store_neighbours(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address,
+                                  LLVMValueRef original);
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);
-void facet_lanes_shared(struct facet_lanes *lanes, LLVMValueRef call);      /* calls the function's form of lanes */
-void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
+void facet_lanes_call_shared(struct facet_lanes *lanes, LLVMValueRef call); /* calls the function's form of lanes */
+void facet_lanes_lane_by_lane(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
 
 #endif

@@ -45,7 +45,7 @@ void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
         uint32_t header = facet_graph_header(&graph, latch);
         bool atomics = false;
 
-        for (uint32_t i = header; header != FACET_NOWHERE && i <= latch; i++)
+        for (uint32_t i = header; header != FACET_NO_BLOCK && i <= latch; i++)
             atomics |= facet_graph_dominates(&graph, header, i) && has_atomics(graph.blocks[i].block);
         if (atomics && !LLVMGetMetadata(end, kind))
             facet_loops_leave(end);

@@ -11,7 +11,7 @@
  */
 #include "lower_lanes.h"
 
-#define MOST_STEP 4
+#define STEP_MAX 4
 
 /* Whether all that is done with the address is to load and store `*element` bytes of it, at multiples of that. */
 static bool accessed_alike(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t *element)
@@ -138,7 +138,7 @@ static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointe
 static bool has_step(const struct facet_lanes *lanes, struct facet_shape shape, uint64_t size)
 {
     return shape.kind == FACET_SHAPE_STRIDED && !lanes->masks[lanes->block] && shape.stride > 0 &&
-           shape.stride % (int64_t)size == 0 && shape.stride / (int64_t)size <= MOST_STEP;
+           shape.stride % (int64_t)size == 0 && shape.stride / (int64_t)size <= STEP_MAX;
 }
 
 static struct place place_of(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type)
@@ -242,7 +242,7 @@ void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load)
     if (!wide)
         return;
     if (LLVMGetTypeKind(wide) != LLVMVectorTypeKind || LLVMGetVolatile(load) || LLVMIsAtomic(load)) {
-        facet_lanes_each(lanes, load);
+        facet_lanes_lane_by_lane(lanes, load);
         return;
     }
     if (facet_map_get(&lanes->vectors, load) || facet_lanes_load_fields(lanes, load))
@@ -272,7 +272,8 @@ static void put_plainly(struct facet_lanes *lanes, LLVMValueRef value, LLVMValue
     copy_metadata(original, store);
 }
 
-void facet_lanes_put(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original)
+void facet_lanes_store_neighbours(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address,
+                                  LLVMValueRef original)
 {
     LLVMValueRef past = facet_lanes_stream(lanes, value, address, original), mask = lanes->masks[lanes->block];
     LLVMBasicBlockRef blocks[3];
@@ -304,7 +305,7 @@ static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct pl
         return;
     }
     if (place.scalar) {
-        facet_lanes_put(lanes, value, place.scalar, original);
+        facet_lanes_store_neighbours(lanes, value, place.scalar, original);
         return;
     }
     store = facet_lanes_masked(lanes, "llvm.masked.scatter", types, arguments, 1, alignment);
@@ -339,7 +340,7 @@ void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
     struct place place;
 
     if (LLVMGetVolatile(store) || LLVMIsAtomic(store) || kind == LLVMStructTypeKind) {
-        facet_lanes_each(lanes, store);
+        facet_lanes_lane_by_lane(lanes, store);
         return;
     }
     if (facet_lanes_store_fields(lanes, store))
@@ -410,9 +411,9 @@ static LLVMValueRef keep_lane(struct facet_lanes *lanes, LLVMValueRef all, LLVMV
 }
 
 /* Operations of a function that are made once for each lane: of more, LLVM would take minutes. */
-enum { UNROLLED_MOST = 32 };
+enum { UNROLLED_LANES_MAX = 32 };
 
-static LLVMValueRef unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
+static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     for (uint32_t i = 0; i < lanes->width; i++) {
         LLVMValueRef lane = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), i, 0);
@@ -425,7 +426,7 @@ static LLVMValueRef unrolled(struct facet_lanes *lanes, LLVMValueRef instruction
 }
 
 /* A loop over the bits of the mask. */
-static LLVMValueRef looped(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
+static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     LLVMBuilderRef builder = lanes->builder;
     LLVMTypeRef bits_type = LLVMIntTypeInContext(lanes->context, lanes->width);
@@ -456,13 +457,13 @@ static LLVMValueRef looped(struct facet_lanes *lanes, LLVMValueRef instruction, 
                         2);
     }
     end = LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntNE, rest, LLVMConstNull(bits_type), ""), loop, after);
-    if (lanes->lane_by_lane > UNROLLED_MOST)
+    if (lanes->lane_by_lane > UNROLLED_LANES_MAX)
         facet_loops_leave(end);
     LLVMPositionBuilderAtEnd(builder, after);
     return result ? one : NULL;
 }
 
-static void each(struct facet_lanes *lanes, LLVMValueRef instruction, bool small)
+static void access_each_lane(struct facet_lanes *lanes, LLVMValueRef instruction, bool small)
 {
     LLVMTypeRef type = LLVMTypeOf(instruction);
     LLVMValueRef result = NULL;
@@ -484,20 +485,20 @@ static void each(struct facet_lanes *lanes, LLVMValueRef instruction, bool small
         }
     }
     lanes->lane_by_lane++;
-    if (small && !lanes->masks[lanes->block] && lanes->lane_by_lane <= UNROLLED_MOST)
-        result = unrolled(lanes, instruction, result);
+    if (small && !lanes->masks[lanes->block] && lanes->lane_by_lane <= UNROLLED_LANES_MAX)
+        result = access_unrolled(lanes, instruction, result);
     else
-        result = looped(lanes, instruction, result);
+        result = access_in_loop(lanes, instruction, result);
     if (result)
         facet_map_put(&lanes->vectors, instruction, result);
 }
 
-void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction)
+void facet_lanes_lane_by_lane(struct facet_lanes *lanes, LLVMValueRef instruction)
 {
-    each(lanes, instruction, false);
+    access_each_lane(lanes, instruction, false);
 }
 
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction)
 {
-    each(lanes, instruction, facet_is_local_memory(LLVMGetOperand(instruction, 0)));
+    access_each_lane(lanes, instruction, facet_is_local_memory(LLVMGetOperand(instruction, 0)));
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    DEPTH = 8,
+    SEARCH_DEPTH_MAX = 8,
     WINDOW_LANES = 8,  /* of a register, at least: AVX2, whose vpermd takes any lane of one to any other */
     PAGE_BYTES = 4096, /* memory that may be read up to its page's end, if one byte of it may */
 };
@@ -140,10 +140,10 @@ static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
 static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
 {
     LLVMTypeRef type = LLVMTypeOf(first);
-    uint64_t most = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
+    uint64_t max = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
 
     return LLVMBuildICmp(lanes->builder, is_signed ? LLVMIntSLE : LLVMIntULE, first,
-                         LLVMConstInt(type, most - lanes->width, 0), "");
+                         LLVMConstInt(type, max - lanes->width, 0), "");
 }
 
 LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, uint64_t size, LLVMValueRef *ret_first)
@@ -160,7 +160,7 @@ LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, u
     wide = !LLVMIsASExtInst(index) && !LLVMIsAZExtInst(index);
     inner = wide ? index : LLVMGetOperand(index, 0);
     if (!facet_lanes_uniform(lanes, base) || LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 ||
-        near_of(lanes, index, DEPTH) != NEAR_NEXT)
+        near_of(lanes, index, SEARCH_DEPTH_MAX) != NEAR_NEXT)
         return NULL;
     near = ask_next(lanes, core_of(lanes, inner));
     first = LLVMBuildExtractElement(builder, facet_lanes_vector(lanes, inner),
@@ -277,7 +277,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     bool slows = false;
 
     if (!index || lanes->registers < WINDOW_LANES || lanes->masks[lanes->block] ||
-        LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, DEPTH, &slows) || !slows)
+        LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, SEARCH_DEPTH_MAX, &slows) || !slows)
         return false;
     inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
     core = facet_lanes_vector(lanes, core_of(lanes, inner));
@@ -298,7 +298,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
 }
 
 /* Some neighbours of a vector's elements. */
-static LLVMValueRef cut(struct facet_lanes *lanes, LLVMValueRef vector, uint32_t first, uint32_t count)
+static LLVMValueRef cut_vector(struct facet_lanes *lanes, LLVMValueRef vector, uint32_t first, uint32_t count)
 {
     return LLVMBuildShuffleVector(lanes->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
                                   facet_lanes_places(lanes, first, count), "");
@@ -311,8 +311,8 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
     LLVMValueRef sides[2];
 
     for (uint32_t i = 0; i < 2; i++) /* the instruction ignores the bits of a step beyond a register */
-        sides[i] =
-            facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){cut(lanes, loaded, i * half, half), steps}, 2);
+        sides[i] = facet_lanes_call(lanes, name, NULL, 0,
+                                    (LLVMValueRef[]){cut_vector(lanes, loaded, i * half, half), steps}, 2);
     return LLVMBuildSelect(
         lanes->builder,
         LLVMBuildICmp(lanes->builder, LLVMIntUGE, steps, facet_lanes_number(LLVMTypeOf(steps), half), ""), sides[1],
@@ -322,17 +322,18 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
 LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
 {
     LLVMTypeRef type = LLVMTypeOf(loaded);
-    uint32_t most = lanes->registers < lanes->width ? lanes->registers : lanes->width;
-    const char *name = most == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
+    uint32_t max = lanes->registers < lanes->width ? lanes->registers : lanes->width;
+    const char *name = max == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
     LLVMValueRef made;
 
     loaded = LLVMBuildBitCast(lanes->builder, loaded, LLVMTypeOf(steps), "");
-    if (lanes->width == most)
+    if (lanes->width == max)
         made = facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){loaded, steps}, 2);
     else
-        made = LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut(lanes, steps, 0, most)),
-                                      spread_half(lanes, name, loaded, cut(lanes, steps, most, most)),
-                                      facet_lanes_places(lanes, 0, lanes->width), "");
+        made =
+            LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut_vector(lanes, steps, 0, max)),
+                                   spread_half(lanes, name, loaded, cut_vector(lanes, steps, max, max)),
+                                   facet_lanes_places(lanes, 0, lanes->width), "");
     return LLVMBuildBitCast(lanes->builder, made, type, "");
 }
 

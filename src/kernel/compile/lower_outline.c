@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Returns where. */
-uint32_t facet_outline_take(struct facet_former *former, LLVMTypeRef type)
+uint32_t facet_outline_reserve(struct facet_former *former, LLVMTypeRef type)
 {
     uint32_t align = LLVMABIAlignmentOfType(former->layout, type);
     uint32_t at = (former->state_bytes + align - 1) / align * align;
@@ -77,7 +77,7 @@ void facet_outline_begin(struct facet_former *former, struct facet_region *regio
                                       .start = region->start,
                                       .after = region->after};
     former->outline = outline;
-    former->here = (struct facet_map){.arena = former->arena};
+    former->in_outline = (struct facet_map){.arena = former->arena};
     former->run = function;
     former->state = LLVMGetParam(function, 2);
     former->entry = LLVMCreateBuilderInContext(former->context);
@@ -86,7 +86,7 @@ void facet_outline_begin(struct facet_former *former, struct facet_region *regio
     region->after = LLVMAppendBasicBlockInContext(former->context, function, "after");
     facet_group_counters(former);
     for (uint32_t i = 0; i < former->kept_count; i++)
-        former->list[i]->slot = former->list[i]->current = former->list[i]->next = NULL;
+        former->kept_list[i]->slot = former->kept_list[i]->current = former->kept_list[i]->next = NULL;
 }
 
 LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region *region)
@@ -118,7 +118,7 @@ static LLVMValueRef load_once(struct facet_former *former, LLVMValueRef value, L
     LLVMTypeRef type = LLVMTypeOf(known);
 
     if (!place) {
-        place = facet_outline_take(former, type) + (uintptr_t)1;
+        place = facet_outline_reserve(former, type) + (uintptr_t)1;
         facet_map_put(&former->shared, value, (void *)place);
         LLVMBuildStore(outline->entry, known, place_at(former, outline->entry, outline->state, (uint32_t)place - 1));
     }
@@ -131,7 +131,7 @@ LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
 
     if (!known || !former->outline || LLVMIsAConstant(known))
         return known;
-    here = facet_map_get(&former->here, value);
+    here = facet_map_get(&former->in_outline, value);
     if (here)
         return here;
     for (uint32_t i = 0; i < LLVMCountParams(former->source); i++)
@@ -140,7 +140,7 @@ LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
     here = LLVMIsACallInst(value) ? facet_group_call(former, value) : NULL;
     if (!here)
         here = load_once(former, value, known);
-    facet_map_put(&former->here, value, here);
+    facet_map_put(&former->in_outline, value, here);
     return here;
 }
 

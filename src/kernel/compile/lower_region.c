@@ -89,7 +89,7 @@ static void make_wait(struct cloning *cloning, LLVMValueRef region)
     LLVMValueRef known;
 
     if (former->guarded) {
-        LLVMBuildStore(former->builder, region, frame_place(former, cloning->frame, former->waits));
+        LLVMBuildStore(former->builder, region, frame_place(former, cloning->frame, former->wait_offset));
         known = LLVMBuildLoad2(former->builder, former->i32, former->reached, "");
         region = LLVMBuildSelect(former->builder, LLVMBuildICmp(former->builder, LLVMIntULT, region, known, ""), region,
                                  known, "");
@@ -110,7 +110,7 @@ static void make_guard(struct cloning *cloning)
         return;
     in = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     over = LLVMAppendBasicBlockInContext(former->context, former->run, "");
-    waits = LLVMBuildLoad2(former->builder, former->i32, frame_place(former, cloning->frame, former->waits), "");
+    waits = LLVMBuildLoad2(former->builder, former->i32, frame_place(former, cloning->frame, former->wait_offset), "");
     LLVMBuildCondBr(former->builder,
                     LLVMBuildICmp(former->builder, LLVMIntEQ, waits, facet_group_number(former, index), ""), in, over);
     LLVMPositionBuilderAtEnd(former->builder, over);
@@ -169,7 +169,7 @@ static void clone_block(struct cloning *cloning, uint32_t index)
         enum facet_call call = facet_call_of(at);
 
         if (call == FACET_CALL_BARRIER || (facet_is_ignored(at) && !facet_is_mark(at)) ||
-            facet_map_get(&former->once, at) || LLVMIsAAllocaInst(at) || facet_is_place(at))
+            facet_map_get(&former->once, at) || LLVMIsAAllocaInst(at) || facet_is_item_id(at))
             continue;
         clone_into(cloning, at);
     }
@@ -186,7 +186,7 @@ static void finish_phis(struct cloning *cloning, uint32_t index)
             uint32_t from = facet_graph_find(&former->graph, LLVMGetIncomingBlock(at, i));
             LLVMValueRef value;
 
-            if (from == FACET_NOWHERE || !cloning->region->in[from])
+            if (from == FACET_NO_BLOCK || !cloning->region->contains[from])
                 continue;
             LLVMPositionBuilderBefore(former->builder, LLVMGetBasicBlockTerminator(cloning->blocks[from]));
             value = operand_of(cloning, LLVMGetIncomingValue(at, i));
@@ -202,10 +202,10 @@ static void make_arrival(struct cloning *cloning, uint32_t to)
     cloning->arrivals[to] = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     LLVMPositionBuilderAtEnd(former->builder, cloning->arrivals[to]);
     for (uint32_t i = 0; i < former->kept_count; i++) {
-        struct facet_kept *kept = former->list[i];
+        struct facet_kept *kept = former->kept_list[i];
         LLVMValueRef value;
 
-        if (!kept->live[to] || !cloning->region->in[kept->defined])
+        if (!kept->live[to] || !cloning->region->contains[kept->defined])
             continue;
         value = LLVMBuildLoad2(former->builder, LLVMTypeOf(kept->value), facet_outline_slot(former, kept), "");
         if (kept->uniform) {
@@ -235,7 +235,7 @@ static void make_start(struct cloning *cloning, LLVMBasicBlockRef body)
                                    &offset, 1, "frame");
     make_guard(cloning);
     for (uint32_t i = 0; i < former->kept_count; i++) {
-        struct facet_kept *kept = former->list[i];
+        struct facet_kept *kept = former->kept_list[i];
         LLVMValueRef from;
 
         if (!kept->live[cloning->region - former->regions])
@@ -268,12 +268,12 @@ static void make_places(struct cloning *cloning)
     for (uint32_t i = 0; i < former->place_count; i++) {
         LLVMValueRef at = former->places[i];
 
-        facet_map_put(&cloning->values, at, facet_is_place(at) ? place_of(cloning, at) : place_alloca(cloning, at));
+        facet_map_put(&cloning->values, at, facet_is_item_id(at) ? place_of(cloning, at) : place_alloca(cloning, at));
     }
 }
 
-static void step(struct facet_former *former, LLVMBasicBlockRef at, uint32_t counter, uint32_t by,
-                 LLVMBasicBlockRef again, LLVMBasicBlockRef on)
+static void step_counter(struct facet_former *former, LLVMBasicBlockRef at, uint32_t counter, uint32_t by,
+                         LLVMBasicBlockRef again, LLVMBasicBlockRef on)
 {
     LLVMBuilderRef builder = former->builder;
     LLVMValueRef value, chunk;
@@ -314,9 +314,9 @@ static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_re
         LLVMBuildStore(builder, facet_group_number(former, 0), former->counters[1 - i]);
         LLVMBuildBr(builder, blocks[i + 1]);
     }
-    step(former, blocks[3], 0, former->group->width, blocks[2], blocks[4]);
-    step(former, blocks[4], 1, 1, blocks[1], blocks[5]);
-    step(former, blocks[5], 2, 1, blocks[0], region->after);
+    step_counter(former, blocks[3], 0, former->group->width, blocks[2], blocks[4]);
+    step_counter(former, blocks[4], 1, 1, blocks[1], blocks[5]);
+    step_counter(former, blocks[5], 2, 1, blocks[0], region->after);
     *ret_latch = blocks[3];
     return blocks[2];
 }
@@ -328,10 +328,10 @@ static void settle_uniform(struct facet_former *former, struct facet_region *reg
 
     LLVMPositionBuilderAtEnd(builder, region->after);
     for (uint32_t i = 0; i < former->kept_count; i++) {
-        struct facet_kept *kept = former->list[i];
+        struct facet_kept *kept = former->kept_list[i];
         LLVMValueRef value;
 
-        if (!kept->uniform || !region->in[kept->defined])
+        if (!kept->uniform || !region->contains[kept->defined])
             continue;
         value = LLVMBuildLoad2(builder, LLVMTypeOf(kept->value), facet_outline_uniform(former, kept, true), "");
         LLVMBuildStore(builder, value, facet_outline_uniform(former, kept, false));
@@ -343,7 +343,7 @@ static void choose_next(struct facet_former *former, const bool *reaches, LLVMVa
 {
     LLVMBuilderRef builder = former->builder;
     LLVMValueRef choice;
-    uint32_t last = FACET_NOWHERE, ways = 0;
+    uint32_t last = FACET_NO_BLOCK, ways = 0;
 
     for (uint32_t i = 0; i <= former->region_count; i++)
         if (reaches[i] || (former->guarded && i)) {
@@ -365,7 +365,7 @@ static void find_reached(const struct facet_former *former, const struct facet_r
     for (uint32_t i = 0; i < former->graph.count; i++) {
         const struct facet_block *block = &former->graph.blocks[i];
 
-        if (!region->in[i])
+        if (!region->contains[i])
             continue;
         reaches[former->region_count] |= block->successor_count == 0;
         for (uint32_t s = 0; s < block->successor_count; s++)
@@ -385,17 +385,17 @@ static void make_items(struct facet_former *former, struct facet_region *region,
     make_start(&cloning, body);
     make_places(&cloning);
     for (uint32_t i = 0; i < count; i++)
-        if (region->in[i])
+        if (region->contains[i])
             cloning.blocks[i] = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     LLVMBuildBr(former->builder, cloning.blocks[region->block]);
     for (uint32_t i = 0; i < former->region_count; i++)
         if (reaches[i])
             make_arrival(&cloning, i);
     for (uint32_t i = 0; i < count; i++)
-        if (region->in[i])
+        if (region->contains[i])
             clone_block(&cloning, i);
     for (uint32_t i = 0; i < count; i++)
-        if (region->in[i])
+        if (region->contains[i])
             finish_phis(&cloning, i);
     settle_uniform(former, region);
 }

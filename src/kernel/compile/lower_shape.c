@@ -27,7 +27,7 @@ struct facet_shape facet_shapes_get(const struct facet_shapes *shapes, LLVMValue
     return found ? *found : (struct facet_shape){.kind = FACET_SHAPE_UNKNOWN};
 }
 
-static void set(struct facet_shapes *shapes, LLVMValueRef value, struct facet_shape shape)
+static void set_shape(struct facet_shapes *shapes, LLVMValueRef value, struct facet_shape shape)
 {
     struct facet_shape *found = facet_map_get(&shapes->values, value);
 
@@ -68,14 +68,14 @@ static struct facet_shape all_uniform(const struct facet_shapes *shapes, LLVMVal
     return result;
 }
 
-static struct facet_shape strided(int64_t stride, bool no_unsigned_wrap, bool no_signed_wrap)
+static struct facet_shape strided_shape(int64_t stride, bool no_unsigned_wrap, bool no_signed_wrap)
 {
     if (stride == 0)
         return uniform;
     return (struct facet_shape){FACET_SHAPE_STRIDED, no_unsigned_wrap, no_signed_wrap, false, stride};
 }
 
-static struct facet_shape rough(int64_t stride)
+static struct facet_shape rough_shape(int64_t stride)
 {
     return (struct facet_shape){FACET_SHAPE_STRIDED, false, false, true, stride};
 }
@@ -84,8 +84,8 @@ static struct facet_shape of_sum(struct facet_shape a, struct facet_shape b, int
 {
     if (a.kind == FACET_SHAPE_VARYING || b.kind == FACET_SHAPE_VARYING)
         return varying;
-    return strided(a.stride + sign * b.stride, nuw && a.no_unsigned_wrap && b.no_unsigned_wrap && sign > 0,
-                   nsw && a.no_signed_wrap && b.no_signed_wrap);
+    return strided_shape(a.stride + sign * b.stride, nuw && a.no_unsigned_wrap && b.no_unsigned_wrap && sign > 0,
+                         nsw && a.no_signed_wrap && b.no_signed_wrap);
 }
 
 /* a times a constant. */
@@ -98,8 +98,8 @@ static struct facet_shape of_product(struct facet_shape a, LLVMValueRef factor, 
     by = LLVMConstIntGetSExtValue(factor);
     if (by > 65536 || by < -65536 || (shift && (by < 0 || by > 30)) || a.stride > 65536 || a.stride < -65536)
         return varying;
-    return strided(a.stride * (shift ? INT64_C(1) << by : by), nuw && a.no_unsigned_wrap && (shift || by > 0),
-                   nsw && a.no_signed_wrap);
+    return strided_shape(a.stride * (shift ? INT64_C(1) << by : by), nuw && a.no_unsigned_wrap && (shift || by > 0),
+                         nsw && a.no_signed_wrap);
 }
 
 static struct facet_shape of_arithmetic(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
@@ -132,15 +132,16 @@ static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRe
         return varying;
     switch (opcode) {
     case LLVMTrunc:
-        return strided(a.stride, false, false);
+        return strided_shape(a.stride, false, false);
     case LLVMSExt:
-        return a.no_signed_wrap ? strided(a.stride, false, true) : rough(a.stride);
+        return a.no_signed_wrap ? strided_shape(a.stride, false, true) : rough_shape(a.stride);
     case LLVMZExt:
-        return a.no_unsigned_wrap ? strided(a.stride, true, true) : rough(a.stride);
+        return a.no_unsigned_wrap ? strided_shape(a.stride, true, true) : rough_shape(a.stride);
     case LLVMPtrToInt:
     case LLVMIntToPtr:
-        return LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(instruction)) == 64 ? strided(a.stride, false, false)
-                                                                                   : varying;
+        return LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(instruction)) == 64
+                   ? strided_shape(a.stride, false, false)
+                   : varying;
     case LLVMFreeze:
         return a;
     default:
@@ -174,8 +175,8 @@ static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValu
         stride += shape.stride * (int64_t)LLVMABISizeOfType(shapes->layout, type);
     }
     if (extended)
-        return stride ? rough(stride) : varying;
-    return strided(stride, false, false);
+        return stride ? rough_shape(stride) : varying;
+    return strided_shape(stride, false, false);
 }
 
 static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValueRef select)
@@ -186,7 +187,7 @@ static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValue
     if (facet_shapes_get(shapes, LLVMGetOperand(select, 0)).kind != FACET_SHAPE_UNIFORM || a.stride != b.stride ||
         a.kind != b.kind || a.kind == FACET_SHAPE_VARYING)
         return varying;
-    return strided(a.stride, a.no_unsigned_wrap && b.no_unsigned_wrap, a.no_signed_wrap && b.no_signed_wrap);
+    return strided_shape(a.stride, a.no_unsigned_wrap && b.no_unsigned_wrap, a.no_signed_wrap && b.no_signed_wrap);
 }
 
 /* Not all operands are uniform. */
@@ -228,7 +229,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
     case FACET_CALL_GLOBAL_ID:
         if (!shapes->lanes)
             return varying;
-        return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0 ? strided(1, true, true) : uniform;
+        return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0 ? strided_shape(1, true, true) : uniform;
     case FACET_CALL_OTHER:
         return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) || (shapes->lanes && facet_shared_reads(call))
                    ? all_uniform(shapes, call)
@@ -245,10 +246,11 @@ static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValue
         return varying;
     if (facet_private_element(instruction, shapes->layout))
         return uniform;
-    return strided((int64_t)facet_private_stride(instruction, shapes->layout), false, false);
+    return strided_shape((int64_t)facet_private_stride(instruction, shapes->layout), false, false);
 }
 
-static struct facet_shape roughen(const struct facet_shapes *shapes, LLVMValueRef instruction, struct facet_shape shape)
+static struct facet_shape roughened_shape(const struct facet_shapes *shapes, LLVMValueRef instruction,
+                                          struct facet_shape shape)
 {
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++) {
         struct facet_shape operand = facet_shapes_get(shapes, LLVMGetOperand(instruction, i));
@@ -288,7 +290,7 @@ static struct facet_shape of_instruction(const struct facet_shapes *shapes, LLVM
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++)
         if (facet_shapes_get(shapes, LLVMGetOperand(instruction, i)).kind == FACET_SHAPE_UNKNOWN)
             return (struct facet_shape){.kind = FACET_SHAPE_UNKNOWN};
-    return roughen(shapes, instruction, of_mixed(shapes, instruction));
+    return roughened_shape(shapes, instruction, of_mixed(shapes, instruction));
 }
 
 static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef phi)
@@ -324,7 +326,7 @@ static void join_lanes(struct facet_shapes *shapes, uint32_t join, uint32_t bran
          phi = LLVMGetNextInstruction(phi))
         for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++)
             if (LLVMGetIncomingBlock(phi, i) == around && !LLVMIsUndef(LLVMGetIncomingValue(phi, i)))
-                set(shapes, phi, varying);
+                set_shape(shapes, phi, varying);
 }
 
 /* Behind a loop that items leave at different times: all that comes from within. */
@@ -338,7 +340,7 @@ static void leave_lanes(struct facet_shapes *shapes, uint32_t exit, uint32_t hea
 
         if (LLVMIsAInstruction(value) &&
             facet_graph_dominates(graph, header, facet_graph_find(graph, LLVMGetInstructionParent(value))))
-            set(shapes, phi, varying);
+            set_shape(shapes, phi, varying);
     }
 }
 
@@ -360,7 +362,7 @@ static void join_any(struct facet_shapes *shapes, uint32_t branch)
             stack[depth++] = to;
             for (LLVMValueRef phi = LLVMGetFirstInstruction(graph->blocks[to].block); phi && LLVMIsAPHINode(phi);
                  phi = LLVMGetNextInstruction(phi))
-                set(shapes, phi, varying);
+                set_shape(shapes, phi, varying);
         }
         if (!depth)
             break;
@@ -380,9 +382,9 @@ static void of_terminator(struct facet_shapes *shapes, uint32_t index)
     shapes->changed = true;
     if (!shapes->lanes)
         join_any(shapes, index);
-    else if (header != FACET_NOWHERE)
+    else if (header != FACET_NO_BLOCK)
         leave_lanes(shapes, graph->blocks[index].successors[graph->blocks[index].successors[0] == header], header);
-    else if (facet_graph_join(graph, index) != FACET_NOWHERE)
+    else if (facet_graph_join(graph, index) != FACET_NO_BLOCK)
         join_lanes(shapes, facet_graph_join(graph, index), index);
 }
 
@@ -399,12 +401,12 @@ void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, c
                                     .divergent = facet_arena_take(arena, graph->count)};
     for (uint32_t i = 0; varying_arguments >> i; i++)
         if (varying_arguments >> i & 1)
-            set(shapes, LLVMGetParam(function, i), varying);
+            set_shape(shapes, LLVMGetParam(function, i), varying);
     do {
         shapes->changed = false;
         for (uint32_t i = 0; i < graph->count; i++) {
             for (LLVMValueRef at = LLVMGetFirstInstruction(graph->blocks[i].block); at; at = LLVMGetNextInstruction(at))
-                set(shapes, at, LLVMIsAPHINode(at) ? of_phi(shapes, at) : of_instruction(shapes, at));
+                set_shape(shapes, at, LLVMIsAPHINode(at) ? of_phi(shapes, at) : of_instruction(shapes, at));
             of_terminator(shapes, i);
         }
     } while (shapes->changed);

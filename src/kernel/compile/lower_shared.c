@@ -13,12 +13,12 @@
 #include <string.h>
 
 enum {
-    INLINED_MOST = 4000, /* instructions of functions that could be shared, in one kernel */
-    SAVED_LEAST = 500,   /* of those: by sharing one function */
-    CALL = 8,            /* what is left of an inlined function where it is shared */
-    ROUNDS = 64,
-    WIDE = 4,         /* elements of a vector that an argument or result may be */
-    NUMBERS_MOST = 24 /* of all arguments together */
+    INLINED_INSTRUCTIONS_MAX = 4000, /* instructions of functions that could be shared, in one kernel */
+    SAVED_INSTRUCTIONS_MIN = 500,    /* of those: by sharing one function */
+    CALL_INSTRUCTIONS = 8,           /* what is left of an inlined function where it is shared */
+    ROUNDS_MAX = 64,
+    VECTOR_ELEMENTS_MAX = 4,  /* elements of a vector that an argument or result may be */
+    ARGUMENT_NUMBERS_MAX = 24 /* of all arguments together */
 };
 
 /* A function of the module. Sizes are doubles: functions that call each other twice have many digits. */
@@ -27,10 +27,10 @@ struct callee {
     LLVMValueRef *calls; /* of functions with bodies */
     uint32_t *called;    /* the same, as places in the list of functions */
     uint32_t count;
-    double own, whole;          /* instructions; with all that is inlined */
-    double copied;              /* of them: in functions that could be shared */
-    double times;               /* how often a kernel has it */
-    bool plain, simple, shared; /* of a form that can be called; and does nothing that hinders it */
+    double own_instructions, inlined_instructions; /* instructions; with all that is inlined */
+    double copied_instructions;                    /* of them: in functions that could be shared */
+    double uses_per_kernel;                        /* how often a kernel has it */
+    bool has_plain_form, is_simple_body, shared;   /* of a form that can be called; and does nothing that hinders it */
     struct form *forms;
 };
 
@@ -63,11 +63,11 @@ static uint32_t numbers_in(LLVMTypeRef type)
 
     switch (LLVMGetTypeKind(element)) {
     case LLVMIntegerTypeKind:
-        return count <= WIDE && LLVMGetIntTypeWidth(element) <= 64 ? count : 0;
+        return count <= VECTOR_ELEMENTS_MAX && LLVMGetIntTypeWidth(element) <= 64 ? count : 0;
     case LLVMHalfTypeKind:
     case LLVMFloatTypeKind:
     case LLVMDoubleTypeKind:
-        return count <= WIDE ? count : 0;
+        return count <= VECTOR_ELEMENTS_MAX ? count : 0;
     default:
         return 0;
     }
@@ -97,7 +97,7 @@ static bool has_plain_type(LLVMValueRef function)
             return false;
         numbers += pointer ? 1 : numbers_in(type);
     }
-    return numbers > 0 && numbers <= NUMBERS_MOST && !LLVMIsFunctionVarArg(LLVMGlobalGetValueType(function));
+    return numbers > 0 && numbers <= ARGUMENT_NUMBERS_MAX && !LLVMIsFunctionVarArg(LLVMGlobalGetValueType(function));
 }
 
 static bool is_variable(LLVMValueRef pointer)
@@ -121,7 +121,7 @@ static bool names_local(LLVMValueRef value)
 
 static bool is_simple(LLVMValueRef at)
 {
-    enum { VARIABLE_MOST = 256 };
+    enum { VARIABLE_MAX = 256 };
     LLVMTargetDataRef layout =
         LLVMGetModuleDataLayout(LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(at))));
 
@@ -131,7 +131,7 @@ static bool is_simple(LLVMValueRef at)
     switch (LLVMGetInstructionOpcode(at)) {
     case LLVMAlloca:
         return LLVMIsAConstantInt(LLVMGetOperand(at, 0)) &&
-               LLVMABISizeOfType(layout, LLVMGetAllocatedType(at)) <= VARIABLE_MOST;
+               LLVMABISizeOfType(layout, LLVMGetAllocatedType(at)) <= VARIABLE_MAX;
     case LLVMLoad:
     case LLVMStore:
         return !LLVMGetVolatile(at) && !LLVMIsAtomic(at);
@@ -153,7 +153,7 @@ static bool is_simple(LLVMValueRef at)
 }
 
 /* Instructions that the passes keep: variables become registers. */
-static bool counts(LLVMValueRef at)
+static bool counts_as_instruction(LLVMValueRef at)
 {
     switch (LLVMGetInstructionOpcode(at)) {
     case LLVMAlloca:
@@ -178,15 +178,15 @@ static void look_at(struct sharing *sharing, struct callee *callee)
 {
     uint32_t used = 0;
 
-    callee->plain = has_plain_type(callee->function);
-    callee->simple = true;
+    callee->has_plain_form = has_plain_type(callee->function);
+    callee->is_simple_body = true;
     for (int round = 0; round < 2; round++) {
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(callee->function); block;
              block = LLVMGetNextBasicBlock(block))
             for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
                 if (round == 0) {
-                    callee->simple = callee->simple && is_simple(at);
-                    callee->own += counts(at);
+                    callee->is_simple_body = callee->is_simple_body && is_simple(at);
+                    callee->own_instructions += counts_as_instruction(at);
                     callee->count += called_body(at) != NULL;
                 } else if (called_body(at)) {
                     callee->calls[used++] = at;
@@ -257,67 +257,69 @@ static bool list_all(struct sharing *sharing, LLVMValueRef *items, uint32_t coun
             return false;
     for (uint32_t i = 0; i < sharing->count; i++)
         for (uint32_t c = 0; c < sharing->callees[i].count; c++)
-            sharing->callees[i].simple &= sharing->callees[sharing->callees[i].called[c]].simple;
+            sharing->callees[i].is_simple_body &= sharing->callees[sharing->callees[i].called[c]].is_simple_body;
     for (uint32_t i = 0; i < sharing->count; i++)
-        sharing->callees[i].simple &= sharing->callees[i].plain;
+        sharing->callees[i].is_simple_body &= sharing->callees[i].has_plain_form;
     return true;
 }
 
 /* --- which are shared ----------------------------------------------------------------------------------------------
  */
 
-static void measure(struct sharing *sharing, uint32_t item)
+static void measure_function(struct sharing *sharing, uint32_t item)
 {
     for (uint32_t i = 0; i <= item; i++) {
         struct callee *one = &sharing->callees[i];
 
-        one->whole = one->own;
-        one->copied = 0;
-        one->times = i == item;
+        one->inlined_instructions = one->own_instructions;
+        one->copied_instructions = 0;
+        one->uses_per_kernel = i == item;
         for (uint32_t c = 0; c < one->count; c++) {
             const struct callee *called = &sharing->callees[one->called[c]];
             bool shared = called->shared || !one->calls[c]; /* for this kernel, or for an earlier one */
 
-            one->whole += shared ? CALL : called->whole;
-            one->copied += shared ? 0 : called->simple ? called->whole : called->copied;
+            one->inlined_instructions += shared ? CALL_INSTRUCTIONS : called->inlined_instructions;
+            one->copied_instructions += shared                   ? 0
+                                        : called->is_simple_body ? called->inlined_instructions
+                                                                 : called->copied_instructions;
         }
     }
     for (uint32_t i = item + 1; i-- > 0;) {
         const struct callee *one = &sharing->callees[i];
-        double times = one->shared && one->times > 0 ? 1 : one->times;
+        double times = one->shared && one->uses_per_kernel > 0 ? 1 : one->uses_per_kernel;
 
         for (uint32_t c = 0; c < one->count; c++)
-            sharing->callees[one->called[c]].times += one->calls[c] ? times : 0;
+            sharing->callees[one->called[c]].uses_per_kernel += one->calls[c] ? times : 0;
     }
 }
 
 static struct callee *find_best(struct sharing *sharing, uint32_t item)
 {
     struct callee *best = NULL;
-    double most = SAVED_LEAST;
+    double max = SAVED_INSTRUCTIONS_MIN;
 
     for (uint32_t i = 0; i < item; i++) {
         struct callee *one = &sharing->callees[i];
-        double saved = (one->times - 1) * (one->whole - CALL);
+        double saved = (one->uses_per_kernel - 1) * (one->inlined_instructions - CALL_INSTRUCTIONS);
 
-        if (!one->simple || one->shared || saved < most)
+        if (!one->is_simple_body || one->shared || saved < max)
             continue;
-        most = saved;
+        max = saved;
         best = one;
     }
     return best;
 }
 
-static bool choose(struct sharing *sharing, uint32_t item)
+static bool choose_to_share(struct sharing *sharing, uint32_t item)
 {
     struct callee *best;
     bool any = false;
 
     for (uint32_t i = 0; i <= item; i++)
         sharing->callees[i].shared = false;
-    for (uint32_t round = 0; round < ROUNDS; round++) {
-        measure(sharing, item);
-        if (sharing->callees[item].copied <= INLINED_MOST)
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        measure_function(sharing, item);
+        if (sharing->callees[item].copied_instructions <= INLINED_INSTRUCTIONS_MAX)
             break;
         best = find_best(sharing, item);
         if (!best)
@@ -325,7 +327,7 @@ static bool choose(struct sharing *sharing, uint32_t item)
         best->shared = any = true;
     }
     if (any)
-        measure(sharing, item);
+        measure_function(sharing, item);
     return any;
 }
 
@@ -366,7 +368,7 @@ static uint32_t elements_of(LLVMTypeRef type)
 /* A struct for a vector. */
 static LLVMTypeRef result_type(const struct sharing *sharing, LLVMTypeRef type)
 {
-    LLVMTypeRef fields[WIDE];
+    LLVMTypeRef fields[VECTOR_ELEMENTS_MAX];
 
     if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
         return type;
@@ -377,7 +379,7 @@ static LLVMTypeRef result_type(const struct sharing *sharing, LLVMTypeRef type)
 
 static LLVMTypeRef form_type(const struct sharing *sharing, LLVMValueRef call)
 {
-    LLVMTypeRef types[NUMBERS_MOST];
+    LLVMTypeRef types[ARGUMENT_NUMBERS_MAX];
     uint32_t used = 0;
 
     for (uint32_t i = 0; i < LLVMGetNumArgOperands(call); i++) {
@@ -408,7 +410,7 @@ static LLVMValueRef vector_to_struct(const struct sharing *sharing, LLVMBuilderR
 }
 
 /* A constant that a call makes an argument of is made one again. */
-static LLVMValueRef repeat(LLVMBuilderRef builder, LLVMValueRef argument)
+static LLVMValueRef repeat_constant(LLVMBuilderRef builder, LLVMValueRef argument)
 {
     if (LLVMIsAConstant(argument))
         return argument;
@@ -421,7 +423,7 @@ static LLVMValueRef repeat(LLVMBuilderRef builder, LLVMValueRef argument)
 static LLVMValueRef make_body(const struct sharing *sharing, LLVMValueRef function, LLVMValueRef call)
 {
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(sharing->context);
-    LLVMValueRef arguments[NUMBERS_MOST], called = LLVMGetCalledValue(call), result;
+    LLVMValueRef arguments[ARGUMENT_NUMBERS_MAX], called = LLVMGetCalledValue(call), result;
     uint32_t used = 0, count = LLVMGetNumArgOperands(call);
 
     LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(sharing->context, function, "entry"));
@@ -429,7 +431,7 @@ static LLVMValueRef make_body(const struct sharing *sharing, LLVMValueRef functi
         LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(call, i));
 
         if (constant_of(LLVMGetOperand(call, i))) {
-            arguments[i] = repeat(builder, LLVMGetOperand(call, i));
+            arguments[i] = repeat_constant(builder, LLVMGetOperand(call, i));
             continue;
         }
         if (element_of(type) == type) {
@@ -484,7 +486,7 @@ static LLVMValueRef form_for(struct sharing *sharing, struct callee *callee, LLV
 
 static void call_form(struct sharing *sharing, LLVMBuilderRef builder, struct callee *callee, LLVMValueRef call)
 {
-    LLVMValueRef form = form_for(sharing, callee, call), arguments[NUMBERS_MOST], made, result;
+    LLVMValueRef form = form_for(sharing, callee, call), arguments[ARGUMENT_NUMBERS_MAX], made, result;
     LLVMTypeRef type = LLVMTypeOf(call);
     uint32_t used = 0;
 
@@ -517,7 +519,7 @@ static void call_forms(struct sharing *sharing, LLVMBuilderRef builder, uint32_t
     for (uint32_t i = 0; i <= item; i++) {
         struct callee *one = &sharing->callees[i];
 
-        for (uint32_t c = 0; one->times > 0 && c < one->count; c++) {
+        for (uint32_t c = 0; one->uses_per_kernel > 0 && c < one->count; c++) {
             struct callee *called = &sharing->callees[one->called[c]];
 
             if (!called->shared || !one->calls[c])
@@ -547,7 +549,7 @@ uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVM
         for (uint32_t i = 0; i < count; i++) {
             uint32_t place = (uint32_t)(uintptr_t)facet_map_get(&sharing.places, items[i]) - 1;
 
-            if (choose(&sharing, place))
+            if (choose_to_share(&sharing, place))
                 call_forms(&sharing, builder, place);
         }
     }

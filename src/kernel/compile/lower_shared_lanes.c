@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ARGUMENTS_MOST = 32 };
+enum { ARGUMENTS_MAX = 32 };
 
 /* What LLVM found out about the function holds for lanes of it, too. */
 static const char *const promises[] = {"memory", "nounwind", "willreturn", "nosync", "nofree", "norecurse", "noinline"};
@@ -40,7 +40,7 @@ static bool has_pointers(LLVMValueRef function, uint64_t which)
     return false;
 }
 
-static void promise(LLVMValueRef from, LLVMValueRef to, uint64_t varying)
+static void promise_attributes(LLVMValueRef from, LLVMValueRef to, uint64_t varying)
 {
     for (size_t i = has_pointers(from, varying); i < sizeof(promises) / sizeof(*promises); i++) {
         LLVMAttributeRef attribute = attribute_of(from, promises[i]);
@@ -66,16 +66,16 @@ static LLVMValueRef form_for(struct facet_lanes *lanes, LLVMValueRef called, con
         facet_lanes_refuse(lanes, "a shared function's control flow that is not structured");
         return NULL;
     }
-    if (!facet_lanes_make(lanes->arena, called, lanes->layout, form, name, &made, &lanes->why))
+    if (!facet_lanes_make(lanes->arena, called, lanes->layout, form, name, &made, &lanes->refusal))
         return NULL;
     facet_function_describe(lanes->arena, called, made);
-    promise(called, made, form->varying);
+    promise_attributes(called, made, form->varying);
     return made;
 }
 
-void facet_lanes_shared(struct facet_lanes *lanes, LLVMValueRef call)
+void facet_lanes_call_shared(struct facet_lanes *lanes, LLVMValueRef call)
 {
-    LLVMValueRef arguments[ARGUMENTS_MOST], mask = lanes->masks[lanes->block], function, made;
+    LLVMValueRef arguments[ARGUMENTS_MAX], mask = lanes->masks[lanes->block], function, made;
     struct facet_lanes_form form = {
         .width = lanes->width, .registers = lanes->registers, .masked = mask != NULL, .shared = true};
     uint32_t count = LLVMGetNumArgOperands(call);

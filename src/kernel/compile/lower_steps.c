@@ -11,8 +11,8 @@
 #include "lower_inside.h"
 
 enum {
-    STEPS = 4,
-    MOST = 24, /* instructions of a step: with more, counting is a small part of it */
+    STEPS_PER_ROUND = 4,
+    STEP_INSTRUCTIONS_MAX = 24, /* instructions of a step: with more, counting is a small part of it */
 };
 
 /* Where one goes on to when a loop of this one block is over; NULL: it is none. */
@@ -22,20 +22,21 @@ static LLVMBasicBlockRef way_out(LLVMBasicBlockRef block)
 
     if (!LLVMIsABranchInst(end) || !LLVMIsConditional(end))
         return NULL;
-    LLVMBasicBlockRef taken = LLVMGetSuccessor(end, 0), other = LLVMGetSuccessor(end, 1);
+    LLVMBasicBlockRef on_true = LLVMGetSuccessor(end, 0), on_false = LLVMGetSuccessor(end, 1);
 
-    if ((taken == block) == (other == block))
+    if ((on_true == block) == (on_false == block))
         return NULL;
-    return taken == block ? other : taken;
+    return on_true == block ? on_false : on_true;
 }
 
 static bool is_short(LLVMBasicBlockRef block)
 {
     uint32_t count = 0;
 
-    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at && count <= MOST; at = LLVMGetNextInstruction(at))
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at && count <= STEP_INSTRUCTIONS_MAX;
+         at = LLVMGetNextInstruction(at))
         count += !LLVMIsAPHINode(at);
-    return count <= MOST;
+    return count <= STEP_INSTRUCTIONS_MAX;
 }
 
 static LLVMValueRef value_in(const struct facet_map *step, LLVMValueRef value)
@@ -129,20 +130,20 @@ static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMB
     }
 }
 
-static void multiply(struct facet_arena *arena, LLVMBuilderRef builder, LLVMBasicBlockRef block)
+static void multiply_steps(struct facet_arena *arena, LLVMBuilderRef builder, LLVMBasicBlockRef block)
 {
-    LLVMBasicBlockRef out = way_out(block), steps[STEPS] = {block};
-    struct facet_map values[STEPS];
+    LLVMBasicBlockRef out = way_out(block), steps[STEPS_PER_ROUND] = {block};
+    struct facet_map values[STEPS_PER_ROUND];
 
-    for (uint32_t i = 1; i < STEPS; i++) {
+    for (uint32_t i = 1; i < STEPS_PER_ROUND; i++) {
         values[i] = (struct facet_map){.arena = arena};
         steps[i] = add_step(builder, block, i > 1 ? &values[i - 1] : NULL, &values[i]);
     }
-    for (uint32_t i = 1; i < STEPS; i++)
+    for (uint32_t i = 1; i < STEPS_PER_ROUND; i++)
         leave_from(block, out, steps[i], &values[i]);
-    for (uint32_t i = 0; i + 1 < STEPS; i++)
+    for (uint32_t i = 0; i + 1 < STEPS_PER_ROUND; i++)
         lead_to(steps[i], out, steps[i + 1]);
-    go_round_from(builder, block, steps[STEPS - 1], &values[STEPS - 1]);
+    go_round_from(builder, block, steps[STEPS_PER_ROUND - 1], &values[STEPS_PER_ROUND - 1]);
 }
 
 void facet_loops_step(struct facet_arena *arena, LLVMValueRef run)
@@ -153,7 +154,7 @@ void facet_loops_step(struct facet_arena *arena, LLVMValueRef run)
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run), next; block; block = next) {
         next = LLVMGetNextBasicBlock(block);
         if (way_out(block) && is_short(block))
-            multiply(arena, builder, block);
+            multiply_steps(arena, builder, block);
     }
     LLVMDisposeBuilder(builder);
 }

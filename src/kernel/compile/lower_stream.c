@@ -20,13 +20,13 @@ static bool is_in_loop(const struct facet_graph *graph, uint32_t index)
     for (uint32_t latch = index; latch < graph->count; latch++) {
         uint32_t header = facet_graph_header(graph, latch);
 
-        if (header != FACET_NOWHERE && header <= index && facet_graph_dominates(graph, header, index))
+        if (header != FACET_NO_BLOCK && header <= index && facet_graph_dominates(graph, header, index))
             return true;
     }
     return false;
 }
 
-static bool orders(LLVMValueRef instruction)
+static bool orders_memory(LLVMValueRef instruction)
 {
     switch (LLVMGetInstructionOpcode(instruction)) {
     case LLVMFence:
@@ -41,11 +41,11 @@ static bool orders(LLVMValueRef instruction)
     }
 }
 
-bool facet_lanes_orders(const struct facet_graph *graph)
+bool facet_lanes_orders_memory(const struct facet_graph *graph)
 {
     for (uint32_t i = 0; i < graph->count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(graph->blocks[i].block); at; at = LLVMGetNextInstruction(at))
-            if (orders(at))
+            if (orders_memory(at))
                 return true;
     return false;
 }
@@ -75,7 +75,7 @@ LLVMValueRef facet_lanes_stream(struct facet_lanes *lanes, LLVMValueRef value, L
     LLVMValueRef pointer = LLVMGetOperand(original, 1), many, place, aligned;
     uint64_t bytes = LLVMStoreSizeOfType(lanes->layout, LLVMTypeOf(value));
 
-    if (bytes % LINE_BYTES || lanes->ordered || facet_private_of(pointer) || facet_is_local_memory(pointer) ||
+    if (bytes % LINE_BYTES || lanes->orders_memory || facet_private_of(pointer) || facet_is_local_memory(pointer) ||
         is_in_loop(&lanes->graph, lanes->block))
         return NULL;
     many = LLVMBuildICmp(builder, LLVMIntUGE, count_items(lanes),

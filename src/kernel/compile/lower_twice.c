@@ -13,9 +13,10 @@
 #include "lower_lanes.h"
 
 enum {
-    LEAST = 2,  /* accesses to memory, where masks are cheap: with fewer the test costs as much as it saves */
-    MOST = 200, /* instructions: they are made twice */
-    FEW = 20,   /* of them to each access, where neither an if nor a loop says that lanes may be missing */
+    ACCESSES_MIN = 2, /* accesses to memory, where masks are cheap: with fewer the test costs as much as it saves */
+    INSTRUCTIONS_MAX = 200, /* instructions: they are made twice */
+    INSTRUCTIONS_PER_ACCESS_MAX =
+        20, /* of them to each access, where neither an if nor a loop says that lanes may be missing */
 };
 
 /* Instructions from `first` to before `end`, the next barrier or the end of the block. */
@@ -95,7 +96,7 @@ static bool is_then(const struct facet_lanes *lanes, uint32_t index)
     const struct facet_block *block = &lanes->graph.blocks[index];
 
     return lanes->shapes.divergent[block->dominator] &&
-           facet_graph_header(&lanes->graph, block->dominator) == FACET_NOWHERE &&
+           facet_graph_header(&lanes->graph, block->dominator) == FACET_NO_BLOCK &&
            facet_graph_then(&lanes->graph, block->dominator) == index && block->successor_count == 1 &&
            block->successors[0] > index;
 }
@@ -103,7 +104,7 @@ static bool is_then(const struct facet_lanes *lanes, uint32_t index)
 /* All of what a loop does that lanes leave one by one: in most rounds all are there. */
 static bool is_loop(const struct facet_lanes *lanes, uint32_t index)
 {
-    return lanes->registers < FACET_LANES_MOST && lanes->shapes.divergent[index] &&
+    return lanes->registers < FACET_LANES_MAX && lanes->shapes.divergent[index] &&
            facet_graph_header(&lanes->graph, index) == index;
 }
 
@@ -122,11 +123,11 @@ static uint32_t most_instructions(const struct facet_lanes *lanes, uint32_t inde
     if (!lanes->masks[index])
         return 0;
     if (is_everyones(lanes, index))
-        return FEW;
-    return is_loop(lanes, index) || is_then(lanes, index) ? MOST : 0;
+        return INSTRUCTIONS_PER_ACCESS_MAX;
+    return is_loop(lanes, index) || is_then(lanes, index) ? INSTRUCTIONS_MAX : 0;
 }
 
-static bool pays(const struct facet_lanes *lanes, const struct part *part, uint32_t most)
+static bool pays_off(const struct facet_lanes *lanes, const struct part *part, uint32_t max)
 {
     uint32_t accesses = 0, all = 0;
 
@@ -139,7 +140,8 @@ static bool pays(const struct facet_lanes *lanes, const struct part *part, uint3
         accesses += is_access(lanes, at);
         all++;
     }
-    return accesses >= (lanes->registers < FACET_LANES_MOST ? 1 : LEAST) && all <= MOST && all <= most * accesses;
+    return accesses >= (lanes->registers < FACET_LANES_MAX ? 1 : ACCESSES_MIN) && all <= INSTRUCTIONS_MAX &&
+           all <= max * accesses;
 }
 
 /* The values of one instruction of the part in one of its two forms. */
@@ -162,8 +164,8 @@ static LLVMBasicBlockRef take_forms(struct facet_lanes *lanes, const struct part
     return LLVMGetInsertBlock(lanes->builder);
 }
 
-static void meet(struct facet_lanes *lanes, struct facet_map *map, LLVMValueRef value, LLVMValueRef *made,
-                 LLVMBasicBlockRef *ends)
+static void join_values(struct facet_lanes *lanes, struct facet_map *map, LLVMValueRef value, LLVMValueRef *made,
+                        LLVMBasicBlockRef *ends)
 {
     LLVMValueRef phi;
 
@@ -174,9 +176,9 @@ static void meet(struct facet_lanes *lanes, struct facet_map *map, LLVMValueRef 
     facet_map_put(map, value, phi);
 }
 
-static void fill(struct facet_lanes *lanes, const struct part *part, LLVMValueRef but)
+static void fill_part(struct facet_lanes *lanes, const struct part *part, LLVMValueRef but)
 {
-    for (LLVMValueRef at = part->first; at != part->end && !lanes->why; at = LLVMGetNextInstruction(at))
+    for (LLVMValueRef at = part->first; at != part->end && !lanes->refusal; at = LLVMGetNextInstruction(at))
         if (!LLVMIsAPHINode(at) && at != but)
             facet_lanes_instruction(lanes, at);
 }
@@ -193,12 +195,12 @@ static void fill_twice(struct facet_lanes *lanes, const struct part *part)
     struct form *forms[2];
 
     for (uint32_t i = 0; i < 2; i++)
-        forms[i] = facet_arena_take(lanes->arena, MOST * sizeof(**forms));
+        forms[i] = facet_arena_take(lanes->arena, INSTRUCTIONS_MAX * sizeof(**forms));
     facet_lanes_fork(lanes, facet_lanes_all(lanes, mask), blocks);
     for (uint32_t i = 0; i < 2; i++) {
         LLVMPositionBuilderAtEnd(lanes->builder, blocks[i]);
         lanes->masks[lanes->block] = i ? mask : NULL;
-        fill(lanes, part, part->behind);
+        fill_part(lanes, part, part->behind);
         ends[i] = take_forms(lanes, part, forms[i]);
         LLVMBuildBr(lanes->builder, blocks[2]);
     }
@@ -208,8 +210,8 @@ static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 
         if (!open && !used_elsewhere(at, part))
             continue;
-        meet(lanes, &lanes->scalars, at, (LLVMValueRef[]){whole.scalar, masked.scalar}, ends);
-        meet(lanes, &lanes->vectors, at, (LLVMValueRef[]){whole.vector, masked.vector}, ends);
+        join_values(lanes, &lanes->scalars, at, (LLVMValueRef[]){whole.scalar, masked.scalar}, ends);
+        join_values(lanes, &lanes->vectors, at, (LLVMValueRef[]){whole.vector, masked.vector}, ends);
     }
     if (part->behind)
         facet_lanes_instruction(lanes, part->behind);
@@ -217,18 +219,18 @@ static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 
 void facet_lanes_fill(struct facet_lanes *lanes)
 {
-    uint32_t most = most_instructions(lanes, lanes->block);
+    uint32_t max = most_instructions(lanes, lanes->block);
     LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[lanes->block].block);
 
-    while (at && !lanes->why) {
+    while (at && !lanes->refusal) {
         struct part part = part_from(at);
 
-        if (most > 0 && pays(lanes, &part, most))
+        if (max > 0 && pays_off(lanes, &part, max))
             fill_twice(lanes, &part);
         else
-            fill(lanes, &part, NULL);
+            fill_part(lanes, &part, NULL);
         at = LLVMIsATerminatorInst(part.end) ? NULL : LLVMGetNextInstruction(part.end);
-        if (at && !lanes->why)
+        if (at && !lanes->refusal)
             facet_lanes_instruction(lanes, part.end);
     }
 }

@@ -8,7 +8,7 @@
 
 #include "kernel/compile/compile.h"
 
-enum { LANES_MOST = 16 }; /* OpenCL's, and SPIR-V's */
+enum { LANES_MAX = 16 }; /* OpenCL's, and SPIR-V's */
 
 /* --- any() and all() ---------------------------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static bool is_of_highest_bits(LLVMValueRef function, bool *ret_all)
     return LLVMGetTypeKind(number) == LLVMIntegerTypeKind;
 }
 
-static LLVMValueRef combine(LLVMBuilderRef builder, LLVMValueRef bits, bool all)
+static LLVMValueRef combine_bits(LLVMBuilderRef builder, LLVMValueRef bits, bool all)
 {
     LLVMTypeRef word = LLVMInt32TypeInContext(LLVMGetTypeContext(LLVMTypeOf(bits)));
     LLVMValueRef made = LLVMBuildExtractElement(builder, bits, LLVMConstInt(word, 0, 0), "");
@@ -47,7 +47,7 @@ static LLVMValueRef highest_bits(LLVMBuilderRef builder, LLVMValueRef given, LLV
     LLVMValueRef bits = LLVMBuildICmp(builder, LLVMIntSLT, given, LLVMConstNull(type), "");
 
     if (LLVMGetTypeKind(type) == LLVMVectorTypeKind)
-        bits = combine(builder, bits, all);
+        bits = combine_bits(builder, bits, all);
     return LLVMBuildZExt(builder, bits, result, "");
 }
 
@@ -97,9 +97,9 @@ static unsigned lanes_of(LLVMTypeRef type)
 }
 
 /* In all lanes. */
-static LLVMValueRef constant(LLVMTypeRef type, uint64_t value)
+static LLVMValueRef splat_constant(LLVMTypeRef type, uint64_t value)
 {
-    LLVMValueRef all[LANES_MOST];
+    LLVMValueRef all[LANES_MAX];
 
     if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
         return LLVMConstInt(type, value, 0);
@@ -108,36 +108,36 @@ static LLVMValueRef constant(LLVMTypeRef type, uint64_t value)
     return LLVMConstVector(all, LLVMGetVectorSize(type));
 }
 
-static LLVMValueRef bound(LLVMBuilderRef builder, LLVMValueRef given, LLVMIntPredicate beyond, uint64_t limit)
+static LLVMValueRef bound_value(LLVMBuilderRef builder, LLVMValueRef given, LLVMIntPredicate beyond, uint64_t limit)
 {
-    LLVMValueRef most = constant(LLVMTypeOf(given), limit);
+    LLVMValueRef max = splat_constant(LLVMTypeOf(given), limit);
 
-    return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, most, ""), most, given, "");
+    return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, max, ""), max, given, "");
 }
 
 /* To the nearest number that there is; only bounds that the given type can pass. */
-static LLVMValueRef saturate(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
-                             const struct conversion *conversion)
+static LLVMValueRef saturate_value(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
+                                   const struct conversion *conversion)
 {
     unsigned from = width_of(LLVMTypeOf(given)) - conversion->from_signed;
     unsigned to = width_of(result) - conversion->to_signed;
 
     if (from > to)
-        given = bound(builder, given, conversion->from_signed ? LLVMIntSGT : LLVMIntUGT, UINT64_MAX >> (64 - to));
+        given = bound_value(builder, given, conversion->from_signed ? LLVMIntSGT : LLVMIntUGT, UINT64_MAX >> (64 - to));
     if (conversion->from_signed && !conversion->to_signed)
-        given = bound(builder, given, LLVMIntSLT, 0);
+        given = bound_value(builder, given, LLVMIntSLT, 0);
     else if (conversion->from_signed && from > to)
-        given = bound(builder, given, LLVMIntSLT, -(UINT64_C(1) << to));
+        given = bound_value(builder, given, LLVMIntSLT, -(UINT64_C(1) << to));
     return given;
 }
 
-static LLVMValueRef convert(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
-                            const struct conversion *conversion)
+static LLVMValueRef convert_value(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
+                                  const struct conversion *conversion)
 {
     if (!is_of_integers(result))
         return given;
     if (conversion->saturates)
-        given = saturate(builder, given, result, conversion);
+        given = saturate_value(builder, given, result, conversion);
     return LLVMBuildIntCast2(builder, given, result, conversion->from_signed, "");
 }
 
@@ -220,7 +220,7 @@ static void write_out(struct facet_compilation *compilation, LLVMValueRef functi
     if (bits)
         made = highest_bits(builder, given, result, all);
     else
-        made = converts ? convert(builder, given, result, &conversion) : go_through(builder, function, &access);
+        made = converts ? convert_value(builder, given, result, &conversion) : go_through(builder, function, &access);
     if (access.stores)
         LLVMBuildRetVoid(builder);
     else
@@ -272,14 +272,14 @@ static void widen_condition(LLVMBuilderRef builder, LLVMValueRef select)
 /*
  * A truncation that is extended again: at level 0 the generator translates the pair into a mask as wide as the result.
  */
-static void mask(LLVMBuilderRef builder, LLVMValueRef extension)
+static void mask_extension(LLVMBuilderRef builder, LLVMValueRef extension)
 {
     LLVMValueRef cut = LLVMGetOperand(extension, 0);
     LLVMTypeRef type = LLVMTypeOf(extension);
 
-    if (!LLVMIsATruncInst(cut) || width_of(LLVMTypeOf(cut)) > 64 || lanes_of(type) > LANES_MOST)
+    if (!LLVMIsATruncInst(cut) || width_of(LLVMTypeOf(cut)) > 64 || lanes_of(type) > LANES_MAX)
         return;
-    LLVMValueRef bits = constant(type, UINT64_MAX >> (64 - width_of(LLVMTypeOf(cut))));
+    LLVMValueRef bits = splat_constant(type, UINT64_MAX >> (64 - width_of(LLVMTypeOf(cut))));
     LLVMValueRef given = LLVMBuildIntCast2(builder, LLVMGetOperand(cut, 0), type, 0, "");
     LLVMReplaceAllUsesWith(extension, LLVMBuildAnd(builder, given, bits, ""));
 }
@@ -298,7 +298,7 @@ enum facet_status facet_compile_mend_code(struct facet_compilation *compilation,
                 if (LLVMIsASelectInst(at))
                     widen_condition(builder, at);
                 else if (LLVMIsAZExtInst(at))
-                    mask(builder, at);
+                    mask_extension(builder, at);
                 else if (LLVMIsACallInst(at)) {
                     facet_compile_mend_pointers(builder, at);
                     facet_compile_mend_format(builder, at);

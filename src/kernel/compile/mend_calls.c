@@ -10,7 +10,7 @@
 
 #include "kernel/compile/compile.h"
 
-enum { SYMBOL_SIZE = 256, ARGUMENTS_MOST = 8, LANES_MOST = 16 };
+enum { SYMBOL_SIZE = 256, ARGUMENTS_MAX = 8, LANES_MAX = 16 };
 
 /* "_Z5ldexpDv4_fi" in two: "ldexp" and "Dv4_fi". */
 struct mangled {
@@ -34,12 +34,12 @@ static bool read_mangled(const char *symbol, struct mangled *ret_name)
 }
 
 /* A call of the built-in function of this name. */
-static LLVMValueRef call(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef like,
-                         const char *base, const char *types, LLVMTypeRef result, LLVMValueRef *arguments,
-                         unsigned count)
+static LLVMValueRef call_builtin(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef like,
+                                 const char *base, const char *types, LLVMTypeRef result, LLVMValueRef *arguments,
+                                 unsigned count)
 {
     unsigned convergent = LLVMGetEnumAttributeKindForName("convergent", 10);
-    LLVMTypeRef given[ARGUMENTS_MOST];
+    LLVMTypeRef given[ARGUMENTS_MAX];
     char symbol[2 * SYMBOL_SIZE];
 
     snprintf(symbol, sizeof symbol, "_Z%zu%s%s", strlen(base), base, types);
@@ -64,7 +64,7 @@ static bool is_vector(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind;
 }
 
-static LLVMValueRef lane(struct facet_compilation *compilation, unsigned index)
+static LLVMValueRef lane_index(struct facet_compilation *compilation, unsigned index)
 {
     return LLVMConstInt(LLVMInt32TypeInContext(compilation->context), index, 0);
 }
@@ -89,7 +89,7 @@ static bool is_of_halves(const char *base, bool *ret_stores, unsigned *ret_lanes
     unsigned long lanes = strtoul(base + 5, &end, 10);
     *ret_lanes = (unsigned)lanes;
     *ret_rest = end;
-    return lanes > 1 && lanes <= LANES_MOST;
+    return lanes > 1 && lanes <= LANES_MAX;
 }
 
 static bool mend_halves(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
@@ -117,14 +117,14 @@ static bool mend_halves(struct facet_compilation *compilation, LLVMValueRef func
     for (unsigned i = 0; i < lanes; i++) {
         LLVMValueRef at = LLVMBuildAdd(builder, first, LLVMConstInt(LLVMTypeOf(offset), i, 0), "");
         if (stores) {
-            LLVMValueRef one = LLVMBuildExtractElement(builder, vector, lane(compilation, i), "");
-            call(compilation, builder, function, base, types, LLVMVoidTypeInContext(compilation->context),
-                 (LLVMValueRef[]){one, at, pointer}, 3);
+            LLVMValueRef one = LLVMBuildExtractElement(builder, vector, lane_index(compilation, i), "");
+            call_builtin(compilation, builder, function, base, types, LLVMVoidTypeInContext(compilation->context),
+                         (LLVMValueRef[]){one, at, pointer}, 3);
             continue;
         }
-        LLVMValueRef one = call(compilation, builder, function, base, types, LLVMGetElementType(type),
-                                (LLVMValueRef[]){at, pointer}, 2);
-        made = LLVMBuildInsertElement(builder, made, one, lane(compilation, i), "");
+        LLVMValueRef one = call_builtin(compilation, builder, function, base, types, LLVMGetElementType(type),
+                                        (LLVMValueRef[]){at, pointer}, 2);
+        made = LLVMBuildInsertElement(builder, made, one, lane_index(compilation, i), "");
     }
     if (stores)
         LLVMBuildRetVoid(builder);
@@ -153,8 +153,8 @@ static bool mend_copy(struct facet_compilation *compilation, LLVMValueRef functi
     arguments[3] = LLVMConstInt(LLVMTypeOf(arguments[2]), 1, 0);
     arguments[4] = LLVMGetParam(function, 3);
     LLVMBuilderRef builder = facet_compile_begin_body(compilation, function);
-    LLVMBuildRet(builder, call(compilation, builder, function, "async_work_group_strided_copy", types,
-                               LLVMGetReturnType(LLVMGlobalGetValueType(function)), arguments, 5));
+    LLVMBuildRet(builder, call_builtin(compilation, builder, function, "async_work_group_strided_copy", types,
+                                       LLVMGetReturnType(LLVMGlobalGetValueType(function)), arguments, 5));
     LLVMDisposeBuilder(builder);
     return true;
 }
@@ -199,7 +199,7 @@ static LLVMTypeRef pointee_of(LLVMContextRef context, const char *types)
         lanes = strtoul(types + 2, &end, 10);
         types = end + (*end == '_');
     }
-    if (!lanes || lanes > LANES_MOST)
+    if (!lanes || lanes > LANES_MAX)
         return NULL;
     LLVMTypeRef type = type_of(context, types);
     return type && lanes > 1 ? LLVMVectorType(type, (unsigned)lanes) : type;
@@ -261,12 +261,12 @@ void facet_compile_mend_format(LLVMBuilderRef builder, LLVMValueRef call)
 
 /* --- one number for all lanes ------------------------------------------------------------------------------------- */
 
-static LLVMValueRef splat(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef value,
-                          unsigned lanes)
+static LLVMValueRef splat_value(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef value,
+                                unsigned lanes)
 {
     LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(value), lanes);
     LLVMTypeRef word = LLVMInt32TypeInContext(compilation->context);
-    LLVMValueRef one = LLVMBuildInsertElement(builder, LLVMGetPoison(type), value, lane(compilation, 0), "");
+    LLVMValueRef one = LLVMBuildInsertElement(builder, LLVMGetPoison(type), value, lane_index(compilation, 0), "");
 
     return LLVMBuildShuffleVector(builder, one, LLVMGetPoison(type), LLVMConstNull(LLVMVectorType(word, lanes)), "");
 }
@@ -290,7 +290,7 @@ static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef funct
     static const char *const names[] = {"ldexp", "fmax", "fmin", "max", "min", "clamp", "mix", "step", "smoothstep"};
     LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
     unsigned count = LLVMCountParams(function), numbers = 0;
-    LLVMValueRef arguments[ARGUMENTS_MOST];
+    LLVMValueRef arguments[ARGUMENTS_MAX];
     char types[SYMBOL_SIZE];
     bool known = false;
 
@@ -308,10 +308,10 @@ static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef funct
     for (unsigned i = 0; i < count; i++) {
         arguments[i] = LLVMGetParam(function, i);
         if (!is_vector(LLVMTypeOf(arguments[i])))
-            arguments[i] = splat(compilation, builder, arguments[i], LLVMGetVectorSize(result));
+            arguments[i] = splat_value(compilation, builder, arguments[i], LLVMGetVectorSize(result));
     }
     mangle_vectors(result, strcmp(name->base, "ldexp") == 0, element[1], count, types, sizeof types);
-    LLVMBuildRet(builder, call(compilation, builder, function, name->base, types, result, arguments, count));
+    LLVMBuildRet(builder, call_builtin(compilation, builder, function, name->base, types, result, arguments, count));
     LLVMDisposeBuilder(builder);
     return true;
 }

@@ -14,24 +14,24 @@
 #include "kernel/compile/compile.h"
 
 /* The second compile. Its module is NULL where it failed. */
-struct second {
+struct second_compile {
     struct facet_backend_request request;
     struct facet_backend_result result;
     struct facet_compilation compilation;
 };
 
-static void ignore(LLVMDiagnosticInfoRef info, void *context)
+static void ignore_diagnostic(LLVMDiagnosticInfoRef info, void *context)
 {
     (void)info;
     (void)context;
 }
 
-static void compile_again(const struct facet_compilation *first, struct second *ret_second)
+static void compile_again(const struct facet_compilation *first, struct second_compile *ret_second)
 {
     struct facet_compilation *again = &ret_second->compilation;
     struct facet_error error;
 
-    *ret_second = (struct second){.request = *first->request, .compilation = *first};
+    *ret_second = (struct second_compile){.request = *first->request, .compilation = *first};
     ret_second->request.check = 1; /* the setting that adds debug locations */
     again->request = &ret_second->request;
     again->result = &ret_second->result;
@@ -40,19 +40,19 @@ static void compile_again(const struct facet_compilation *first, struct second *
     again->module = NULL;
     again->failed = false;
     again->context = LLVMContextCreate();
-    LLVMContextSetDiagnosticHandler(again->context, ignore, NULL);
+    LLVMContextSetDiagnosticHandler(again->context, ignore_diagnostic, NULL);
     if (facet_compile_arguments(again, &error) == FACET_OK)
         facet_compile_source(again, &error);
 }
 
-static void forget(struct second *second)
+static void clear_second(struct second_compile *second_compile)
 {
-    if (second->compilation.module)
-        LLVMDisposeModule(second->compilation.module);
-    LLVMContextDispose(second->compilation.context);
-    free(second->compilation.arguments);
-    facet_compile_remark_clear(&second->result);
-    facet_compile_read_clear(&second->result);
+    if (second_compile->compilation.module)
+        LLVMDisposeModule(second_compile->compilation.module);
+    LLVMContextDispose(second_compile->compilation.context);
+    free(second_compile->compilation.arguments);
+    facet_compile_remark_clear(&second_compile->result);
+    facet_compile_read_clear(&second_compile->result);
 }
 
 /* The function that an instruction calls by name; NULL: none. */
@@ -94,32 +94,32 @@ void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size)
 static uint32_t remark_calls(struct facet_compilation *compilation, LLVMValueRef function, const char *symbol,
                              const char *text)
 {
-    uint32_t told = 0;
+    uint32_t remark_count = 0;
     size_t length;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             LLVMValueRef callee = callee_of(at);
             if (callee && strcmp(LLVMGetValueName2(callee, &length), symbol) == 0)
-                told += remark_at(compilation, at, text);
+                remark_count += remark_at(compilation, at, text);
         }
-    return told;
+    return remark_count;
 }
 
 void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text)
 {
-    struct second second;
+    struct second_compile second_compile;
     LLVMValueRef function = NULL;
-    uint32_t told = 0;
+    uint32_t remark_count = 0;
 
-    compile_again(compilation, &second);
-    if (second.compilation.module)
-        function = LLVMGetFirstFunction(second.compilation.module);
+    compile_again(compilation, &second_compile);
+    if (second_compile.compilation.module)
+        function = LLVMGetFirstFunction(second_compile.compilation.module);
     for (; function; function = LLVMGetNextFunction(function))
-        told += remark_calls(compilation, function, symbol, text);
-    if (!told)
+        remark_count += remark_calls(compilation, function, symbol, text);
+    if (!remark_count)
         facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
-    forget(&second);
+    clear_second(&second_compile);
 }
 
 /* --- assembly ----------------------------------------------------------------------------------------------------- */
@@ -150,17 +150,17 @@ static uint32_t find_assembly(struct facet_compilation *compilation, LLVMModuleR
 
 static void refuse_inline(struct facet_compilation *compilation)
 {
-    struct second second;
-    uint32_t told = 0;
+    struct second_compile second_compile;
+    uint32_t remark_count = 0;
     char text[160];
 
     snprintf(text, sizeof text, "inline assembly is not supported for the target '%s'", compilation->target);
-    compile_again(compilation, &second);
-    if (second.compilation.module)
-        told = find_assembly(compilation, second.compilation.module, text);
-    if (!told)
+    compile_again(compilation, &second_compile);
+    if (second_compile.compilation.module)
+        remark_count = find_assembly(compilation, second_compile.compilation.module, text);
+    if (!remark_count)
         facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
-    forget(&second);
+    clear_second(&second_compile);
 }
 
 enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error)
@@ -184,11 +184,11 @@ enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compil
 
 /* Functions that were entered, in the order of the calls, and those that were left. */
 struct search {
-    LLVMValueRef *entered, *left;
-    uint32_t depth, left_count;
+    LLVMValueRef *entered, *finished;
+    uint32_t depth, finished_count;
 };
 
-static bool holds(const LLVMValueRef *list, uint32_t count, LLVMValueRef function)
+static bool holds_function(const LLVMValueRef *list, uint32_t count, LLVMValueRef function)
 {
     for (uint32_t i = 0; i < count; i++)
         if (list[i] == function)
@@ -203,14 +203,15 @@ static LLVMValueRef find_recursion(struct search *search, LLVMValueRef function)
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             LLVMValueRef callee = callee_of(at), found;
-            if (!callee || LLVMIsDeclaration(callee) || holds(search->left, search->left_count, callee))
+            if (!callee || LLVMIsDeclaration(callee) ||
+                holds_function(search->finished, search->finished_count, callee))
                 continue;
-            found = holds(search->entered, search->depth, callee) ? at : find_recursion(search, callee);
+            found = holds_function(search->entered, search->depth, callee) ? at : find_recursion(search, callee);
             if (found)
                 return found;
         }
     search->depth--;
-    search->left[search->left_count++] = function;
+    search->finished[search->finished_count++] = function;
     return NULL;
 }
 
@@ -222,11 +223,11 @@ static LLVMValueRef find_recursion_of_kernels(const struct facet_compilation *fi
         count++;
     FACET_CLEANUP_FREE LLVMValueRef *entered = calloc(count, sizeof(LLVMValueRef));
     FACET_CLEANUP_FREE LLVMValueRef *left = calloc(count, sizeof(LLVMValueRef));
-    struct search search = {.entered = entered, .left = left};
+    struct search search = {.entered = entered, .finished = left};
     LLVMValueRef found = NULL;
     for (uint32_t i = 0; entered && left && !found && i < first->kernel_count; i++) {
         LLVMValueRef kernel = LLVMGetNamedFunction(module, first->kernels[i].name);
-        if (kernel && !holds(left, search.left_count, kernel))
+        if (kernel && !holds_function(left, search.finished_count, kernel))
             found = find_recursion(&search, kernel);
     }
     return found;
@@ -250,14 +251,14 @@ static void remark_recursion(struct facet_compilation *compilation, LLVMValueRef
 
 bool facet_compile_refuse_recursion(struct facet_compilation *compilation)
 {
-    struct second second;
+    struct second_compile second_compile;
     LLVMValueRef call = NULL;
 
-    compile_again(compilation, &second);
-    if (second.compilation.module)
-        call = find_recursion_of_kernels(compilation, second.compilation.module);
+    compile_again(compilation, &second_compile);
+    if (second_compile.compilation.module)
+        call = find_recursion_of_kernels(compilation, second_compile.compilation.module);
     if (call)
         remark_recursion(compilation, call);
-    forget(&second);
+    clear_second(&second_compile);
     return call != NULL;
 }

@@ -39,7 +39,7 @@ static enum facet_status name_locals(struct facet_compilation *compilation, stru
     return FACET_OK;
 }
 
-static enum facet_status strip(struct facet_compilation *compilation, struct facet_error *error)
+static enum facet_status strip_module(struct facet_compilation *compilation, struct facet_error *error)
 {
     static const struct facet_remap remap = {.kernel = ""};
     char *text = LLVMPrintModuleToString(compilation->module), *message = NULL;
@@ -86,7 +86,7 @@ enum facet_status facet_compile_portable(struct facet_compilation *compilation, 
     enum facet_status status = name_locals(compilation, error);
 
     if (status == FACET_OK)
-        status = strip(compilation, error);
+        status = strip_module(compilation, error);
     if (status != FACET_OK)
         return status;
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(compilation->machine);

@@ -47,8 +47,8 @@ static void copy_struct(LLVMBuilderRef builder, LLVMValueRef function, uint32_t 
     LLVMRemoveEnumAttributeAtIndex(function, index + 1, byval);
     LLVMAddAttributeAtIndex(function, index + 1, LLVMCreateTypeAttribute(context, byref, type));
     LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(function)));
-    LLVMValueRef own = LLVMBuildAlloca(builder, type, "");
-    LLVMValueRef place = LLVMBuildAddrSpaceCast(builder, own, LLVMTypeOf(given), "");
+    LLVMValueRef private_copy = LLVMBuildAlloca(builder, type, "");
+    LLVMValueRef place = LLVMBuildAddrSpaceCast(builder, private_copy, LLVMTypeOf(given), "");
     LLVMReplaceAllUsesWith(given, place);
     LLVMBuildStore(builder, LLVMBuildLoad2(builder, type, given, ""), place);
 }

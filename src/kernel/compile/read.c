@@ -7,13 +7,13 @@
 #include "kernel/compile/compile.h"
 #include "kernel/compile/shims.h"
 
-enum { READS_MOST = 65536 };
+enum { READS_MAX = 65536 };
 
-static bool add(struct facet_backend_result *result, const char *path, const struct facet_shim_read *read)
+static bool add_read(struct facet_backend_result *result, const char *path, const struct facet_shim_read *read)
 {
     struct facet_backend_read *list;
 
-    if (result->read_count >= READS_MOST || !path[0] || strlen(path) >= PATH_MAX)
+    if (result->read_count >= READS_MAX || !path[0] || strlen(path) >= PATH_MAX)
         return false;
     list = realloc(result->reads, (result->read_count + 1) * sizeof *list);
     if (!list)
@@ -31,7 +31,7 @@ void facet_compile_read(void *context, const char *path, const struct facet_shim
     struct facet_compilation *compilation = context;
     struct facet_backend_result *result = compilation->result;
 
-    if (!path || !add(result, path, read))
+    if (!path || !add_read(result, path, read))
         result->unrepeatable = 1;
 }
 

@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* Nothing grows to more than this many times its length: " ptr addrspace(1)" for a shorter word is the worst. */
-enum { GROWTH = 2 };
+enum { GROWTH_FACTOR = 2 };
 
 struct walk {
-    const char *from, *start;
-    char *to;
+    const char *input, *input_start;
+    char *output;
     const struct facet_remap *remap;
 };
 
@@ -27,30 +27,30 @@ static bool at_word(const struct walk *walk, const char *word)
 {
     size_t length = strlen(word);
 
-    return strncmp(walk->from, word, length) == 0 && !is_word(walk->from[length]) &&
-           (walk->from == walk->start || !is_word(walk->from[-1]));
+    return strncmp(walk->input, word, length) == 0 && !is_word(walk->input[length]) &&
+           (walk->input == walk->input_start || !is_word(walk->input[-1]));
 }
 
-static void put(struct walk *walk, const char *text)
+static void put_text(struct walk *walk, const char *text)
 {
     size_t length = strlen(text);
 
-    memcpy(walk->to, text, length);
-    walk->to += length;
+    memcpy(walk->output, text, length);
+    walk->output += length;
 }
 
-static void copy(struct walk *walk, size_t length)
+static void copy_text(struct walk *walk, size_t length)
 {
-    memcpy(walk->to, walk->from, length);
-    walk->to += length;
-    walk->from += length;
+    memcpy(walk->output, walk->input, length);
+    walk->output += length;
+    walk->input += length;
 }
 
 static void put_number(struct walk *walk, unsigned number)
 {
     if (number >= 10)
         put_number(walk, number / 10);
-    *walk->to++ = (char)('0' + number % 10);
+    *walk->output++ = (char)('0' + number % 10);
 }
 
 static unsigned new_space(const struct walk *walk, unsigned long space)
@@ -63,22 +63,22 @@ static bool take_space(struct walk *walk)
 {
     char *end;
 
-    if (strncmp(walk->from, " addrspace(", 11) != 0)
+    if (strncmp(walk->input, " addrspace(", 11) != 0)
         return false;
-    unsigned space = new_space(walk, strtoul(walk->from + 11, &end, 10));
+    unsigned space = new_space(walk, strtoul(walk->input + 11, &end, 10));
     if (*end != ')')
         return false;
     if (space) {
-        put(walk, " addrspace(");
+        put_text(walk, " addrspace(");
         put_number(walk, space);
-        put(walk, ")");
+        put_text(walk, ")");
     }
-    walk->from = end + 1;
+    walk->input = end + 1;
     return true;
 }
 
 /* Where a target("spirv.Image", ...) ends. */
-static const char *closing(const char *text)
+static const char *closing_parenthesis(const char *text)
 {
     while (*text && *text != ')' && *text != '\n')
         text++;
@@ -96,11 +96,11 @@ static bool take_type(struct walk *walk)
     };
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        const char *end = closing(walk->from);
-        if (!types[i].becomes || !end || strncmp(walk->from, types[i].begins, strlen(types[i].begins)) != 0)
+        const char *end = closing_parenthesis(walk->input);
+        if (!types[i].becomes || !end || strncmp(walk->input, types[i].begins, strlen(types[i].begins)) != 0)
             continue;
-        put(walk, types[i].becomes);
-        walk->from = end;
+        put_text(walk, types[i].becomes);
+        walk->input = end;
         return true;
     }
     return false;
@@ -134,10 +134,10 @@ static bool take_cast(struct walk *walk)
 
     if (!at_word(walk, word))
         return false;
-    const char *operand = walk->from + strlen(word) + 1, *to = cast_to(operand);
+    const char *operand = walk->input + strlen(word) + 1, *to = cast_to(operand);
     bool same = to && space_from(walk, operand) == space_from(walk, to);
-    put(walk, same ? "bitcast" : word);
-    walk->from += strlen(word);
+    put_text(walk, same ? "bitcast" : word);
+    walk->input += strlen(word);
     return true;
 }
 
@@ -148,13 +148,13 @@ static bool take_convention(struct walk *walk)
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         if (!at_word(walk, kernels[i]))
             continue;
-        put(walk, walk->remap->kernel);
-        walk->from += strlen(kernels[i]) + !walk->remap->kernel[0];
+        put_text(walk, walk->remap->kernel);
+        walk->input += strlen(kernels[i]) + !walk->remap->kernel[0];
         return true;
     }
     if (!at_word(walk, "spir_func"))
         return false;
-    walk->from += strlen("spir_func ");
+    walk->input += strlen("spir_func ");
     return true;
 }
 
@@ -163,60 +163,60 @@ static bool take_mangled(struct walk *walk)
 {
     char *end;
 
-    if (strncmp(walk->from, "U3AS", 4) != 0 || !isdigit((unsigned char)walk->from[4]) ||
-        isdigit((unsigned char)walk->from[5]))
+    if (strncmp(walk->input, "U3AS", 4) != 0 || !isdigit((unsigned char)walk->input[4]) ||
+        isdigit((unsigned char)walk->input[5]))
         return false;
-    unsigned space = new_space(walk, strtoul(walk->from + 4, &end, 10));
+    unsigned space = new_space(walk, strtoul(walk->input + 4, &end, 10));
     if (space) {
-        put(walk, "U3AS");
+        put_text(walk, "U3AS");
         put_number(walk, space);
     }
-    walk->from = end;
+    walk->input = end;
     return true;
 }
 
 /* "@_Z5fractfPU3AS4f", "@llvm.memcpy.p4.p1.i64". */
 static void take_name(struct walk *walk)
 {
-    bool mangled = strncmp(walk->from, "@_Z", 3) == 0, intrinsic = strncmp(walk->from, "@llvm.", 6) == 0;
+    bool mangled = strncmp(walk->input, "@_Z", 3) == 0, intrinsic = strncmp(walk->input, "@llvm.", 6) == 0;
 
-    copy(walk, 1);
-    while (is_word(*walk->from) && *walk->from != '@' && *walk->from != '%') {
+    copy_text(walk, 1);
+    while (is_word(*walk->input) && *walk->input != '@' && *walk->input != '%') {
         if (mangled && walk->remap->names && take_mangled(walk))
             continue;
-        if (intrinsic && walk->from[0] == '.' && walk->from[1] == 'p' && isdigit((unsigned char)walk->from[2])) {
-            copy(walk, 2);
-            put_number(walk, new_space(walk, strtoul(walk->from, (char **)&walk->from, 10)));
+        if (intrinsic && walk->input[0] == '.' && walk->input[1] == 'p' && isdigit((unsigned char)walk->input[2])) {
+            copy_text(walk, 2);
+            put_number(walk, new_space(walk, strtoul(walk->input, (char **)&walk->input, 10)));
             continue;
         }
-        copy(walk, 1);
+        copy_text(walk, 1);
     }
 }
 
 static void take_quoted(struct walk *walk)
 {
-    const char *end = strchr(walk->from + 1, '"');
+    const char *end = strchr(walk->input + 1, '"');
 
-    copy(walk, end ? (size_t)(end - walk->from) + 1 : strlen(walk->from));
+    copy_text(walk, end ? (size_t)(end - walk->input) + 1 : strlen(walk->input));
 }
 
 /* Skips the lines of target and data layout: the caller sets both anew. */
 static bool skip_line(struct walk *walk)
 {
-    if (walk->from != walk->start && walk->from[-1] != '\n')
+    if (walk->input != walk->input_start && walk->input[-1] != '\n')
         return false;
-    if (strncmp(walk->from, "target datalayout", 17) != 0 && strncmp(walk->from, "target triple", 13) != 0)
+    if (strncmp(walk->input, "target datalayout", 17) != 0 && strncmp(walk->input, "target triple", 13) != 0)
         return false;
-    walk->from += strcspn(walk->from, "\n");
+    walk->input += strcspn(walk->input, "\n");
     return true;
 }
 
-static void step(struct walk *walk)
+static void remap_step(struct walk *walk)
 {
-    switch (*walk->from) {
+    switch (*walk->input) {
     case ' ':
         if (!take_space(walk))
-            copy(walk, 1);
+            copy_text(walk, 1);
         return;
     case '"':
         take_quoted(walk);
@@ -238,7 +238,7 @@ static void step(struct walk *walk)
             return;
         break;
     }
-    copy(walk, 1);
+    copy_text(walk, 1);
 }
 
 /* Names that were declared: each goes up to its parenthesis. A table with open addressing, twice as large as needed. */
@@ -257,7 +257,7 @@ static size_t count_declared(const char *text)
 }
 
 /* Whether it is new. */
-static bool enter(struct names *names, const char *name, size_t length)
+static bool enter_name(struct names *names, const char *name, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -290,7 +290,7 @@ static bool drop_doubles(char *text)
 
         length -= line[length - 1] == '\0';
         memmove(to, line, length); /* a name is entered where it stays */
-        if (!end || enter(&names, to + before, (size_t)(end - name) + 1))
+        if (!end || enter_name(&names, to + before, (size_t)(end - name) + 1))
             to += length;
         line += length;
     }
@@ -301,14 +301,14 @@ static bool drop_doubles(char *text)
 
 char *facet_remap_text(const char *text, const struct facet_remap *remap)
 {
-    char *made = malloc(strlen(text) * GROWTH + 64);
-    struct walk walk = {.from = text, .start = text, .to = made, .remap = remap};
+    char *made = malloc(strlen(text) * GROWTH_FACTOR + 64);
+    struct walk walk = {.input = text, .input_start = text, .output = made, .remap = remap};
 
     if (!made)
         return NULL;
-    while (*walk.from)
-        step(&walk);
-    *walk.to = '\0';
+    while (*walk.input)
+        remap_step(&walk);
+    *walk.output = '\0';
     if (drop_doubles(made))
         return made;
     free(made);

@@ -6,7 +6,7 @@
 
 #include "kernel/compile/compile.h"
 
-enum { REMARKS_MOST = 1000 };
+enum { REMARKS_MAX = 1000 };
 
 void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
                           const char *text)
@@ -16,7 +16,7 @@ void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint3
     struct facet_backend_diagnostic *list, one = {.severity = severity, .line = line, .column = column};
 
     compilation->failed |= severity == FACET_SEVERITY_ERROR;
-    if (result->diagnostic_count >= REMARKS_MOST)
+    if (result->diagnostic_count >= REMARKS_MAX)
         return;
     list = realloc(result->diagnostics, (result->diagnostic_count + 1) * sizeof *list);
     if (!list)

@@ -48,11 +48,11 @@ static void rename_to(LLVMModuleRef module, LLVMValueRef function, const char *p
 
     if (length >= (int)sizeof symbol)
         return;
-    LLVMValueRef there = LLVMGetNamedFunction(module, symbol);
-    if (!there)
+    LLVMValueRef replacement = LLVMGetNamedFunction(module, symbol);
+    if (!replacement)
         LLVMSetValueName2(function, symbol, (size_t)length);
-    else if (LLVMGlobalGetValueType(there) == LLVMGlobalGetValueType(function))
-        LLVMReplaceAllUsesWith(function, there);
+    else if (LLVMGlobalGetValueType(replacement) == LLVMGlobalGetValueType(function))
+        LLVMReplaceAllUsesWith(function, replacement);
 }
 
 /* --- fast functions ---------------------------------------------------------------------------------------------- */

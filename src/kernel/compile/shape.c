@@ -14,9 +14,9 @@
 #include "base/text.h"
 #include "kernel/compile/compile.h"
 
-enum { SPIRV_ARGUMENTS_MOST = 255 }; /* of any function: its universal limits */
+enum { SPIRV_ARGUMENTS_MAX = 255 }; /* of any function: its universal limits */
 /* LLVM 19 splits a struct for AMDGPU byte by byte, in time that grows with their square: seconds for this many. */
-enum { OLD_AMDGCN_ARGUMENT_MOST = 4096 };
+enum { OLD_AMDGCN_ARGUMENT_MAX_BYTES = 4096 };
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
@@ -39,9 +39,9 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct facet_compilatio
 /* `what`: "its name". */
 static bool check_text(struct facet_compilation *compilation, const char *kernel, const char *what, const char *text)
 {
-    if (strlen(text) > FACET_IMAGE_TEXT_MOST)
+    if (strlen(text) > FACET_IMAGE_TEXT_MAX)
         return refuse(compilation, kernel, "%s has %zu bytes; expected at most %d", what, strlen(text),
-                      FACET_IMAGE_TEXT_MOST);
+                      FACET_IMAGE_TEXT_MAX);
     char shown[FACET_TEXT_SHOWN_SIZE];
     size_t length;
     for (const char *at = text; (length = facet_text_show(at, shown)); at += length)
@@ -54,11 +54,11 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
 static bool check_kernel(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel)
 {
     const uint32_t *group = kernel->required_group_size;
-    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MOST : FACET_IMAGE_ARGUMENTS_MOST;
+    int max = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MAX : FACET_IMAGE_ARGUMENTS_MAX;
 
-    if (kernel->argument_count > (uint32_t)most)
+    if (kernel->argument_count > (uint32_t)max)
         return refuse(compilation, kernel->name, "it has %u arguments; expected at most %d", kernel->argument_count,
-                      most);
+                      max);
     for (uint32_t i = 0; (group[0] || group[1] || group[2]) && i < 3; i++)
         if (group[i] < 1 || group[i] > FACET_HOST_GROUP_MOST)
             return refuse(compilation, kernel->name, "reqd_work_group_size %u: expected 1 to %d", group[i],
@@ -75,14 +75,14 @@ static bool check_argument(struct facet_compilation *compilation, const struct f
     snprintf(name, sizeof name, "argument '%.72s'", argument->name);
     if (!bytes)
         return refuse(compilation, kernel->name, "%s has 0 bytes; expected at least 1", name);
-    if (bytes > FACET_IMAGE_BLOCK_MOST || offset + bytes > FACET_IMAGE_BLOCK_MOST)
+    if (bytes > FACET_IMAGE_BLOCK_MAX || offset + bytes > FACET_IMAGE_BLOCK_MAX)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes, behind %llu of others; expected at most %d of all arguments together", name,
-                      (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MOST);
-    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MOST)
+                      (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MAX);
+    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MAX_BYTES)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes; expected at most %d: LLVM %d takes very long for a larger one on AMD's GPUs",
-                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MOST, LLVM_VERSION_MAJOR);
+                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MAX_BYTES, LLVM_VERSION_MAJOR);
     return check_text(compilation, kernel->name, "an argument's name", argument->name) &&
            check_text(compilation, kernel->name, "an argument's type", argument->type);
 }
@@ -208,8 +208,8 @@ static uint32_t align_of(LLVMValueRef function, uint32_t index, LLVMTargetDataRe
 }
 
 /* Bytes and alignment in the argument block. The host's block has offsets for local memory, and samplers' bits. */
-static uint32_t place(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
-                      const struct facet_host_argument *argument, uint64_t *ret_bytes)
+static uint32_t place_argument(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
+                               const struct facet_host_argument *argument, uint64_t *ret_bytes)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
     LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, index)), pointee = struct_of(function, index);
@@ -244,7 +244,7 @@ static bool take_argument(struct facet_compilation *compilation, LLVMValueRef fu
         return false;
     argument->kind = kind_of(argument, space, type);
     argument->access = access_of(lists, index, argument->kind, space);
-    uint32_t align = place(compilation, function, index, argument, &bytes);
+    uint32_t align = place_argument(compilation, function, index, argument, &bytes);
     argument->offset = (kernel->argument_bytes + align - 1) & ~(align - 1);
     argument->bytes = (uint32_t)bytes;
     kernel->argument_bytes = argument->offset + argument->bytes;
@@ -298,9 +298,9 @@ enum facet_status facet_compile_shape(struct facet_compilation *compilation, str
 
     for (function = LLVMGetFirstFunction(compilation->module); function; function = LLVMGetNextFunction(function))
         count += is_kernel(compilation, function);
-    if (count > FACET_IMAGE_KERNELS_MOST)
+    if (count > FACET_IMAGE_KERNELS_MAX)
         return facet_error_argument(error, FACET_CORRUPT, "source", "%s: %u kernels; expected at most %d",
-                                    compilation->request->name, count, FACET_IMAGE_KERNELS_MOST);
+                                    compilation->request->name, count, FACET_IMAGE_KERNELS_MAX);
     compilation->kernels = calloc((size_t)count + 1, sizeof *compilation->kernels);
     if (!compilation->kernels)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", count);

@@ -25,13 +25,13 @@ namespace
 using Headers = std::set<llvm::BasicBlock *>;
 
 /* A loop that is too large, of which no inner loop is. */
-llvm::Loop *find_large(const llvm::LoopInfo &loops, size_t most, const Headers &tried)
+llvm::Loop *find_large(const llvm::LoopInfo &loops, size_t max_blocks, const Headers &tried)
 {
     for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
-        bool inner = loop->getNumBlocks() > most && !tried.count(loop->getHeader());
+        bool inner = loop->getNumBlocks() > max_blocks && !tried.count(loop->getHeader());
 
         for (const llvm::Loop *below : loop->getSubLoops())
-            inner = inner && below->getNumBlocks() <= most;
+            inner = inner && below->getNumBlocks() <= max_blocks;
         if (inner)
             return loop;
     }
@@ -59,12 +59,12 @@ void take_body(llvm::Function &function, llvm::Loop *loop, llvm::DominatorTree &
         made->addFnAttr(llvm::Attribute::NoInline);
 }
 
-void divide(llvm::Function &function, size_t most)
+void divide(llvm::Function &function, size_t max_blocks)
 {
-    for (Headers tried; function.size() > most;) {
+    for (Headers tried; function.size() > max_blocks;) {
         llvm::DominatorTree tree(function);
         llvm::LoopInfo loops(tree);
-        llvm::Loop *loop = find_large(loops, most, tried);
+        llvm::Loop *loop = find_large(loops, max_blocks, tried);
 
         if (!loop)
             return;
@@ -75,12 +75,12 @@ void divide(llvm::Function &function, size_t most)
 
 } // namespace
 
-void facet_shim_divide_loops(LLVMModuleRef module, size_t most)
+void facet_shim_divide_loops(LLVMModuleRef module, size_t max_blocks)
 {
     std::vector<llvm::Function *> functions;
 
     for (llvm::Function &function : *llvm::unwrap(module))
         functions.push_back(&function); /* those that are made are not looked at again */
     for (llvm::Function *function : functions)
-        divide(*function, most);
+        divide(*function, max_blocks);
 }

@@ -66,7 +66,7 @@ void facet_shim_features(const char *triple, const char *processor, const char *
                          void *context);
 
 /* Makes functions of the bodies of loops that have more blocks, in which the generator's time is quadratic. */
-void facet_shim_divide_loops(LLVMModuleRef module, size_t most);
+void facet_shim_divide_loops(LLVMModuleRef module, size_t max_blocks);
 
 /* Where loops begin, at multiples of so many bytes. */
 void facet_shim_align_loops(LLVMTargetMachineRef machine, unsigned bytes);

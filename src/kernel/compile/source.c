@@ -40,8 +40,8 @@ static const struct facet_remap remaps[FACET_COMPILE_FAMILIES] = {
                               .event = "ptr"},
 };
 
-static enum facet_status reject(struct facet_compilation *compilation, const char *what, const char *why,
-                                struct facet_error *error)
+static enum facet_status reject_source(struct facet_compilation *compilation, const char *what, const char *why,
+                                       struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *text = NULL;
 
@@ -52,19 +52,19 @@ static enum facet_status reject(struct facet_compilation *compilation, const cha
     return facet_compile_verdict(compilation, error);
 }
 
-static enum facet_status verify(struct facet_compilation *compilation, struct facet_error *error)
+static enum facet_status verify_module(struct facet_compilation *compilation, struct facet_error *error)
 {
     char *message = NULL;
     enum facet_status status = FACET_OK;
 
     if (LLVMVerifyModule(compilation->module, LLVMReturnStatusAction, &message))
-        status = reject(compilation, "the module is not valid: ", message, error);
+        status = reject_source(compilation, "the module is not valid: ", message, error);
     LLVMDisposeMessage(message);
     return status;
 }
 
-static enum facet_status parse(struct facet_compilation *compilation, const void *text, size_t bytes,
-                               struct facet_error *error)
+static enum facet_status parse_module(struct facet_compilation *compilation, const void *text, size_t bytes,
+                                      struct facet_error *error)
 {
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRangeCopy(text, bytes, compilation->request->name); /* which parsing takes */
@@ -73,7 +73,7 @@ static enum facet_status parse(struct facet_compilation *compilation, const void
 
     if (LLVMParseIRInContext(compilation->context, buffer, &compilation->module, &message)) {
         compilation->module = NULL;
-        status = reject(compilation, "not LLVM IR: ", message ? message : "", error);
+        status = reject_source(compilation, "not LLVM IR: ", message ? message : "", error);
     }
     LLVMDisposeMessage(message);
     return status;
@@ -95,7 +95,7 @@ static void set_flavour(struct facet_compilation *compilation)
 }
 
 /* Rewrites the module by its text. */
-static enum facet_status remap(struct facet_compilation *compilation, struct facet_error *error)
+static enum facet_status remap_module(struct facet_compilation *compilation, struct facet_error *error)
 {
     char *text = LLVMPrintModuleToString(compilation->module);
     FACET_CLEANUP_FREE char *made = facet_remap_text(text, &remaps[compilation->family]);
@@ -105,7 +105,7 @@ static enum facet_status remap(struct facet_compilation *compilation, struct fac
     compilation->module = NULL;
     if (!made)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory to rewrite a module");
-    enum facet_status status = parse(compilation, made, strlen(made), error);
+    enum facet_status status = parse_module(compilation, made, strlen(made), error);
     if (status != FACET_OK)
         return status;
     set_flavour(compilation);
@@ -131,18 +131,18 @@ static enum facet_status resolve_aliases(struct facet_compilation *compilation, 
 static enum facet_status take_module(struct facet_compilation *compilation, const void *source, size_t bytes,
                                      struct facet_error *error)
 {
-    enum facet_status status = parse(compilation, source, bytes, error);
+    enum facet_status status = parse_module(compilation, source, bytes, error);
 
     if (status != FACET_OK)
         return status;
     const char *triple = LLVMGetTarget(compilation->module);
     if (triple[0] && strncmp(triple, "spir64", 6) != 0 && strncmp(triple, "spirv64", 7) != 0)
-        return reject(compilation, "a module for spir64 is expected, this one is for ", triple, error);
-    status = verify(compilation, error);
+        return reject_source(compilation, "a module for spir64 is expected, this one is for ", triple, error);
+    status = verify_module(compilation, error);
     if (status == FACET_OK)
         status = resolve_aliases(compilation, error);
     if (status == FACET_OK && compilation->family != FACET_COMPILE_SPIRV)
-        status = remap(compilation, error);
+        status = remap_module(compilation, error);
     return status;
 }
 
@@ -155,7 +155,7 @@ static enum facet_status take_spirv(struct facet_compilation *compilation, struc
         facet_spirv_translate(compilation->request->source, compilation->request->bytes, &bitcode, &bytes, &reason);
 
     if (status == FACET_CORRUPT)
-        return reject(compilation, "", reason.message, error);
+        return reject_source(compilation, "", reason.message, error);
     if (status != FACET_OK)
         return facet_error_set(error, status, "%s", reason.message);
     return take_module(compilation, bitcode, bytes, error);
@@ -200,5 +200,5 @@ enum facet_status facet_compile_source(struct facet_compilation *compilation, st
     }
     if (status == FACET_OK)
         status = facet_compile_verdict(compilation, error);
-    return status == FACET_OK ? verify(compilation, error) : status;
+    return status == FACET_OK ? verify_module(compilation, error) : status;
 }

@@ -12,7 +12,7 @@
 
 enum {
     HEADER_WORDS = 5,
-    BOUND_MOST = 4 << 20, /* ids, as SPIR-V's own limits have it */
+    ID_BOUND_MAX = 4 << 20, /* ids, as SPIR-V's own limits have it */
     OP_TYPE_BOOL = 20,
     OP_TYPE_INT = 21,
     OP_TYPE_FLOAT = 22,
@@ -25,13 +25,13 @@ enum {
     PATH_SIZE = sizeof((struct facet_folder *)NULL)->path + 16,
 };
 
-#define MAGIC       UINT32_C(0x07230203)
-#define OUTPUT_MOST ((size_t)256 << 20)
+#define MAGIC            UINT32_C(0x07230203)
+#define OUTPUT_MAX_BYTES ((size_t)256 << 20)
 
 /* How many words a zero of each type has; ids of other types have NOT_A_NUMBER. */
 enum { NOT_A_NUMBER = 0, BOOLEAN = 255 };
 
-static enum facet_status refuse(struct facet_error *error, const char *why)
+static enum facet_status refuse_module(struct facet_error *error, const char *why)
 {
     return facet_error_argument(error, FACET_CORRUPT, "source", "not SPIR-V: %s", why);
 }
@@ -39,13 +39,13 @@ static enum facet_status refuse(struct facet_error *error, const char *why)
 static enum facet_status check_header(const uint32_t *words, size_t count, struct facet_error *error)
 {
     if (count < HEADER_WORDS)
-        return refuse(error, "cut off in its header");
+        return refuse_module(error, "cut off in its header");
     if (words[0] == __builtin_bswap32(MAGIC))
-        return refuse(error, "in big-endian order; expected little-endian");
+        return refuse_module(error, "in big-endian order; expected little-endian");
     if (words[0] != MAGIC)
-        return refuse(error, "no magic number");
-    if (words[3] > BOUND_MOST)
-        return refuse(error, "more than 4194304 ids");
+        return refuse_module(error, "no magic number");
+    if (words[3] > ID_BOUND_MAX)
+        return refuse_module(error, "more than 4194304 ids");
     return FACET_OK;
 }
 
@@ -95,8 +95,8 @@ static uint32_t write_plain(const uint32_t *instruction, uint32_t length, const 
     return 3 + zero;
 }
 
-static enum facet_status rewrite(const uint32_t *words, size_t count, uint8_t *zeros, uint32_t *made, size_t *ret_count,
-                                 struct facet_error *error)
+static enum facet_status rewrite_module(const uint32_t *words, size_t count, uint8_t *zeros, uint32_t *made,
+                                        size_t *ret_count, struct facet_error *error)
 {
     size_t used = HEADER_WORDS;
 
@@ -105,7 +105,7 @@ static enum facet_status rewrite(const uint32_t *words, size_t count, uint8_t *z
         uint32_t length = words[at] >> 16;
 
         if (!length || length > count - at)
-            return refuse(error, "cut off in an instruction");
+            return refuse_module(error, "cut off in an instruction");
         note_type(words + at, length, zeros, words[3]);
         used += write_plain(words + at, length, zeros, words[3], made + used);
         at += length;
@@ -123,7 +123,7 @@ enum facet_status facet_spirv_plain(const void *bytes, size_t size, uint32_t **r
     FACET_CLEANUP_FREE uint32_t *made = malloc(count * 2 * sizeof *made + sizeof *made);
 
     if (size % sizeof(uint32_t))
-        return refuse(error, "not of whole words");
+        return refuse_module(error, "not of whole words");
     if (!words || !made)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu bytes of SPIR-V", size);
     memcpy(words, bytes, size);
@@ -133,7 +133,7 @@ enum facet_status facet_spirv_plain(const void *bytes, size_t size, uint32_t **r
     FACET_CLEANUP_FREE uint8_t *zeros = calloc((size_t)words[3] + 1, 1);
     if (!zeros)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u ids", words[3]);
-    status = rewrite(words, count, zeros, made, ret_count, error);
+    status = rewrite_module(words, count, zeros, made, ret_count, error);
     if (status == FACET_OK)
         *ret_words = FACET_TAKE_PTR(made);
     return status;
@@ -148,12 +148,12 @@ static const char *first_line(struct facet_child *child)
 
 /* A module that the validator refuses may make the translator do anything. Without the validator the translator has to
  * do: it is a child, and its output is verified. */
-static enum facet_status validate(const char *path, struct facet_error *error)
+static enum facet_status validate_module(const char *path, struct facet_error *error)
 {
     const char *const arguments[] = {"spirv-val", "--target-env", "spv1.6", path, NULL};
     struct facet_child child = {0};
     struct facet_error reason = {0};
-    enum facet_status status = facet_child_run(arguments, SECONDS, OUTPUT_MOST, &child, &reason);
+    enum facet_status status = facet_child_run(arguments, SECONDS, OUTPUT_MAX_BYTES, &child, &reason);
 
     if (status == FACET_NOT_FOUND)
         return FACET_OK;
@@ -165,8 +165,8 @@ static enum facet_status validate(const char *path, struct facet_error *error)
     return facet_error_argument(error, FACET_CORRUPT, "source", "the SPIR-V is not valid: %s", first_line(&child));
 }
 
-static enum facet_status judge(struct facet_child *child, void **ret_bitcode, size_t *ret_size,
-                               struct facet_error *error)
+static enum facet_status take_result(struct facet_child *child, void **ret_bitcode, size_t *ret_size,
+                                     struct facet_error *error)
 {
     if (child->exit_status == 0 && child->bytes) {
         *ret_bitcode = FACET_TAKE_PTR(child->output);
@@ -182,7 +182,8 @@ static enum facet_status judge(struct facet_child *child, void **ret_bitcode, si
                                 first_line(child));
 }
 
-static enum facet_status translate(const char *path, void **ret_bitcode, size_t *ret_size, struct facet_error *error)
+static enum facet_status translate_module(const char *path, void **ret_bitcode, size_t *ret_size,
+                                          struct facet_error *error)
 {
     static const char *const programs[] = {"llvm-spirv-15", "llvm-spirv"};
     struct facet_child child = {0};
@@ -190,10 +191,10 @@ static enum facet_status translate(const char *path, void **ret_bitcode, size_t 
 
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         const char *const arguments[] = {programs[i], "-r", path, "-o", "-", NULL};
-        enum facet_status status = facet_child_run(arguments, SECONDS, OUTPUT_MOST, &child, &reason);
+        enum facet_status status = facet_child_run(arguments, SECONDS, OUTPUT_MAX_BYTES, &child, &reason);
 
         if (status == FACET_OK)
-            return judge(&child, ret_bitcode, ret_size, error);
+            return take_result(&child, ret_bitcode, ret_size, error);
         if (status != FACET_NOT_FOUND)
             return facet_error_set(error, status, "%s", reason.message);
     }
@@ -224,7 +225,7 @@ enum facet_status facet_spirv_check(const void *bytes, size_t size, struct facet
 
     if (status != FACET_OK)
         return status;
-    status = validate(path, error);
+    status = validate_module(path, error);
     facet_folder_remove(&folder);
     return status;
 }
@@ -242,9 +243,9 @@ enum facet_status facet_spirv_translate(const void *bytes, size_t size, void **r
         status = put_down(words, count, &folder, path, error);
     if (status != FACET_OK)
         return status;
-    status = validate(path, error);
+    status = validate_module(path, error);
     if (status == FACET_OK)
-        status = translate(path, ret_bitcode, ret_size, error);
+        status = translate_module(path, ret_bitcode, ret_size, error);
     facet_folder_remove(&folder);
     return status;
 }

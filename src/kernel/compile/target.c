@@ -67,7 +67,7 @@ static const char *const spirv_triples[][2] = {
     {"1.2", "spirv64v1.2-unknown-unknown"},
 };
 
-static void initialize(void)
+static void initialize_llvm(void)
 {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -94,7 +94,7 @@ static void initialize_once(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, initialize);
+    pthread_once(&once, initialize_llvm);
 }
 
 /* Whether the build includes the family; families that it was configured without are unknown. */
@@ -171,7 +171,7 @@ static const char *const cpu_features[][2] = {
     {"vpclmulqdq", "vpclmulqdq"},
 };
 
-enum { WITHHELD_MOST = COUNT(cpu_features) * 24 }; /* characters of "-name," for all of them */
+enum { WITHHELD_SIZE = COUNT(cpu_features) * 24 }; /* characters of "-name," for all of them */
 
 /* Adds a feature's other name to a list that has room for all of them. */
 static void list_feature(void *context, const char *name)
@@ -265,7 +265,7 @@ static void look_at_host(void)
     char *name = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
 
     snprintf(this_host.processor, sizeof this_host.processor, "%s", name);
-    snprintf(list, sizeof this_host.machine_features - WITHHELD_MOST, "%s,", features);
+    snprintf(list, sizeof this_host.machine_features - WITHHELD_SIZE, "%s,", features);
     LLVMDisposeMessage(name);
     LLVMDisposeMessage(features);
     withhold_unlisted(list);
@@ -297,7 +297,7 @@ static void take_host(struct facet_compilation *compilation)
     strcpy(compilation->features, this_host.features);
 }
 
-static enum facet_status refuse(const char *target, struct facet_error *error)
+static enum facet_status refuse_target(const char *target, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "target",
                                 "target '%.80s': expected a processor that LLVM %s knows", target, FACET_LLVM_VERSION);
@@ -310,7 +310,7 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
 
     if (!find_family(target, length, &compilation->family) ||
         (colon && strlen(colon + 1) >= sizeof compilation->processor))
-        return refuse(target, error);
+        return refuse_target(target, error);
     if (compilation->family == FACET_COMPILE_SPIRV && !FACET_HAVE_SPIRV_TARGET)
         return facet_error_argument(error, FACET_UNSUPPORTED, "target",
                                     "target '%.80s': LLVM %s was built without a code generator for SPIR-V", target,
@@ -322,7 +322,7 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
         strcpy(compilation->processor, "1.2");
     bool this_one = compilation->family == FACET_COMPILE_HOST && !compilation->processor[0];
     if (!this_one && !facet_compile_knows(compilation->flavour->name, compilation->processor))
-        return refuse(target, error);
+        return refuse_target(target, error);
     if (compilation->family == FACET_COMPILE_HOST)
         take_host(compilation);
     strcpy(compilation->target, compilation->flavour->name);

@@ -10,14 +10,14 @@
 #include "kernel/compile/shims.h"
 
 /* Code for wider integers grows with the square of their bits, and so does the time to generate it. */
-enum { BITS_MOST = 128 };
+enum { BITS_MAX = 128 };
 
 /* The type that is expected instead; NULL: the type is allowed. */
 static const char *expected_of(const struct facet_compilation *compilation, LLVMTypeRef type)
 {
     switch (LLVMGetTypeKind(type)) {
     case LLVMIntegerTypeKind:
-        return LLVMGetIntTypeWidth(type) > BITS_MOST ? "integers of at most 128 bits" : NULL;
+        return LLVMGetIntTypeWidth(type) > BITS_MAX ? "integers of at most 128 bits" : NULL;
     case LLVMBFloatTypeKind:
         return compilation->family == FACET_COMPILE_SPIRV ? "half, float or double" : NULL;
     case LLVMX86_FP80TypeKind:
@@ -33,7 +33,8 @@ static const char *expected_of(const struct facet_compilation *compilation, LLVM
     }
 }
 
-static void refuse(struct facet_compilation *compilation, LLVMTypeRef type, LLVMValueRef owner, const char *expected)
+static void refuse_type(struct facet_compilation *compilation, LLVMTypeRef type, LLVMValueRef owner,
+                        const char *expected)
 {
     char name[96], text[320];
     size_t length;
@@ -46,18 +47,18 @@ static void refuse(struct facet_compilation *compilation, LLVMTypeRef type, LLVM
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
-static void judge(void *context, LLVMTypeRef type, LLVMValueRef owner)
+static void judge_type(void *context, LLVMTypeRef type, LLVMValueRef owner)
 {
     struct facet_compilation *compilation = context;
     const char *expected = expected_of(compilation, type);
 
     if (expected)
-        refuse(compilation, type, owner, expected);
+        refuse_type(compilation, type, owner, expected);
 }
 
 void facet_compile_admit_types(struct facet_compilation *compilation)
 {
-    facet_shim_types(compilation->module, judge, compilation);
+    facet_shim_types(compilation->module, judge_type, compilation);
 }
 
 /* Of integers SPIR-V has these; a boolean is one of one bit. */
@@ -66,7 +67,7 @@ static void judge_width(void *context, LLVMTypeRef type, LLVMValueRef owner)
     unsigned bits = LLVMGetTypeKind(type) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(type) : 1;
 
     if (bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64)
-        refuse(context, type, owner, "integers of 8, 16, 32 or 64 bits");
+        refuse_type(context, type, owner, "integers of 8, 16, 32 or 64 bits");
 }
 
 /* --- variables that hold addresses -------------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ static void check_addresses(struct facet_compilation *compilation, LLVMValueRef 
 /* --- private variables -------------------------------------------------------------------------------------------- */
 
 /* The generator has eight bits for it (spirv.c). */
-enum { ALIGNMENT_MOST = 128 };
+enum { ALIGNMENT_MAX = 128 };
 
 static void check_private(struct facet_compilation *compilation, LLVMValueRef function)
 {
@@ -108,14 +109,14 @@ static void check_private(struct facet_compilation *compilation, LLVMValueRef fu
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
-            if (!LLVMIsAAllocaInst(at) || LLVMGetAlignment(at) <= ALIGNMENT_MOST)
+            if (!LLVMIsAAllocaInst(at) || LLVMGetAlignment(at) <= ALIGNMENT_MAX)
                 continue;
             size_t length;
             facet_compile_plain_name(LLVMGetValueName2(function, &length), name, sizeof name);
             snprintf(text, sizeof text,
                      "'%s' has a private variable at a multiple of %u bytes; expected at most %d, which is what LLVM's "
                      "generator of SPIR-V can say",
-                     name, LLVMGetAlignment(at), ALIGNMENT_MOST);
+                     name, LLVMGetAlignment(at), ALIGNMENT_MAX);
             facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
             return;
         }

@@ -24,15 +24,15 @@ static void merge_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRe
 {
     LLVMPositionBuilderBefore(builder, phi);
     LLVMValueRef made = LLVMBuildPhi(builder, LLVMTypeOf(phi), "");
-    bool told = false;
+    bool met_from = false;
 
     for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
         LLVMValueRef value = LLVMGetIncomingValue(phi, i);
         LLVMBasicBlockRef block = LLVMGetIncomingBlock(phi, i);
 
-        if (block == from && told)
+        if (block == from && met_from)
             continue;
-        told |= block == from;
+        met_from |= block == from;
         block = block == from ? by : block;
         LLVMAddIncoming(made, &value, &block, 1);
     }
@@ -79,7 +79,7 @@ static bool is_named(LLVMValueRef call, const char *name)
 }
 
 struct sum {
-    LLVMValueRef value, beyond;
+    LLVMValueRef value, overflow;
 };
 
 static LLVMValueRef is_negative(LLVMBuilderRef builder, LLVMValueRef value)
@@ -89,7 +89,7 @@ static LLVMValueRef is_negative(LLVMBuilderRef builder, LLVMValueRef value)
 
 /* The product divided by one factor is the other one, or it did not fit. By 0 and by -1, which may trap, nothing is
  * divided. */
-static struct sum multiply(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
+static struct sum multiply_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
     LLVMTypeRef type = LLVMTypeOf(a);
     LLVMValueRef zero = LLVMConstNull(type), ones = LLVMConstAllOnes(type), product = LLVMBuildMul(builder, a, b, "");
@@ -97,35 +97,35 @@ static struct sum multiply(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef 
     LLVMValueRef minus = LLVMBuildICmp(builder, LLVMIntEQ, b, ones, "");
     LLVMValueRef skips = sign ? LLVMBuildOr(builder, none, minus, "") : none;
     LLVMValueRef by = LLVMBuildSelect(builder, skips, LLVMBuildSub(builder, zero, ones, ""), b, "");
-    LLVMValueRef back = sign ? LLVMBuildSDiv(builder, product, by, "") : LLVMBuildUDiv(builder, product, by, "");
-    LLVMValueRef beyond = LLVMBuildICmp(builder, LLVMIntNE, back, a, "");
+    LLVMValueRef quotient = sign ? LLVMBuildSDiv(builder, product, by, "") : LLVMBuildUDiv(builder, product, by, "");
+    LLVMValueRef overflows = LLVMBuildICmp(builder, LLVMIntNE, quotient, a, "");
 
-    beyond = LLVMBuildAnd(builder, beyond, LLVMBuildNot(builder, skips, ""), "");
+    overflows = LLVMBuildAnd(builder, overflows, LLVMBuildNot(builder, skips, ""), "");
     if (sign) { /* -1 times the least number is that number again */
         LLVMValueRef both = LLVMBuildAnd(builder, is_negative(builder, a), is_negative(builder, product), "");
-        beyond = LLVMBuildOr(builder, beyond, LLVMBuildAnd(builder, both, minus, ""), "");
+        overflows = LLVMBuildOr(builder, overflows, LLVMBuildAnd(builder, both, minus, ""), "");
     }
-    return (struct sum){.value = product, .beyond = beyond};
+    return (struct sum){.value = product, .overflow = overflows};
 }
 
-static struct sum add(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
+static struct sum add_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
     LLVMValueRef sum = LLVMBuildAdd(builder, a, b, "");
 
     if (!sign)
-        return (struct sum){.value = sum, .beyond = LLVMBuildICmp(builder, LLVMIntULT, sum, a, "")};
+        return (struct sum){.value = sum, .overflow = LLVMBuildICmp(builder, LLVMIntULT, sum, a, "")};
     LLVMValueRef both = LLVMBuildAnd(builder, LLVMBuildXor(builder, sum, a, ""), LLVMBuildXor(builder, sum, b, ""), "");
-    return (struct sum){.value = sum, .beyond = is_negative(builder, both)};
+    return (struct sum){.value = sum, .overflow = is_negative(builder, both)};
 }
 
-static struct sum subtract(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
+static struct sum subtract_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
     LLVMValueRef rest = LLVMBuildSub(builder, a, b, "");
 
     if (!sign)
-        return (struct sum){.value = rest, .beyond = LLVMBuildICmp(builder, LLVMIntULT, a, b, "")};
+        return (struct sum){.value = rest, .overflow = LLVMBuildICmp(builder, LLVMIntULT, a, b, "")};
     LLVMValueRef both = LLVMBuildAnd(builder, LLVMBuildXor(builder, a, b, ""), LLVMBuildXor(builder, rest, a, ""), "");
-    return (struct sum){.value = rest, .beyond = is_negative(builder, both)};
+    return (struct sum){.value = rest, .overflow = is_negative(builder, both)};
 }
 
 /* Returns false where it is none of them. */
@@ -136,9 +136,9 @@ static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_su
         struct sum (*make)(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign);
         bool sign;
     } kinds[] = {
-        {"llvm.uadd.with.overflow", add, false},      {"llvm.sadd.with.overflow", add, true},
-        {"llvm.usub.with.overflow", subtract, false}, {"llvm.ssub.with.overflow", subtract, true},
-        {"llvm.umul.with.overflow", multiply, false}, {"llvm.smul.with.overflow", multiply, true},
+        {"llvm.uadd.with.overflow", add_checked, false},      {"llvm.sadd.with.overflow", add_checked, true},
+        {"llvm.usub.with.overflow", subtract_checked, false}, {"llvm.ssub.with.overflow", subtract_checked, true},
+        {"llvm.umul.with.overflow", multiply_checked, false}, {"llvm.smul.with.overflow", multiply_checked, true},
     };
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -158,19 +158,19 @@ static void hand_over(LLVMBuilderRef builder, LLVMValueRef call, const struct su
         LLVMValueRef user = LLVMGetUser(use);
         next = LLVMGetNextUse(use);
         if (LLVMIsAExtractValueInst(user))
-            LLVMReplaceAllUsesWith(user, LLVMGetIndices(user)[0] ? sum->beyond : sum->value);
+            LLVMReplaceAllUsesWith(user, LLVMGetIndices(user)[0] ? sum->overflow : sum->value);
         else
             both = call;
     }
     if (!both)
         return;
     both = LLVMBuildInsertValue(builder, LLVMGetPoison(LLVMTypeOf(call)), sum->value, 0, "");
-    LLVMReplaceAllUsesWith(call, LLVMBuildInsertValue(builder, both, sum->beyond, 1, ""));
+    LLVMReplaceAllUsesWith(call, LLVMBuildInsertValue(builder, both, sum->overflow, 1, ""));
 }
 
 /* --- less, equal, greater ----------------------------------------------------------------------------------------- */
 
-static LLVMValueRef order(LLVMBuilderRef builder, LLVMValueRef call, bool sign)
+static LLVMValueRef order_result(LLVMBuilderRef builder, LLVMValueRef call, bool sign)
 {
     LLVMValueRef a = LLVMGetOperand(call, 0), b = LLVMGetOperand(call, 1);
     LLVMValueRef more = LLVMBuildICmp(builder, sign ? LLVMIntSGT : LLVMIntUGT, a, b, "");
@@ -182,7 +182,7 @@ static LLVMValueRef order(LLVMBuilderRef builder, LLVMValueRef call, bool sign)
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-static void unfold(LLVMBuilderRef builder, LLVMValueRef instruction)
+static void unfold_call(LLVMBuilderRef builder, LLVMValueRef instruction)
 {
     bool sign = is_named(instruction, "llvm.scmp");
     struct sum sum;
@@ -193,7 +193,7 @@ static void unfold(LLVMBuilderRef builder, LLVMValueRef instruction)
     else if (add_up(builder, instruction, &sum))
         hand_over(builder, instruction, &sum);
     else if (sign || is_named(instruction, "llvm.ucmp"))
-        LLVMReplaceAllUsesWith(instruction, order(builder, instruction, sign));
+        LLVMReplaceAllUsesWith(instruction, order_result(builder, instruction, sign));
 }
 
 static bool is_for_nobody(LLVMValueRef instruction)
@@ -210,7 +210,7 @@ static bool is_for_nobody(LLVMValueRef instruction)
 }
 
 /* From the end, so that users are deleted before their operands. */
-static void clear(LLVMBasicBlockRef block)
+static void clear_block(LLVMBasicBlockRef block)
 {
     for (LLVMValueRef at = LLVMGetLastInstruction(block), before; at; at = before) {
         before = LLVMGetPreviousInstruction(at);
@@ -229,11 +229,11 @@ void facet_compile_unfold(struct facet_compilation *compilation)
 
         for (block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
             for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-                unfold(builder, at);
+                unfold_call(builder, at);
         /* A user in another block may come before its operand in the list. */
         for (int i = 0; i < 2; i++)
             for (block = LLVMGetLastBasicBlock(function); block; block = LLVMGetPreviousBasicBlock(block))
-                clear(block);
+                clear_block(block);
     }
     LLVMDisposeBuilder(builder);
 }

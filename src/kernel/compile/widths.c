@@ -16,7 +16,7 @@
 #include "kernel/compile/llvm.h"
 #include "kernel/compile/widths.h"
 
-enum { LANES_MOST = 64, WORD = 64 };
+enum { LANES_MAX = 64, WORD_BITS = 64 };
 
 /* --- types -------------------------------------------------------------------------------------------------------- */
 
@@ -85,12 +85,12 @@ bool facet_widths_is_bits(LLVMTypeRef type)
     return is_vector(type) && is_integer(type) && bits_of(type) == 1;
 }
 
-static LLVMTypeRef integer(const struct widths *widths, unsigned bits)
+static LLVMTypeRef integer_type(const struct widths *widths, unsigned bits)
 {
     return LLVMIntTypeInContext(widths->context, bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : 64);
 }
 
-static LLVMTypeRef like(LLVMTypeRef element, LLVMTypeRef type)
+static LLVMTypeRef type_like(LLVMTypeRef element, LLVMTypeRef type)
 {
     return is_vector(type) ? LLVMVectorType(element, LLVMGetVectorSize(type)) : element;
 }
@@ -98,14 +98,14 @@ static LLVMTypeRef like(LLVMTypeRef element, LLVMTypeRef type)
 /* The next wider one that there is; of others the type itself. */
 static LLVMTypeRef wide_type(const struct widths *widths, LLVMTypeRef type)
 {
-    return facet_widths_odd(type) ? like(integer(widths, bits_of(type)), type) : type;
+    return facet_widths_odd(type) ? type_like(integer_type(widths, bits_of(type)), type) : type;
 }
 
 /* --- values ------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef number(LLVMTypeRef type, uint64_t value)
+static LLVMValueRef integer_constant(LLVMTypeRef type, uint64_t value)
 {
-    LLVMValueRef all[LANES_MOST];
+    LLVMValueRef all[LANES_MAX];
 
     if (!is_vector(type))
         return LLVMConstInt(type, value, 0);
@@ -114,12 +114,13 @@ static LLVMValueRef number(LLVMTypeRef type, uint64_t value)
     return LLVMConstVector(all, lanes_of(type));
 }
 
-static LLVMValueRef cut(const struct widths *widths, LLVMValueRef value, unsigned bits)
+static LLVMValueRef truncate_to(const struct widths *widths, LLVMValueRef value, unsigned bits)
 {
     LLVMTypeRef type = LLVMTypeOf(value);
 
-    return bits >= bits_of(type) ? value
-                                 : LLVMBuildAnd(widths->builder, value, number(type, UINT64_MAX >> (WORD - bits)), "");
+    return bits >= bits_of(type)
+               ? value
+               : LLVMBuildAnd(widths->builder, value, integer_constant(type, UINT64_MAX >> (WORD_BITS - bits)), "");
 }
 
 static LLVMValueRef wide_scalar(LLVMValueRef constant, LLVMTypeRef type)
@@ -134,7 +135,7 @@ static LLVMValueRef wide_scalar(LLVMValueRef constant, LLVMTypeRef type)
 
 static LLVMValueRef wide_constant(LLVMValueRef constant, LLVMTypeRef type)
 {
-    LLVMValueRef all[LANES_MOST];
+    LLVMValueRef all[LANES_MAX];
 
     if (!is_vector(type))
         return wide_scalar(constant, type);
@@ -159,7 +160,7 @@ LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
 
     if (!facet_widths_is_odd(value))
         return value;
-    if (bits_of(LLVMTypeOf(value)) > WORD || lanes_of(type) > LANES_MOST)
+    if (bits_of(LLVMTypeOf(value)) > WORD_BITS || lanes_of(type) > LANES_MAX)
         return NULL;
     if (LLVMIsConstant(value))
         return wide_constant(value, type);
@@ -170,17 +171,17 @@ LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
 LLVMValueRef facet_widths_signed(struct widths *widths, LLVMValueRef value)
 {
     LLVMValueRef made = facet_widths_wide(widths, value);
-    unsigned spare = made ? bits_of(LLVMTypeOf(made)) - bits_of(LLVMTypeOf(value)) : 0;
+    unsigned unused_bits = made ? bits_of(LLVMTypeOf(made)) - bits_of(LLVMTypeOf(value)) : 0;
 
-    if (!spare)
+    if (!unused_bits)
         return made;
-    LLVMValueRef by = number(LLVMTypeOf(made), spare);
+    LLVMValueRef by = integer_constant(LLVMTypeOf(made), unused_bits);
     return LLVMBuildAShr(widths->builder, LLVMBuildShl(widths->builder, made, by, ""), by, "");
 }
 
 /* --- bits --------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef lane(const struct widths *widths, unsigned index)
+static LLVMValueRef lane_index(const struct widths *widths, unsigned index)
 {
     return LLVMConstInt(LLVMInt32TypeInContext(widths->context), index, 0);
 }
@@ -190,8 +191,9 @@ static LLVMValueRef as_integers(const struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef type = LLVMTypeOf(value);
 
-    return is_integer(type) ? value
-                            : LLVMBuildBitCast(widths->builder, value, like(integer(widths, bits_of(type)), type), "");
+    return is_integer(type)
+               ? value
+               : LLVMBuildBitCast(widths->builder, value, type_like(integer_type(widths, bits_of(type)), type), "");
 }
 
 static unsigned all_bits(LLVMTypeRef type)
@@ -200,9 +202,9 @@ static unsigned all_bits(LLVMTypeRef type)
 }
 
 /* All lanes in one integer, the first one lowest. */
-static LLVMValueRef gather(struct widths *widths, LLVMValueRef value)
+static LLVMValueRef gather_lanes(struct widths *widths, LLVMValueRef value)
 {
-    LLVMTypeRef given = LLVMTypeOf(value), type = integer(widths, all_bits(given));
+    LLVMTypeRef given = LLVMTypeOf(value), type = integer_type(widths, all_bits(given));
     unsigned bits = bits_of(given);
     LLVMValueRef from = facet_widths_wide(widths, value), all = LLVMConstNull(type);
 
@@ -212,7 +214,7 @@ static LLVMValueRef gather(struct widths *widths, LLVMValueRef value)
     if (!is_vector(given))
         return from;
     for (unsigned i = 0; i < lanes_of(given); i++) {
-        LLVMValueRef one = LLVMBuildExtractElement(widths->builder, from, lane(widths, i), "");
+        LLVMValueRef one = LLVMBuildExtractElement(widths->builder, from, lane_index(widths, i), "");
         one = LLVMBuildIntCast2(widths->builder, one, type, 0, "");
         if (i)
             one = LLVMBuildShl(widths->builder, one, LLVMConstInt(type, i * bits, 0), "");
@@ -221,11 +223,11 @@ static LLVMValueRef gather(struct widths *widths, LLVMValueRef value)
     return all;
 }
 
-/* The inverse of gather(): `type`, or its replacement. */
-static LLVMValueRef scatter(struct widths *widths, LLVMValueRef all, LLVMTypeRef type)
+/* The inverse of gather_lanes(): `type`, or its replacement. */
+static LLVMValueRef scatter_lanes(struct widths *widths, LLVMValueRef all, LLVMTypeRef type)
 {
     LLVMTypeRef whole = LLVMTypeOf(all), to = wide_type(widths, type), element = element_of(to);
-    LLVMTypeRef numbers = is_integer(to) ? to : like(integer(widths, bits_of(to)), to);
+    LLVMTypeRef numbers = is_integer(to) ? to : type_like(integer_type(widths, bits_of(to)), to);
     LLVMValueRef made = LLVMGetPoison(numbers);
     unsigned bits = bits_of(type);
 
@@ -233,29 +235,29 @@ static LLVMValueRef scatter(struct widths *widths, LLVMValueRef all, LLVMTypeRef
         return is_integer(type) ? all : LLVMBuildBitCast(widths->builder, all, type, "");
     for (unsigned i = 0; i < lanes_of(type); i++) {
         LLVMValueRef one = i ? LLVMBuildLShr(widths->builder, all, LLVMConstInt(whole, i * bits, 0), "") : all;
-        one = cut(widths, one, bits);
+        one = truncate_to(widths, one, bits);
         if (bits == 1)
             one = LLVMBuildICmp(widths->builder, LLVMIntNE, one, LLVMConstNull(whole), "");
         else
             one = LLVMBuildIntCast2(widths->builder, one, element_of(numbers), 0, "");
-        made = LLVMBuildInsertElement(widths->builder, made, one, lane(widths, i), "");
+        made = LLVMBuildInsertElement(widths->builder, made, one, lane_index(widths, i), "");
     }
     return is_integer(element) ? made : LLVMBuildBitCast(widths->builder, made, to, "");
 }
 
-static bool fits(LLVMTypeRef type)
+static bool fits_in_bytes(LLVMTypeRef type)
 {
-    return bits_of(type) && all_bits(type) <= WORD;
+    return bits_of(type) && all_bits(type) <= WORD_BITS;
 }
 
 static LLVMValueRef cast_bits(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef from = LLVMGetOperand(instruction, 0), all;
 
-    if (!fits(LLVMTypeOf(from)))
+    if (!fits_in_bytes(LLVMTypeOf(from)))
         return NULL;
-    all = gather(widths, from);
-    return all ? scatter(widths, all, LLVMTypeOf(instruction)) : NULL;
+    all = gather_lanes(widths, from);
+    return all ? scatter_lanes(widths, all, LLVMTypeOf(instruction)) : NULL;
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
@@ -268,14 +270,14 @@ static LLVMValueRef byte_at(const struct widths *widths, LLVMValueRef pointer, u
 }
 
 /* Byte by byte: the bytes behind belong to another object. */
-static LLVMValueRef load(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef load_bytes(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMTypeRef type = LLVMTypeOf(instruction), byte = LLVMInt8TypeInContext(widths->context), whole;
     LLVMValueRef all = NULL;
 
-    if (!fits(type))
+    if (!fits_in_bytes(type))
         return NULL;
-    whole = integer(widths, all_bits(type));
+    whole = integer_type(widths, all_bits(type));
     for (unsigned i = 0; i < (all_bits(type) + 7) / 8; i++) {
         LLVMValueRef place = byte_at(widths, LLVMGetOperand(instruction, 0), i);
         LLVMValueRef one = LLVMBuildLoad2(widths->builder, byte, place, "");
@@ -285,12 +287,13 @@ static LLVMValueRef load(struct widths *widths, LLVMValueRef instruction)
         one = i ? LLVMBuildShl(widths->builder, one, LLVMConstInt(whole, 8 * i, 0), "") : one;
         all = all ? LLVMBuildOr(widths->builder, all, one, "") : one;
     }
-    return scatter(widths, cut(widths, all, all_bits(type)), type);
+    return scatter_lanes(widths, truncate_to(widths, all, all_bits(type)), type);
 }
 
 bool facet_widths_store(struct widths *widths, LLVMValueRef instruction)
 {
-    LLVMValueRef value = LLVMGetOperand(instruction, 0), all = fits(LLVMTypeOf(value)) ? gather(widths, value) : NULL;
+    LLVMValueRef value = LLVMGetOperand(instruction, 0),
+                 all = fits_in_bytes(LLVMTypeOf(value)) ? gather_lanes(widths, value) : NULL;
 
     if (!all)
         return false;
@@ -307,7 +310,7 @@ bool facet_widths_store(struct widths *widths, LLVMValueRef instruction)
 
 /* --- operations --------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef operate(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef widen_operation(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
     LLVMValueRef left = LLVMGetOperand(instruction, 0), right = LLVMGetOperand(instruction, 1);
@@ -315,11 +318,12 @@ static LLVMValueRef operate(struct widths *widths, LLVMValueRef instruction)
     LLVMValueRef a = sign ? facet_widths_signed(widths, left) : facet_widths_wide(widths, left);
     LLVMValueRef b = sign && opcode != LLVMAShr ? facet_widths_signed(widths, right) : facet_widths_wide(widths, right);
 
-    return a && b ? cut(widths, LLVMBuildBinOp(widths->builder, opcode, a, b, ""), bits_of(LLVMTypeOf(instruction)))
+    return a && b ? truncate_to(widths, LLVMBuildBinOp(widths->builder, opcode, a, b, ""),
+                                bits_of(LLVMTypeOf(instruction)))
                   : NULL;
 }
 
-static LLVMValueRef compare(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef widen_comparison(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMIntPredicate predicate = LLVMGetICmpPredicate(instruction);
     LLVMValueRef a, b, left = LLVMGetOperand(instruction, 0), right = LLVMGetOperand(instruction, 1);
@@ -329,7 +333,7 @@ static LLVMValueRef compare(struct widths *widths, LLVMValueRef instruction)
     return a && b ? LLVMBuildICmp(widths->builder, predicate, a, b, "") : NULL;
 }
 
-static LLVMValueRef change(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef widen_cast(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
     LLVMTypeRef type = LLVMTypeOf(instruction), to = wide_type(widths, type);
@@ -337,17 +341,17 @@ static LLVMValueRef change(struct widths *widths, LLVMValueRef instruction)
     bool sign = opcode == LLVMSExt || opcode == LLVMSIToFP;
     LLVMValueRef from = sign ? facet_widths_signed(widths, value) : facet_widths_wide(widths, value);
 
-    if (!from || (is_integer(type) && bits_of(type) > WORD))
+    if (!from || (is_integer(type) && bits_of(type) > WORD_BITS))
         return NULL;
     if (opcode == LLVMTrunc && bits_of(type) == 1) {
-        LLVMValueRef low = cut(widths, from, 1);
+        LLVMValueRef low = truncate_to(widths, from, 1);
         return LLVMBuildICmp(widths->builder, LLVMIntNE, low, LLVMConstNull(LLVMTypeOf(low)), "");
     }
     if (opcode == LLVMTrunc || opcode == LLVMZExt || opcode == LLVMSExt)
         from = LLVMBuildIntCast2(widths->builder, from, to, sign, "");
     else
         from = LLVMBuildCast(widths->builder, opcode, from, to, "");
-    return is_integer(type) ? cut(widths, from, bits_of(type)) : from;
+    return is_integer(type) ? truncate_to(widths, from, bits_of(type)) : from;
 }
 
 static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
@@ -363,21 +367,23 @@ static LLVMValueRef freeze_wide(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef from = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
 
-    return from ? cut(widths, LLVMBuildFreeze(widths->builder, from, ""), bits_of(LLVMTypeOf(instruction))) : NULL;
+    return from ? truncate_to(widths, LLVMBuildFreeze(widths->builder, from, ""), bits_of(LLVMTypeOf(instruction)))
+                : NULL;
 }
 
-static LLVMValueRef shuffle(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef widen_shuffle(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(instruction, 0)),
                  b = facet_widths_wide(widths, LLVMGetOperand(instruction, 1));
     unsigned count = LLVMGetNumMaskElements(instruction);
-    LLVMValueRef lanes[LANES_MOST];
+    LLVMValueRef lanes[LANES_MAX];
 
-    if (!a || !b || count > LANES_MOST)
+    if (!a || !b || count > LANES_MAX)
         return NULL;
     for (unsigned i = 0; i < count; i++) {
         int from = LLVMGetMaskValue(instruction, i);
-        lanes[i] = from < 0 ? LLVMGetPoison(LLVMInt32TypeInContext(widths->context)) : lane(widths, (unsigned)from);
+        lanes[i] =
+            from < 0 ? LLVMGetPoison(LLVMInt32TypeInContext(widths->context)) : lane_index(widths, (unsigned)from);
     }
     return LLVMBuildShuffleVector(widths->builder, a, b, LLVMConstVector(lanes, count), "");
 }
@@ -407,7 +413,7 @@ static bool is_named(LLVMValueRef call, const char *name)
 }
 
 /* The same intrinsic for wider integers. */
-static LLVMValueRef again(const struct widths *widths, LLVMValueRef call, LLVMValueRef *arguments, unsigned count)
+static LLVMValueRef call_wider(const struct widths *widths, LLVMValueRef call, LLVMValueRef *arguments, unsigned count)
 {
     LLVMTypeRef type = LLVMTypeOf(arguments[0]);
     unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(call));
@@ -417,7 +423,7 @@ static LLVMValueRef again(const struct widths *widths, LLVMValueRef call, LLVMVa
 }
 
 /* Two numbers, one behind the other, of which some bits are taken. */
-static LLVMValueRef funnel(struct widths *widths, LLVMValueRef call, LLVMValueRef a, bool left)
+static LLVMValueRef widen_funnel_shift(struct widths *widths, LLVMValueRef call, LLVMValueRef a, bool left)
 {
     LLVMValueRef b = facet_widths_wide(widths, LLVMGetOperand(call, 1)),
                  by = facet_widths_wide(widths, LLVMGetOperand(call, 2));
@@ -425,35 +431,35 @@ static LLVMValueRef funnel(struct widths *widths, LLVMValueRef call, LLVMValueRe
 
     if (!b || !by)
         return NULL;
-    LLVMValueRef all = number(LLVMTypeOf(a), bits);
+    LLVMValueRef all = integer_constant(LLVMTypeOf(a), bits);
     by = LLVMBuildURem(widths->builder, by, all, "");
     LLVMValueRef rest = LLVMBuildSub(widths->builder, all, by, "");
     a = LLVMBuildShl(widths->builder, a, left ? by : rest, "");
     b = LLVMBuildLShr(widths->builder, b, left ? rest : by, "");
-    return cut(widths, LLVMBuildOr(widths->builder, a, b, ""), bits);
+    return truncate_to(widths, LLVMBuildOr(widths->builder, a, b, ""), bits);
 }
 
 /* Of one number: the bits above count, or move into the low ones. */
-static LLVMValueRef count(struct widths *widths, LLVMValueRef call, LLVMValueRef a)
+static LLVMValueRef widen_bit_count(struct widths *widths, LLVMValueRef call, LLVMValueRef a)
 {
     unsigned bits = bits_of(LLVMTypeOf(call));
     LLVMTypeRef type = LLVMTypeOf(a);
-    LLVMValueRef spare = number(type, bits_of(type) - bits),
+    LLVMValueRef unused_bits = integer_constant(type, bits_of(type) - bits),
                  no = LLVMConstInt(LLVMInt1TypeInContext(widths->context), 0, 0);
 
     if (is_named(call, "llvm.cttz")) {
-        a = LLVMBuildOr(widths->builder, a, number(type, UINT64_C(1) << bits), "");
-        return again(widths, call, (LLVMValueRef[]){a, no}, 2);
+        a = LLVMBuildOr(widths->builder, a, integer_constant(type, UINT64_C(1) << bits), "");
+        return call_wider(widths, call, (LLVMValueRef[]){a, no}, 2);
     }
     if (is_named(call, "llvm.ctlz"))
-        return LLVMBuildSub(widths->builder, again(widths, call, (LLVMValueRef[]){a, no}, 2), spare, "");
+        return LLVMBuildSub(widths->builder, call_wider(widths, call, (LLVMValueRef[]){a, no}, 2), unused_bits, "");
     if (is_named(call, "llvm.bswap") || is_named(call, "llvm.bitreverse"))
-        return LLVMBuildLShr(widths->builder, again(widths, call, &a, 1), spare, "");
+        return LLVMBuildLShr(widths->builder, call_wider(widths, call, &a, 1), unused_bits, "");
     if (is_named(call, "llvm.abs")) {
         a = facet_widths_signed(widths, LLVMGetOperand(call, 0));
-        return cut(widths, again(widths, call, (LLVMValueRef[]){a, no}, 2), bits);
+        return truncate_to(widths, call_wider(widths, call, (LLVMValueRef[]){a, no}, 2), bits);
     }
-    return is_named(call, "llvm.ctpop") ? again(widths, call, &a, 1) : NULL;
+    return is_named(call, "llvm.ctpop") ? call_wider(widths, call, &a, 1) : NULL;
 }
 
 static LLVMValueRef call_wide(struct widths *widths, LLVMValueRef call)
@@ -464,16 +470,16 @@ static LLVMValueRef call_wide(struct widths *widths, LLVMValueRef call)
     if (!a || !facet_widths_is_odd(call))
         return NULL;
     if (is_named(call, "llvm.fshl") || is_named(call, "llvm.fshr"))
-        return funnel(widths, call, a, is_named(call, "llvm.fshl"));
+        return widen_funnel_shift(widths, call, a, is_named(call, "llvm.fshl"));
     if (!sign && !is_named(call, "llvm.umin") && !is_named(call, "llvm.umax") && !is_named(call, "llvm.usub.sat"))
-        return count(widths, call, a);
+        return widen_bit_count(widths, call, a);
     for (unsigned i = 0; i < 2; i++) {
         pair[i] = sign ? facet_widths_signed(widths, LLVMGetOperand(call, i))
                        : facet_widths_wide(widths, LLVMGetOperand(call, i));
         if (!pair[i])
             return NULL;
     }
-    return cut(widths, again(widths, call, pair, 2), bits_of(LLVMTypeOf(call)));
+    return truncate_to(widths, call_wider(widths, call, pair, 2), bits_of(LLVMTypeOf(call)));
 }
 
 /* --- one instruction ---------------------------------------------------------------------------------------------- */
@@ -485,7 +491,7 @@ LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instructio
     case LLVMPHI: /* operands are added when all instructions exist */
         return LLVMBuildPhi(widths->builder, wide_type(widths, LLVMTypeOf(instruction)), "");
     case LLVMICmp:
-        return compare(widths, instruction);
+        return widen_comparison(widths, instruction);
     case LLVMSelect:
         return choose_one(widths, instruction);
     case LLVMFreeze:
@@ -493,9 +499,9 @@ LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instructio
     case LLVMBitCast:
         return cast_bits(widths, instruction);
     case LLVMLoad:
-        return load(widths, instruction);
+        return load_bytes(widths, instruction);
     case LLVMShuffleVector:
-        return shuffle(widths, instruction);
+        return widen_shuffle(widths, instruction);
     case LLVMExtractElement:
     case LLVMInsertElement:
         return of_lanes(widths, instruction);
@@ -510,8 +516,8 @@ LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instructio
     case LLVMFPToSI:
     case LLVMPtrToInt:
     case LLVMIntToPtr:
-        return change(widths, instruction);
+        return widen_cast(widths, instruction);
     default:
-        return LLVMIsABinaryOperator(instruction) ? operate(widths, instruction) : NULL;
+        return LLVMIsABinaryOperator(instruction) ? widen_operation(widths, instruction) : NULL;
     }
 }

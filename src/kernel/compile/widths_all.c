@@ -16,7 +16,7 @@ static bool of_phi(LLVMValueRef instruction)
 }
 
 /* Whether it has to do with numbers of odd widths, or with booleans as bits. */
-static bool touches(const struct widths *widths, LLVMValueRef instruction)
+static bool touches_odd_width(const struct widths *widths, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
     bool found = facet_widths_is_odd(instruction);
@@ -31,7 +31,7 @@ static bool touches(const struct widths *widths, LLVMValueRef instruction)
     return found && !facet_widths_is_marked(instruction, widths->wide);
 }
 
-static void position(struct widths *widths, LLVMValueRef at)
+static void position_builder(struct widths *widths, LLVMValueRef at)
 {
     while (of_phi(at))
         at = LLVMGetNextInstruction(at);
@@ -42,8 +42,8 @@ static void position(struct widths *widths, LLVMValueRef at)
 static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValueRef made)
 {
     if (facet_widths_is_odd(instruction)) {
-        position(widths,
-                 of_phi(instruction) ? LLVMGetFirstInstruction(LLVMGetInstructionParent(instruction)) : instruction);
+        position_builder(widths, of_phi(instruction) ? LLVMGetFirstInstruction(LLVMGetInstructionParent(instruction))
+                                                     : instruction);
         made = LLVMBuildTrunc(widths->builder, made, LLVMTypeOf(instruction), "");
         if (LLVMIsAInstruction(made))
             LLVMSetMetadata(made, widths->wide, widths->mark);
@@ -63,7 +63,7 @@ static bool change_in_place(struct widths *widths, LLVMValueRef instruction)
     return true;
 }
 
-static bool choose(struct widths *widths, LLVMValueRef instruction)
+static bool choose_replacement(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef value = facet_widths_wide(widths, LLVMGetOperand(instruction, 0)), made;
     unsigned targets = LLVMGetNumSuccessors(instruction);
@@ -77,7 +77,7 @@ static bool choose(struct widths *widths, LLVMValueRef instruction)
     return true;
 }
 
-static bool widen(struct widths *widths, LLVMValueRef instruction);
+static bool widen_instruction(struct widths *widths, LLVMValueRef instruction);
 
 /* Operands come first, wherever they stand. */
 static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
@@ -85,14 +85,14 @@ static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
     for (int i = 0; !of_phi(instruction) && i < LLVMGetNumOperands(instruction); i++) {
         LLVMValueRef operand = LLVMGetOperand(instruction, (unsigned)i);
         if (LLVMIsAInstruction(operand) && facet_widths_is_odd(operand) &&
-            !facet_widths_is_marked(operand, widths->wide) && !widen(widths, operand))
+            !facet_widths_is_marked(operand, widths->wide) && !widen_instruction(widths, operand))
             return false;
     }
     return true;
 }
 
 /* The old instruction stays until the end, without users. */
-static bool widen(struct widths *widths, LLVMValueRef instruction)
+static bool widen_instruction(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef made = NULL;
 
@@ -106,7 +106,7 @@ static bool widen(struct widths *widths, LLVMValueRef instruction)
     case LLVMStore:
         return facet_widths_store(widths, instruction);
     case LLVMSwitch:
-        return choose(widths, instruction);
+        return choose_replacement(widths, instruction);
     case LLVMGetElementPtr:
         return change_in_place(widths, instruction);
     default:
@@ -119,7 +119,7 @@ static bool widen(struct widths *widths, LLVMValueRef instruction)
 
 /* --- all of a function -------------------------------------------------------------------------------------------- */
 
-static bool take(struct widths *widths, LLVMValueRef instruction, size_t *room)
+static bool take_instruction(struct widths *widths, LLVMValueRef instruction, size_t *room)
 {
     if (widths->count == *room) {
         LLVMValueRef *more = realloc(widths->list, (2 * *room + 64) * sizeof(LLVMValueRef));
@@ -138,7 +138,7 @@ static bool list_all(struct widths *widths, LLVMValueRef function)
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-            if (touches(widths, at) && !take(widths, at, &room))
+            if (touches_odd_width(widths, at) && !take_instruction(widths, at, &room))
                 return false;
     return true;
 }
@@ -161,7 +161,7 @@ static bool tell_phi(struct widths *widths, LLVMValueRef phi)
 static bool widen_all(struct widths *widths)
 {
     for (size_t i = 0; i < widths->count; i++)
-        if (!widen(widths, widths->list[i]))
+        if (!widen_instruction(widths, widths->list[i]))
             return false;
     for (size_t i = 0; i < widths->count; i++)
         if (of_phi(widths->list[i]) && !tell_phi(widths, widths->list[i]))
@@ -175,7 +175,7 @@ static bool has_use(LLVMValueRef value)
 }
 
 /* Deletes the old instructions, and truncations that have no users. */
-static void clear(struct widths *widths, LLVMValueRef function)
+static void delete_replaced(struct widths *widths, LLVMValueRef function)
 {
     for (size_t i = 0; i < widths->count; i++) {
         LLVMValueRef one = widths->list[i];
@@ -195,7 +195,7 @@ static void clear(struct widths *widths, LLVMValueRef function)
         }
 }
 
-static void refuse(struct facet_compilation *compilation, LLVMValueRef function, LLVMValueRef at)
+static void refuse_width(struct facet_compilation *compilation, LLVMValueRef function, LLVMValueRef at)
 {
     LLVMTypeRef type = LLVMTypeOf(at);
     char name[96], text[256];
@@ -214,12 +214,12 @@ static void refuse(struct facet_compilation *compilation, LLVMValueRef function,
 }
 
 /* Refuses the first instruction that was not widened. Returns whether there is none. */
-static bool check(struct facet_compilation *compilation, const struct widths *widths, LLVMValueRef function)
+static bool check_all_widened(struct facet_compilation *compilation, const struct widths *widths, LLVMValueRef function)
 {
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-            if (touches(widths, at)) {
-                refuse(compilation, function, at);
+            if (touches_odd_width(widths, at)) {
+                refuse_width(compilation, function, at);
                 return false;
             }
     return true;
@@ -230,12 +230,12 @@ static void widen_function(struct facet_compilation *compilation, struct widths 
     widths->list = NULL;
     widths->count = 0;
     if (list_all(widths, function) && widen_all(widths))
-        clear(widths, function);
+        delete_replaced(widths, function);
     free(widths->list);
     for (unsigned i = 0; i < LLVMCountParams(function); i++)
         if (facet_widths_is_odd(LLVMGetParam(function, i)))
-            refuse(compilation, function, LLVMGetParam(function, i));
-    check(compilation, widths, function);
+            refuse_width(compilation, function, LLVMGetParam(function, i));
+    check_all_widened(compilation, widths, function);
 }
 
 void facet_compile_widths(struct facet_compilation *compilation)

@@ -30,14 +30,14 @@ static void add_value(struct gather_value *sum, char *text)
 bool container_take_io(void *context, char *line)
 {
     struct container_io *io = context;
-    char *word = gather_next(&line);
+    char *word = gather_next_word(&line);
 
     if (!word || !strchr(word, ':')) {
         io->read.reason = io->write.reason = FACET_UNMEASURED_MALFORMED;
         return false;
     }
     /* A device on which only other things were counted has neither. */
-    while ((word = gather_next(&line))) {
+    while ((word = gather_next_word(&line))) {
         if (strncmp(word, "rbytes=", 7) == 0)
             add_value(&io->read, word + 7);
         else if (strncmp(word, "wbytes=", 7) == 0)
@@ -60,7 +60,7 @@ static struct gather_value cpu_share(int64_t quota, int64_t period)
 bool container_take_cpu_max(void *context, char *line)
 {
     struct gather_value *value = context;
-    bool unlimited = gather_word(&line, "max");
+    bool unlimited = gather_skip_word(&line, "max");
     int64_t quota = 0, period = 0;
     enum facet_unmeasured reason = unlimited ? FACET_MEASURED : gather_number(&line, &quota);
 
@@ -77,7 +77,7 @@ bool container_take_cpu_max(void *context, char *line)
 bool container_take_region(void *context, char *line)
 {
     struct container_regions *regions = context;
-    char *name = gather_next(&line);
+    char *name = gather_next_word(&line);
 
     if (regions->count++ == 0)
         regions->sum = (struct gather_value){0};
@@ -125,37 +125,37 @@ static struct container_regions read_regions(int cgroup, const char *path)
     return regions;
 }
 
-static void put_cpu(struct gather_look *look, int cgroup)
+static void put_cpu(struct gather_output *output, int cgroup)
 {
     struct gather_field fields[] = {{"usage_usec", GATHER_ABSENT}, {"throttled_usec", GATHER_ABSENT}};
 
     gather_read_fields(cgroup, "cpu.stat",
                        &(struct gather_fields){.field = fields, .count = 2, .factor = FACET_NS_PER_US});
-    gather_put(look, GATHER_CPU_TIME, fields[0].value);
-    gather_put(look, GATHER_CPU_LIMIT, read_cpu_max(cgroup));
-    gather_put(look, GATHER_CPU_THROTTLED, fields[1].value);
+    gather_put(output, GATHER_CPU_TIME, fields[0].value);
+    gather_put(output, GATHER_CPU_LIMIT, read_cpu_max(cgroup));
+    gather_put(output, GATHER_CPU_THROTTLED, fields[1].value);
 }
 
-static void put_memory(struct gather_look *look, int cgroup)
+static void put_memory(struct gather_output *output, int cgroup)
 {
     struct gather_field fields[] = {{"anon", GATHER_ABSENT}, {"file", GATHER_ABSENT}};
 
-    gather_put_of(look, GATHER_MEMORY_USED, gather_read_single(cgroup, "memory.current"),
+    gather_put_of(output, GATHER_MEMORY_USED, gather_read_single(cgroup, "memory.current"),
                   gather_read_single(cgroup, "memory.max"));
     gather_read_fields(cgroup, "memory.stat", &(struct gather_fields){.field = fields, .count = 2, .factor = 1});
-    gather_put(look, GATHER_MEMORY_ANONYMOUS, fields[0].value);
-    gather_put(look, GATHER_MEMORY_FILE, fields[1].value);
-    gather_put_of(look, GATHER_SWAP_USED, gather_read_single(cgroup, "memory.swap.current"),
+    gather_put(output, GATHER_MEMORY_ANONYMOUS, fields[0].value);
+    gather_put(output, GATHER_MEMORY_FILE, fields[1].value);
+    gather_put_of(output, GATHER_SWAP_USED, gather_read_single(cgroup, "memory.swap.current"),
                   gather_read_single(cgroup, "memory.swap.max"));
 }
 
-static void put_device_memory(struct gather_look *look, int cgroup)
+static void put_device_memory(struct gather_output *output, int cgroup)
 {
-    struct container_regions used = read_regions(cgroup, "dmem.current"), most = read_regions(cgroup, "dmem.max");
+    struct container_regions used = read_regions(cgroup, "dmem.current"), max = read_regions(cgroup, "dmem.max");
 
-    if (used.count != most.count)
-        most.sum = GATHER_ABSENT;
-    gather_put_of(look, GATHER_DEVICE_MEMORY_USED, used.sum, most.sum);
+    if (used.count != max.count)
+        max.sum = GATHER_ABSENT;
+    gather_put_of(output, GATHER_DEVICE_MEMORY_USED, used.sum, max.sum);
 }
 
 /* Every control group of version 2 has this file; the directory of one that was removed, while it is held, has none. */
@@ -166,18 +166,18 @@ static bool is_group(int cgroup)
     return fstatat(cgroup, "cgroup.controllers", &file, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-static void mark_gone(struct gather_look *look)
+static void mark_gone(struct gather_output *output)
 {
-    for (uint32_t i = 0; i < look->count; i++)
-        if (look->out[i].reason == FACET_UNMEASURED_ABSENT)
-            look->out[i].reason = FACET_UNMEASURED_GONE;
+    for (uint32_t i = 0; i < output->count; i++)
+        if (output->out[i].reason == FACET_UNMEASURED_ABSENT)
+            output->out[i].reason = FACET_UNMEASURED_GONE;
 }
 
 enum facet_status facet_gather_container(int cgroup, uint64_t now_ns, struct facet_measurement *measurements,
                                          uint32_t *count, struct facet_error *error)
 {
     enum facet_status status = gather_begin(measurements, count, METERS, error);
-    struct gather_look look = {.out = measurements, .time_ns = now_ns};
+    struct gather_output output = {.out = measurements, .time_ns = now_ns};
     struct container_io io;
     struct stat group;
 
@@ -186,17 +186,17 @@ enum facet_status facet_gather_container(int cgroup, uint64_t now_ns, struct fac
     if (fstat(cgroup, &group) < 0 || !S_ISDIR(group.st_mode))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "cgroup",
                                     "cgroup %d: expected a directory that is open", cgroup);
-    look.identity = group.st_ino;
-    put_cpu(&look, cgroup);
-    put_memory(&look, cgroup);
+    output.identity = group.st_ino;
+    put_cpu(&output, cgroup);
+    put_memory(&output, cgroup);
     io = read_io(cgroup);
-    gather_put(&look, GATHER_IO_READ, io.read);
-    gather_put(&look, GATHER_IO_WRITE, io.write);
-    gather_put_of(&look, GATHER_TASKS, gather_read_single(cgroup, "pids.current"),
+    gather_put(&output, GATHER_IO_READ, io.read);
+    gather_put(&output, GATHER_IO_WRITE, io.write);
+    gather_put_of(&output, GATHER_TASKS, gather_read_single(cgroup, "pids.current"),
                   gather_read_single(cgroup, "pids.max"));
-    put_device_memory(&look, cgroup);
+    put_device_memory(&output, cgroup);
     if (!is_group(cgroup))
-        mark_gone(&look);
-    *count = look.count;
+        mark_gone(&output);
+    *count = output.count;
     return FACET_OK;
 }

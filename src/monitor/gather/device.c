@@ -88,7 +88,7 @@ enum facet_status facet_gather_device(const struct facet_device_metrics *metrics
                                       struct facet_error *error)
 {
     enum facet_status status = gather_begin(measurements, count, METERS, error);
-    struct gather_look look = {.out = measurements, .time_ns = now_ns};
+    struct gather_output output = {.out = measurements, .time_ns = now_ns};
 
     if (status != FACET_OK)
         return status;
@@ -96,10 +96,10 @@ enum facet_status facet_gather_device(const struct facet_device_metrics *metrics
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "metrics", "metrics: expected a struct of %zu bytes",
                                     sizeof *metrics);
     for (uint32_t i = 0; i < METERS; i++)
-        gather_put_of(&look, readings[i].meter,
+        gather_put_of(&output, readings[i].meter,
                       metrics ? value_of(metrics, &readings[i])
                               : (struct gather_value){.reason = FACET_UNMEASURED_GONE},
                       capacity_of(&readings[i], memory_bytes));
-    *count = look.count;
+    *count = output.count;
     return FACET_OK;
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define KEY_MOST      47u
-#define NAME_MOST     100u
-#define DECIMALS_MOST 9u
+#define KEY_MAX      47u
+#define NAME_MAX     100u
+#define DECIMALS_MAX 9u
 
 #define LEVELS (FACET_STATISTIC_MIN | FACET_STATISTIC_MAX | FACET_STATISTIC_AVERAGE | FACET_STATISTIC_DIFF)
 
@@ -212,9 +212,9 @@ static bool is_letter(char c)
 
 static bool is_key(const char *key)
 {
-    size_t length = key ? strnlen(key, KEY_MOST + 1) : 0;
+    size_t length = key ? strnlen(key, KEY_MAX + 1) : 0;
 
-    if (length == 0 || length > KEY_MOST || !is_letter(key[0]))
+    if (length == 0 || length > KEY_MAX || !is_letter(key[0]))
         return false;
     for (size_t i = 0; i < length; i++)
         if (!is_letter(key[i]) && !(key[i] >= '0' && key[i] <= '9') && key[i] != '_')
@@ -232,12 +232,12 @@ static bool ends_with(const char *key, const char *end)
 
 static bool is_name(const char *name)
 {
-    size_t length = name ? strnlen(name, NAME_MOST + 1) : 0;
+    size_t length = name ? strnlen(name, NAME_MAX + 1) : 0;
 
     for (size_t i = 0; i < length; i++)
         if (name[i] < 0x20 || name[i] > 0x7e)
             return false;
-    return length > 0 && length <= NAME_MOST;
+    return length > 0 && length <= NAME_MAX;
 }
 
 static enum facet_status check_texts(const struct facet_meter *meter, struct facet_error *error)
@@ -246,11 +246,11 @@ static enum facet_status check_texts(const struct facet_meter *meter, struct fac
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "key",
                                     "key '%.60s': expected 1 to %u lower-case letters, digits and '_', a letter first, "
                                     "not ending with _capacity or _total",
-                                    meter->key ? meter->key : "", KEY_MOST);
+                                    meter->key ? meter->key : "", KEY_MAX);
     if (!is_name(meter->name))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "name",
                                     "meter '%s': name: expected 1 to %u printable ASCII characters", meter->key,
-                                    NAME_MOST);
+                                    NAME_MAX);
     return FACET_OK;
 }
 
@@ -280,7 +280,7 @@ enum facet_status facet_meter_check(const struct facet_meter *meter, struct face
         return refuse_meter(error, "type", meter->key, meter->type, "0 to 3");
     if (meter->unit >= FACET_UNITS)
         return refuse_meter(error, "unit", meter->key, meter->unit, "one of enum facet_unit");
-    if (meter->decimals > DECIMALS_MOST)
+    if (meter->decimals > DECIMALS_MAX)
         return refuse_meter(error, "decimals", meter->key, meter->decimals, "0 to 9");
     if (meter->statistics & ~allowed[meter->type])
         return refuse_meter(error, "statistics", meter->key, meter->statistics, "only those that its type allows");

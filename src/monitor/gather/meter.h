@@ -60,7 +60,7 @@ enum gather_meter {
 struct gather_derived {
     enum gather_meter meter, source;
     int64_t per;                /* the factor of the source's growth, before the division by nanoseconds */
-    int64_t most;               /* capacity when it is always the same; 0: see `capacity` */
+    int64_t max;                /* capacity when it is always the same; 0: see `capacity` */
     enum gather_meter capacity; /* of the same sample; GATHER_METER_COUNT: none */
 };
 

@@ -38,7 +38,7 @@ bool node_take_stat(void *context, char *line)
 
     if (strncmp(line, "cpu", 3) != 0)
         return stat->cpus == 0; /* the CPUs come first; "intr" is long */
-    if (gather_word(&line, "cpu")) {
+    if (gather_skip_word(&line, "cpu")) {
         if (stat->any)
             stat->ticks.reason = FACET_UNMEASURED_MALFORMED;
         else
@@ -99,7 +99,7 @@ bool node_take_network(void *context, char *line)
 
 /* ---- files ---- */
 
-static void put_cpu(struct gather_look *look, int proc)
+static void put_cpu(struct gather_output *output, int proc)
 {
     struct node_stat stat = {.ticks = GATHER_ABSENT};
     enum facet_unmeasured reason = gather_file_cut(proc, "stat", node_take_stat, &stat);
@@ -110,8 +110,8 @@ static void put_cpu(struct gather_look *look, int proc)
     limit.reason = reason != FACET_MEASURED ? reason : stat.cpus == 0 ? FACET_UNMEASURED_ABSENT : FACET_MEASURED;
     if (limit.reason == FACET_MEASURED)
         limit.reason = gather_multiply(WHOLE_PERCENT, &limit.value);
-    gather_put(look, GATHER_CPU_TIME, process_ticks(stat.ticks));
-    gather_put(look, GATHER_CPU_LIMIT, limit);
+    gather_put(output, GATHER_CPU_TIME, process_ticks(stat.ticks));
+    gather_put(output, GATHER_CPU_LIMIT, limit);
 }
 
 /* Used is the total less the available; both must be known and make sense. */
@@ -126,7 +126,7 @@ static struct gather_value used_of(struct gather_value total, struct gather_valu
     return (struct gather_value){.value = total.value - available.value};
 }
 
-static void put_memory(struct gather_look *look, int proc)
+static void put_memory(struct gather_output *output, int proc)
 {
     struct gather_field fields[] = {{"MemTotal:", GATHER_ABSENT},
                                     {"MemAvailable:", GATHER_ABSENT},
@@ -135,12 +135,12 @@ static void put_memory(struct gather_look *look, int proc)
 
     gather_read_fields(proc, "meminfo",
                        &(struct gather_fields){.field = fields, .count = 4, .factor = KIB, .unit = "kB"});
-    gather_put_of(look, GATHER_MEMORY_USED, used_of(fields[0].value, fields[1].value), fields[0].value);
-    gather_put_of(look, GATHER_SWAP_USED, used_of(fields[2].value, fields[3].value), fields[2].value);
+    gather_put_of(output, GATHER_MEMORY_USED, used_of(fields[0].value, fields[1].value), fields[0].value);
+    gather_put_of(output, GATHER_SWAP_USED, used_of(fields[2].value, fields[3].value), fields[2].value);
 }
 
 /* /proc/net is a link to the reader's own, so "net/dev" is looked up with it followed: only the last part is not. */
-static void put_network(struct gather_look *look, int proc)
+static void put_network(struct gather_output *output, int proc)
 {
     struct node_network network = {0};
     enum facet_unmeasured reason = gather_file(proc, "net/dev", node_take_network, &network);
@@ -150,17 +150,17 @@ static void put_network(struct gather_look *look, int proc)
     if (reason != FACET_MEASURED)
         network.received.reason = network.sent.reason = reason;
     /* When an interface goes, its bytes leave the sum, so a growth across that change belongs to no interface. */
-    look->identity = reason == FACET_MEASURED ? (network.names ? network.names : 1) : 0;
-    gather_put(look, GATHER_NET_RX, network.received);
-    gather_put(look, GATHER_NET_TX, network.sent);
-    look->identity = 0;
+    output->identity = reason == FACET_MEASURED ? (network.names ? network.names : 1) : 0;
+    gather_put(output, GATHER_NET_RX, network.received);
+    gather_put(output, GATHER_NET_TX, network.sent);
+    output->identity = 0;
 }
 
 enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements, uint32_t *count,
                                     struct facet_error *error)
 {
     enum facet_status status = gather_begin(measurements, count, METERS, error);
-    struct gather_look look = {.out = measurements, .time_ns = now_ns};
+    struct gather_output output = {.out = measurements, .time_ns = now_ns};
     struct stat directory;
 
     if (status != FACET_OK)
@@ -168,9 +168,9 @@ enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_meas
     if (fstat(proc, &directory) < 0 || !S_ISDIR(directory.st_mode))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "proc", "proc %d: expected a directory that is open",
                                     proc);
-    put_cpu(&look, proc);
-    put_memory(&look, proc);
-    put_network(&look, proc);
-    *count = look.count;
+    put_cpu(&output, proc);
+    put_memory(&output, proc);
+    put_network(&output, proc);
+    *count = output.count;
     return FACET_OK;
 }

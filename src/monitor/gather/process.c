@@ -57,7 +57,7 @@ bool process_take_stat(void *context, char *line)
     if (!rest)
         return false;
     rest++;
-    for (int field = STATE; field <= START && (word = gather_next(&rest)); field++) {
+    for (int field = STATE; field <= START && (word = gather_next_word(&rest)); field++) {
         if (field == USER_TICKS)
             set_value(&stat->ticks, word);
         else if (field == SYSTEM_TICKS)
@@ -82,51 +82,51 @@ static struct process_stat read_stat(int process)
     return stat;
 }
 
-static void put_memory(struct gather_look *look, int process)
+static void put_memory(struct gather_output *output, int process)
 {
     struct gather_field fields[] = {{"VmRSS:", GATHER_ABSENT}, {"VmSwap:", GATHER_ABSENT}};
 
     gather_read_fields(process, "status",
                        &(struct gather_fields){.field = fields, .count = 2, .factor = KIB, .unit = "kB"});
-    gather_put(look, GATHER_MEMORY_USED, fields[0].value);
-    gather_put(look, GATHER_SWAP_USED, fields[1].value);
+    gather_put(output, GATHER_MEMORY_USED, fields[0].value);
+    gather_put(output, GATHER_SWAP_USED, fields[1].value);
 }
 
-static void put_io(struct gather_look *look, int process)
+static void put_io(struct gather_output *output, int process)
 {
     struct gather_field fields[] = {{"read_bytes:", GATHER_ABSENT}, {"write_bytes:", GATHER_ABSENT}};
 
     gather_read_fields(process, "io", &(struct gather_fields){.field = fields, .count = 2, .factor = 1});
-    gather_put(look, GATHER_IO_READ, fields[0].value);
-    gather_put(look, GATHER_IO_WRITE, fields[1].value);
+    gather_put(output, GATHER_IO_READ, fields[0].value);
+    gather_put(output, GATHER_IO_WRITE, fields[1].value);
 }
 
-static void put_all(struct gather_look *look, int process)
+static void put_all(struct gather_output *output, int process)
 {
     struct process_stat stat = read_stat(process);
 
     /* A start time that is unknown once does not prove another process: the next sample decides. */
-    look->identity = stat.start.reason == FACET_MEASURED ? (uint64_t)stat.start.value : 0;
-    gather_put(look, GATHER_CPU_TIME, process_ticks(stat.ticks));
-    put_memory(look, process);
-    put_io(look, process);
-    gather_put(look, GATHER_THREADS, stat.threads);
+    output->identity = stat.start.reason == FACET_MEASURED ? (uint64_t)stat.start.value : 0;
+    gather_put(output, GATHER_CPU_TIME, process_ticks(stat.ticks));
+    put_memory(output, process);
+    put_io(output, process);
+    gather_put(output, GATHER_THREADS, stat.threads);
 }
 
-static void put_nothing(struct gather_look *look, enum facet_unmeasured reason)
+static void put_nothing(struct gather_output *output, enum facet_unmeasured reason)
 {
     static const enum gather_meter meters[METERS] = {GATHER_CPU_TIME, GATHER_MEMORY_USED, GATHER_SWAP_USED,
                                                      GATHER_IO_READ,  GATHER_IO_WRITE,    GATHER_THREADS};
 
     for (uint32_t i = 0; i < METERS; i++)
-        gather_put(look, meters[i], (struct gather_value){.reason = reason});
+        gather_put(output, meters[i], (struct gather_value){.reason = reason});
 }
 
 enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t now_ns, struct facet_measurement *measurements,
                                        uint32_t *count, struct facet_error *error)
 {
     enum facet_status status = gather_begin(measurements, count, METERS, error);
-    struct gather_look look = {.out = measurements, .time_ns = now_ns};
+    struct gather_output output = {.out = measurements, .time_ns = now_ns};
     char name[24];
 
     if (status != FACET_OK)
@@ -139,14 +139,14 @@ enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t now_ns, s
     FACET_CLEANUP_FD int process = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (process >= 0)
-        put_all(&look, process);
+        put_all(&output, process);
     else if (errno == EBADF || errno == ENOTDIR)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "proc",
                                     "proc %d: expected a directory of processes that is open", proc);
     else
-        put_nothing(&look, errno == ENOENT || errno == ESRCH   ? FACET_UNMEASURED_GONE
-                           : errno == EACCES || errno == EPERM ? FACET_UNMEASURED_PERMISSION
-                                                               : FACET_UNMEASURED_IO);
-    *count = look.count;
+        put_nothing(&output, errno == ENOENT || errno == ESRCH   ? FACET_UNMEASURED_GONE
+                             : errno == EACCES || errno == EPERM ? FACET_UNMEASURED_PERMISSION
+                                                                 : FACET_UNMEASURED_IO);
+    *count = output.count;
     return FACET_OK;
 }

@@ -32,7 +32,7 @@ static enum facet_unmeasured reason_of(int errnum)
 /* ---- lines ---- */
 
 struct lines {
-    char buffer[GATHER_LINE];
+    char buffer[GATHER_LINE_MAX];
     size_t length;
     gather_line_func take;
     void *context;
@@ -89,7 +89,7 @@ enum facet_unmeasured gather_text(const char *text, size_t length, gather_line_f
 static enum facet_unmeasured read_lines(int fd, struct lines *lines)
 {
     enum facet_unmeasured reason = FACET_MEASURED;
-    char bytes[GATHER_LINE];
+    char bytes[GATHER_LINE_MAX];
     size_t total = 0;
 
     while (!lines->enough && reason == FACET_MEASURED) {
@@ -102,7 +102,7 @@ static enum facet_unmeasured read_lines(int fd, struct lines *lines)
         if (got == 0)
             return finish_lines(lines);
         total += (size_t)got;
-        reason = total > GATHER_BYTES ? FACET_UNMEASURED_MALFORMED : take_lines(lines, bytes, (size_t)got);
+        reason = total > GATHER_FILE_MAX ? FACET_UNMEASURED_MALFORMED : take_lines(lines, bytes, (size_t)got);
     }
     return reason;
 }
@@ -167,7 +167,7 @@ enum facet_unmeasured gather_number(char **text, int64_t *ret_value)
     return FACET_MEASURED;
 }
 
-bool gather_word(char **text, const char *name)
+bool gather_skip_word(char **text, const char *name)
 {
     size_t length = strlen(name);
 
@@ -177,7 +177,7 @@ bool gather_word(char **text, const char *name)
     return true;
 }
 
-char *gather_next(char **text)
+char *gather_next_word(char **text)
 {
     char *word = skip_blanks(*text), *end = word;
 
@@ -215,7 +215,7 @@ static struct gather_value read_value(char *text, const struct gather_fields *fi
     struct gather_value value = {0};
 
     value.reason = gather_number(&text, &value.value);
-    if (value.reason == FACET_MEASURED && fields->unit && !gather_word(&text, fields->unit))
+    if (value.reason == FACET_MEASURED && fields->unit && !gather_skip_word(&text, fields->unit))
         value.reason = FACET_UNMEASURED_MALFORMED;
     if (value.reason == FACET_MEASURED && *text)
         value.reason = FACET_UNMEASURED_MALFORMED;
@@ -231,7 +231,7 @@ bool gather_take_field(void *context, char *line)
     for (size_t i = 0; i < fields->count; i++) {
         char *text = line;
 
-        if (!gather_word(&text, fields->field[i].name))
+        if (!gather_skip_word(&text, fields->field[i].name))
             continue;
         /* Said twice is not known: there is no telling which of them holds. */
         if (fields->field[i].value.reason != FACET_UNMEASURED_ABSENT)
@@ -295,16 +295,16 @@ enum facet_status gather_begin(const struct facet_measurement *measurements, con
     return FACET_OK;
 }
 
-void gather_put_of(struct gather_look *look, enum gather_meter meter, struct gather_value value,
+void gather_put_of(struct gather_output *output, enum gather_meter meter, struct gather_value value,
                    struct gather_value capacity)
 {
-    struct facet_measurement *out = &look->out[look->count++];
+    struct facet_measurement *out = &output->out[output->count++];
 
     *out = (struct facet_measurement){.size = sizeof *out,
                                       .reason = value.reason,
                                       .meter = facet_meter_at(meter),
-                                      .time_ns = look->time_ns,
-                                      .identity = look->identity};
+                                      .time_ns = output->time_ns,
+                                      .identity = output->identity};
     if (value.reason != FACET_MEASURED)
         return;
     out->value = value.value;
@@ -312,7 +312,7 @@ void gather_put_of(struct gather_look *look, enum gather_meter meter, struct gat
     out->capacity = out->has_capacity ? capacity.value : 0;
 }
 
-void gather_put(struct gather_look *look, enum gather_meter meter, struct gather_value value)
+void gather_put(struct gather_output *output, enum gather_meter meter, struct gather_value value)
 {
-    gather_put_of(look, meter, value, GATHER_ABSENT);
+    gather_put_of(output, meter, value, GATHER_ABSENT);
 }

@@ -12,8 +12,8 @@
 
 #include "monitor/gather/meter.h"
 
-#define GATHER_LINE  4096u               /* a longer line is malformed */
-#define GATHER_BYTES (UINT32_C(1) << 22) /* a longer file is malformed */
+#define GATHER_LINE_MAX 4096u               /* a longer line is malformed */
+#define GATHER_FILE_MAX (UINT32_C(1) << 22) /* a longer file is malformed */
 
 /* One line, without its end, terminated. Returns whether the next one is wanted. */
 typedef bool (*gather_line_func)(void *context, char *line);
@@ -32,10 +32,10 @@ enum facet_unmeasured gather_file_whole(int directory, const char *path, gather_
 enum facet_unmeasured gather_number(char **text, int64_t *ret_value);
 
 /* Whether *text begins with the word `name` and a blank or the end; then *text goes on behind that. */
-bool gather_word(char **text, const char *name);
+bool gather_skip_word(char **text, const char *name);
 
 /* The next word, cut off; NULL when there is none. */
-char *gather_next(char **text);
+char *gather_next_word(char **text);
 
 enum facet_unmeasured gather_add(int64_t value, int64_t *sum);
 enum facet_unmeasured gather_multiply(int64_t factor, int64_t *value);
@@ -71,7 +71,7 @@ struct gather_value gather_read_single(int directory, const char *path);
 
 /* ---- the answer ---- */
 
-struct gather_look {
+struct gather_output {
     struct facet_measurement *out;
     uint32_t count;
     uint64_t time_ns, identity;
@@ -79,8 +79,8 @@ struct gather_look {
 
 enum facet_status gather_begin(const struct facet_measurement *measurements, const uint32_t *count, uint32_t needed,
                                struct facet_error *error);
-void gather_put(struct gather_look *look, enum gather_meter meter, struct gather_value value);
-void gather_put_of(struct gather_look *look, enum gather_meter meter, struct gather_value value,
+void gather_put(struct gather_output *output, enum gather_meter meter, struct gather_value value);
+void gather_put_of(struct gather_output *output, enum gather_meter meter, struct gather_value value,
                    struct gather_value capacity);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/sized.h"
 #include "base/text.h"
 
-#define POINTS_LEAST 2u
+#define POINTS_MIN 2u
 
 /* ---- life ---- */
 
@@ -47,9 +47,9 @@ enum facet_status facet_subject_create(const struct facet_subject_config *config
     if (config->kind >= FACET_SUBJECT_KINDS)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind %" PRIu32 ": expected 0 to 3",
                                     config->kind);
-    if (config->points < POINTS_LEAST || config->points > FACET_SUBJECT_POINTS)
+    if (config->points < POINTS_MIN || config->points > FACET_SUBJECT_POINTS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "points", "points %" PRIu32 ": expected %u to %u",
-                                    config->points, POINTS_LEAST, FACET_SUBJECT_POINTS);
+                                    config->points, POINTS_MIN, FACET_SUBJECT_POINTS);
     enum facet_status status = check_id(config->id, error);
 
     if (status != FACET_OK)
@@ -230,8 +230,8 @@ static enum facet_unmeasured derive_value(const struct gather_series *source, co
 static void set_capacity(struct facet_subject *subject, const struct gather_derived *made,
                          struct facet_measurement *measurement)
 {
-    if (made->most > 0) {
-        measurement->capacity = made->most;
+    if (made->max > 0) {
+        measurement->capacity = made->max;
         measurement->has_capacity = 1;
     }
     if (made->capacity == GATHER_METER_COUNT)

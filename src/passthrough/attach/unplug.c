@@ -82,7 +82,7 @@ enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64
 static enum facet_status is_function(struct facet_qmp *qmp, const struct facet_attach_function *function,
                                      const char *id, bool *ret_is, struct facet_error *error)
 {
-    char path[PATH_SIZE], own[FACET_ATTACH_PATH_SIZE];
+    char path[PATH_SIZE], own_path[FACET_ATTACH_PATH_SIZE];
     struct facet_pci_address address;
     FACET_CLEANUP_JSON json_t *host = NULL;
     FACET_CLEANUP_JSON json_t *sysfs = NULL;
@@ -93,11 +93,11 @@ static enum facet_status is_function(struct facet_qmp *qmp, const struct facet_a
         status = facet_qmp_get(qmp, path, "sysfsdev", &sysfs, error);
     if (status != FACET_OK && status != FACET_BAD_STATE)
         return status;
-    facet_attach_path(function, own);
+    facet_attach_path(function, own_path);
     bool by_host = !function->mdev && json_is_string(host) &&
                    facet_pci_address_parse(json_string_value(host), &address, NULL) == FACET_OK &&
                    facet_pci_address_compare(&address, &function->address) == 0;
-    *ret_is = by_host || (json_is_string(sysfs) && strcmp(json_string_value(sysfs), own) == 0);
+    *ret_is = by_host || (json_is_string(sysfs) && strcmp(json_string_value(sysfs), own_path) == 0);
     return FACET_OK;
 }
 
@@ -173,14 +173,14 @@ static enum facet_status check_slot(struct facet_qmp *qmp, char (*ids)[FACET_ATT
     char path[PATH_SIZE];
     FACET_CLEANUP_JSON json_t *bus = NULL;
     FACET_CLEANUP_JSON json_t *neighbours = NULL;
-    json_int_t own = 0, other = 0;
+    json_int_t own_slot = 0, other = 0;
     size_t i;
     const json_t *neighbour;
 
     snprintf(path, sizeof path, "%s%.63s", peripheral, ids[index]);
     enum facet_status status = facet_qmp_get(qmp, path, "parent_bus", &bus, error);
     if (status == FACET_OK)
-        status = slot_of(qmp, path, &own, error);
+        status = slot_of(qmp, path, &own_slot, error);
     if (status == FACET_OK && !json_is_string(bus))
         status = facet_error_set(error, FACET_CORRUPT, "qom-get: a bus without a path");
     if (status == FACET_OK)
@@ -192,7 +192,7 @@ static enum facet_status check_slot(struct facet_qmp *qmp, char (*ids)[FACET_ATT
         status = slot_of(qmp, name, &other, error);
         if (status != FACET_OK)
             return status;
-        if (own == other)
+        if (own_slot == other)
             return facet_error_set(error, FACET_BAD_STATE,
                                    "'%s' shares its slot with '%.100s', which would "
                                    "leave as well; name both",
@@ -221,17 +221,18 @@ static void explain_state(struct facet_error *error, const char *state, const st
                           uint32_t count)
 {
     struct facet_error first = *error;
-    char gone[160] = "";
+    char unplugged[160] = "";
 
     for (uint32_t i = 0; i < count; i++) {
-        size_t used = strlen(gone);
+        size_t used = strlen(unplugged);
         if (watches[i].deleted)
-            snprintf(gone + used, sizeof gone - used, "%s'%s'", used ? ", " : "; out already: ", watches[i].id);
+            snprintf(unplugged + used, sizeof unplugged - used, "%s'%s'",
+                     used ? ", " : "; out already: ", watches[i].id);
     }
     bool paused = first.status == FACET_TIMEOUT && strcmp(state, "running") != 0;
     facet_error_argument(error, first.status, first.argument, "%s%s%s%s%s", first.message,
                          paused ? "; the guest cannot answer, the VM is '" : "", paused ? state : "", paused ? "'" : "",
-                         gone);
+                         unplugged);
 }
 
 static enum facet_status unplug_all(struct facet_qmp *qmp, struct facet_qmp_watch *watches, uint32_t count,

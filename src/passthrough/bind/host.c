@@ -30,7 +30,7 @@ static enum facet_status host_scan(struct bind_host *host, struct facet_pci_snap
 static int host_own(struct bind_host *host, const char *path, uid_t uid, gid_t gid)
 {
     struct stat status;
-    FACET_CLEANUP_FD int fd = tree_path(host->root, path);
+    FACET_CLEANUP_FD int fd = tree_open_path(host->root, path);
 
     if (fd < 0)
         return errno;
@@ -113,7 +113,7 @@ const struct bind_host_ops bind_host_real = {
     .scan = host_scan,
     .write = bind_write,
     .load = bind_load,
-    .own = host_own,
+    .set_owner = host_own,
     .lock = host_lock,
     .create = host_create,
     .append = host_append,
@@ -131,7 +131,7 @@ uint64_t bind_start_of(int root, int64_t pid)
     const char *word;
 
     snprintf(path, sizeof path, "proc/%lld/stat", (long long)pid);
-    if (tree_text_cut(root, path, line, sizeof line) != FACET_PCI_READ)
+    if (tree_read_text_cut(root, path, line, sizeof line) != FACET_PCI_READ)
         return 0;
     word = strrchr(line, ')');
     for (int i = 2; word && i < 22; i++) {
@@ -148,9 +148,9 @@ bool bind_is_alive(const struct bind_host *host, const struct bind_stuck *stuck)
     return stuck->pid > 0 && stuck->start != 0 && bind_start_of(host->root, stuck->pid) == stuck->start;
 }
 
-void bind_owner(const struct bind_host *host, const char *path, char *text, size_t size)
+void bind_read_owner(const struct bind_host *host, const char *path, char *text, size_t size)
 {
-    FACET_CLEANUP_FD int fd = tree_path(host->root, path);
+    FACET_CLEANUP_FD int fd = tree_open_path(host->root, path);
     struct stat status;
 
     text[0] = '\0';
@@ -158,7 +158,7 @@ void bind_owner(const struct bind_host *host, const char *path, char *text, size
         snprintf(text, size, "%u:%u", (unsigned)status.st_uid, (unsigned)status.st_gid);
 }
 
-void bind_boot(const struct bind_host *host, char *text, size_t size)
+void bind_read_boot_id(const struct bind_host *host, char *text, size_t size)
 {
-    tree_text(host->root, "proc/sys/kernel/random/boot_id", text, size);
+    tree_read_text(host->root, "proc/sys/kernel/random/boot_id", text, size);
 }

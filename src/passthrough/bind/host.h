@@ -30,7 +30,7 @@ struct bind_host_ops {
                  struct bind_stuck *ret_stuck);
     int (*load)(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck);
 
-    int (*own)(struct bind_host *host, const char *path, uid_t uid, gid_t gid);
+    int (*set_owner)(struct bind_host *host, const char *path, uid_t uid, gid_t gid);
 
     /* The rest is in the directory of journals. A lock is held until its descriptor is closed. */
     int (*lock)(struct bind_host *host, const char *name, uint64_t deadline_ns, int *ret_fd);
@@ -47,10 +47,10 @@ struct bind_host {
     int state;
     void *context;     /* of the operations; the real ones have none */
     const int *locks;  /* held now, in rising order: a writer that outlives us keeps them until it has come back */
-    size_t lock_count; /* at most BIND_LOCKS_MOST */
+    size_t lock_count; /* at most BIND_LOCKS_MAX */
 };
 
-#define BIND_LOCKS_MOST 32u
+#define BIND_LOCKS_MAX 32u
 
 extern const struct bind_host_ops bind_host_real;
 
@@ -67,9 +67,9 @@ bool bind_is_alive(const struct bind_host *host, const struct bind_stuck *stuck)
 uint64_t bind_start_of(int root, int64_t pid); /* 0: not there */
 
 /* The owner of a file, as "0:0"; empty when there is none. */
-void bind_owner(const struct bind_host *host, const char *path, char *text, size_t size);
+void bind_read_owner(const struct bind_host *host, const char *path, char *text, size_t size);
 
 /* Names this run of the machine; empty when the kernel does not report it. */
-void bind_boot(const struct bind_host *host, char *text, size_t size);
+void bind_read_boot_id(const struct bind_host *host, char *text, size_t size);
 
 #endif

@@ -84,14 +84,14 @@ enum facet_status journal_remove(struct bind_host *host, const char *name, struc
 enum facet_status journal_load(struct bind_host *host, const char *name, struct journal *ret_journal,
                                struct facet_error *error)
 {
-    FACET_CLEANUP_FREE char *bytes = malloc(JOURNAL_BYTES_MOST + 1);
+    FACET_CLEANUP_FREE char *bytes = malloc(JOURNAL_BYTES_MAX + 1);
     struct journal journal;
     char expected[JOURNAL_NAME_SIZE];
     size_t size = 0;
 
     if (!bytes)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the journal %s", name);
-    enum facet_pci_unread unread = tree_bytes(host->state, name, bytes, JOURNAL_BYTES_MOST + 1, &size);
+    enum facet_pci_unread unread = tree_read_bytes(host->state, name, bytes, JOURNAL_BYTES_MAX + 1, &size);
     if (unread != FACET_PCI_READ)
         return facet_error_set(error, unread == FACET_PCI_UNREAD_ABSENT ? FACET_NOT_FOUND : FACET_IO,
                                "cannot read the journal %s: %s", name, facet_pci_unread_name(unread));
@@ -152,7 +152,7 @@ static bool hand_over_journal(struct bind_host *host, const char *name, journal_
 enum facet_status journal_each(struct bind_host *host, journal_take_func take, void *context, struct facet_error *error)
 {
     struct walk walk = {.count = 0};
-    enum facet_pci_unread unread = tree_each(host->state, ".", take_name, &walk);
+    enum facet_pci_unread unread = tree_each_name(host->state, ".", take_name, &walk);
     enum facet_status status = FACET_OK;
 
     if (walk.failed)

@@ -13,9 +13,9 @@
 
 #include "passthrough/bind/host.h"
 
-#define JOURNAL_NAME_SIZE      32u
-#define JOURNAL_FUNCTIONS_MOST 256u
-#define JOURNAL_BYTES_MOST     (1u << 20)
+#define JOURNAL_NAME_SIZE     32u
+#define JOURNAL_FUNCTIONS_MAX 256u
+#define JOURNAL_BYTES_MAX     (1u << 20)
 
 /* The place of a function: its driver and its settings. */
 struct journal_place {

@@ -164,11 +164,11 @@ bool identity_parse_model(const char *text, struct facet_passthrough_identity *i
     return strcmp(text, again) == 0;
 }
 
-static bool take_number(const json_t *object, const char *key, json_int_t most, json_int_t *ret_value)
+static bool take_number(const json_t *object, const char *key, json_int_t max, json_int_t *ret_value)
 {
     const json_t *value = json_object_get(object, key);
 
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > most)
+    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > max)
         return false;
     *ret_value = json_integer_value(value);
     return true;
@@ -195,7 +195,7 @@ static enum facet_status take_functions(const json_t *array, struct journal *jou
 {
     size_t count = json_array_size(array);
 
-    if (count == 0 || count > JOURNAL_FUNCTIONS_MOST)
+    if (count == 0 || count > JOURNAL_FUNCTIONS_MAX)
         return refuse_text(error, "its list of functions is missing, empty or too long");
     journal->functions = calloc(count, sizeof *journal->functions);
     if (!journal->functions)
@@ -236,7 +236,7 @@ static enum facet_status find_body(const char *bytes, size_t size, const char **
     const size_t begin = HEAD_LENGTH + HASH_LENGTH + 1;
     char hash[HASH_LENGTH + 1];
 
-    if (size > JOURNAL_BYTES_MOST)
+    if (size > JOURNAL_BYTES_MAX)
         return refuse_text(error, "is larger than a journal can be");
     if (size < begin + 1 || memcmp(bytes, HEAD, HEAD_LENGTH) != 0 || bytes[begin - 1] != '\n' ||
         bytes[size - 1] != '\n')

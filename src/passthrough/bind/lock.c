@@ -23,9 +23,9 @@ static enum facet_status take_one(struct bind_host *host, int32_t group, uint64_
     char name[32];
     int fd = -1;
 
-    if (locks->count == BIND_LOCKS_MOST)
+    if (locks->count == BIND_LOCKS_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "functions", "are of more than %u IOMMU groups",
-                                    BIND_LOCKS_MOST);
+                                    BIND_LOCKS_MAX);
     snprintf(name, sizeof name, "group-%d.lock", group);
     int errnum = host->ops->lock(host, name, deadline_ns, &fd);
     if (errnum == EBUSY)

@@ -74,7 +74,7 @@ static void add_present(struct looking *looking, const struct facet_pci_function
                                             .is_stuck = stuck_is(function)};
     struct facet_passthrough_identity identity;
 
-    bind_identity(function, &identity);
+    bind_fill_identity(function, &identity);
     struct facet_passthrough_entry *entry = add_entry(looking, &identity);
     if (!entry)
         return;
@@ -204,7 +204,7 @@ enum facet_status facet_passthrough_look(struct facet_passthrough *manager, stru
         return status;
     looking.list = calloc(1, sizeof *looking.list);
     looking.snapshot = snapshot;
-    bind_boot(&manager->host, looking.boot, sizeof looking.boot);
+    bind_read_boot_id(&manager->host, looking.boot, sizeof looking.boot);
     status =
         looking.list ? fill_looking(&looking, error) : facet_error_set(error, FACET_NO_MEMORY, "no memory for a list");
     facet_pci_snapshot_destroy(snapshot);

@@ -42,7 +42,7 @@ void bind_choose_driver(const struct bind_host *host, const struct facet_pci_fun
 #define BIND_DEVICES "/sys/bus/pci/devices"
 #define BIND_DRIVERS "/sys/bus/pci/drivers"
 
-void bind_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity);
+void bind_fill_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity);
 
 /* NULL when it is absent. `ret_is_same`: it is still the same card. */
 const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
@@ -133,7 +133,7 @@ size_t bind_restore(struct bind_run *run, bool to_old);
 
 struct bind_locks {
     struct bind_host *host;
-    int fds[BIND_LOCKS_MOST]; /* by number */
+    int fds[BIND_LOCKS_MAX]; /* by number */
     size_t count;
 };
 

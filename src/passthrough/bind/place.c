@@ -10,7 +10,7 @@
 #include "passthrough/scan/tree.h"
 #include "passthrough/stuck.h"
 
-void bind_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity)
+void bind_fill_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity)
 {
     *identity = (struct facet_passthrough_identity){
         .address = function->address,
@@ -89,7 +89,7 @@ void bind_device_node(const struct bind_host *host, const struct facet_pci_addre
 
     facet_pci_address_print(address, text);
     snprintf(directory, sizeof directory, BIND_DEVICES "/%s/vfio-dev", text);
-    tree_each(host->root, directory, take_first, name);
+    tree_each_name(host->root, directory, take_first, name);
     path[0] = '\0';
     if (name[0] && journal_is_name(name))
         snprintf(path, size, "/dev/vfio/devices/%s", name);
@@ -106,10 +106,10 @@ void bind_place(const struct bind_host *host, const struct facet_pci_function *f
     snprintf(place->override, sizeof place->override, "%s", function->driver_override);
     facet_pci_address_print(&function->address, address);
     snprintf(path, sizeof path, BIND_DEVICES "/%s/power/control", address);
-    tree_text(host->root, path, place->power, sizeof place->power);
+    tree_read_text(host->root, path, place->power, sizeof place->power);
     bind_group_node(function->group, path, sizeof path);
     if (path[0])
-        bind_owner(host, path, place->rights, sizeof place->rights);
+        bind_read_owner(host, path, place->rights, sizeof place->rights);
 }
 
 /* ---- from here to there ---- */
@@ -215,7 +215,7 @@ bool bind_rights_step(const struct bind_host *host, const struct facet_passthrou
     bind_group_node(identity->group, path, sizeof path);
     if (!target->rights[0] || !path[0])
         return false;
-    bind_owner(host, path, owner, sizeof owner);
+    bind_read_owner(host, path, owner, sizeof owner);
     if (!owner[0] || strcmp(owner, target->rights) == 0)
         return false;
     begin_step(ret_step, FACET_PASSTHROUGH_STEP_RIGHTS, identity, owner);

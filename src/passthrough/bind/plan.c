@@ -163,7 +163,7 @@ static bool add_rights(const struct bind_host *host, struct bind_plan *plan, con
         return add_rights_step(plan, function, path, "");
     }
     bind_device_node(host, &function->identity.address, path, sizeof path);
-    bind_owner(host, path, before, sizeof before);
+    bind_read_owner(host, path, before, sizeof before);
     return !path[0] || add_rights_step(plan, function, path, before);
 }
 
@@ -222,7 +222,7 @@ static enum facet_status add_function(struct facet_passthrough *manager, struct 
     struct journal_function *record = &plan->journal.functions[plan->journal.count++];
     char address[FACET_PCI_ADDRESS_SIZE];
 
-    bind_identity(function, &record->identity);
+    bind_fill_identity(function, &record->identity);
     bind_place(&manager->host, function, &record->old);
     set_target(manager, &plan->request, function, record);
     plan->plan.functions[plan->plan.function_count++] = record->identity;
@@ -327,7 +327,7 @@ static enum facet_status fill_plan(struct facet_passthrough *manager, const stru
         if (function)
             status = add_function(manager, plan, function, error);
     }
-    bind_boot(&manager->host, plan->journal.boot, sizeof plan->journal.boot);
+    bind_read_boot_id(&manager->host, plan->journal.boot, sizeof plan->journal.boot);
     if (!status && !add_bind_steps(&manager->host, plan))
         status = no_memory(error);
     return status ? status : check_journals(manager, plan, error);
@@ -351,9 +351,9 @@ static enum facet_status plan_bind(struct facet_passthrough *manager, const stru
         return no_memory(error);
     }
     plan->plan.verdict = verdict;
-    if (verdict->function_count > JOURNAL_FUNCTIONS_MOST)
+    if (verdict->function_count > JOURNAL_FUNCTIONS_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "wish->functions", "are %zu, at most %u were expected",
-                                    verdict->function_count, JOURNAL_FUNCTIONS_MOST);
+                                    verdict->function_count, JOURNAL_FUNCTIONS_MAX);
     status = fill_plan(manager, snapshot, plan, error);
     if (!status)
         *ret_plan = FACET_TAKE_PTR(plan);
@@ -438,7 +438,7 @@ static enum facet_status find_journal(struct facet_passthrough *manager, const s
     char boot[40], text[FACET_PCI_ADDRESS_SIZE];
     struct search search = {.address = address, .boot = boot, .error = error};
 
-    bind_boot(&manager->host, boot, sizeof boot);
+    bind_read_boot_id(&manager->host, boot, sizeof boot);
     enum facet_status status =
         manager->config.state < 0 ? FACET_OK : journal_each(&manager->host, take_journal, &search, error);
     if (!status && search.found.count > 0) {

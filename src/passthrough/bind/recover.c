@@ -160,7 +160,7 @@ static uint64_t patience_ns(const struct recovery *recovery, const struct journa
 static bool take_journal(void *context, const char *name, struct journal *journal, const struct facet_error *failure)
 {
     struct recovery *recovery = context;
-    const struct facet_passthrough_identity *identities[JOURNAL_FUNCTIONS_MOST];
+    const struct facet_passthrough_identity *identities[JOURNAL_FUNCTIONS_MAX];
     struct bind_locks locks = {.count = 0};
     struct journal current = {.count = 0};
     struct facet_error error = {.status = FACET_OK};
@@ -199,7 +199,7 @@ enum facet_status facet_passthrough_recover(struct facet_passthrough *manager, s
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->state",
                                     "was not given; the directory of journals was expected");
     bind_report_begin(report);
-    bind_boot(&manager->host, recovery.boot, sizeof recovery.boot);
+    bind_read_boot_id(&manager->host, recovery.boot, sizeof recovery.boot);
     enum facet_status status = journal_each(&manager->host, take_journal, &recovery, error);
     if (report && (recovery.changed || recovery.broken))
         report->outcome = recovery.broken ? FACET_PASSTHROUGH_BROKEN : FACET_PASSTHROUGH_DONE;

@@ -15,7 +15,7 @@ struct restoring {
     struct bind_run *run;
     const struct facet_pci_snapshot *snapshot;
     bool to_old;
-    bool failed[JOURNAL_FUNCTIONS_MOST];
+    bool failed[JOURNAL_FUNCTIONS_MAX];
 };
 
 static const struct journal_place *target_of(const struct restoring *restoring, const struct journal_function *record)

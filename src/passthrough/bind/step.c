@@ -33,10 +33,10 @@ static bool has_driver(const struct bind_run *run, const struct facet_pci_addres
 
     facet_pci_address_print(address, text);
     snprintf(path, sizeof path, BIND_DEVICES "/%s", text);
-    FACET_CLEANUP_FD int directory = tree_directory(run->manager->host.root, path);
+    FACET_CLEANUP_FD int directory = tree_open_directory(run->manager->host.root, path);
     if (directory < 0)
         return false;
-    enum facet_pci_unread unread = tree_link_name(directory, "driver", name, sizeof name);
+    enum facet_pci_unread unread = tree_read_link_name(directory, "driver", name, sizeof name);
     return unread == FACET_PCI_READ ? strcmp(name, driver) == 0 : unread == FACET_PCI_UNREAD_ABSENT && !driver[0];
 }
 
@@ -48,7 +48,7 @@ static bool step_holds(const struct bind_run *run, const struct facet_passthroug
     char text[80];
     enum facet_pci_unread unread = step->kind == FACET_PASSTHROUGH_STEP_OVERRIDE
                                        ? scan_override(root, &step->address, text, sizeof text)
-                                       : tree_text(root, step->path, text, sizeof text);
+                                       : tree_read_text(root, step->path, text, sizeof text);
 
     if (unread != FACET_PCI_READ)
         return false;
@@ -107,7 +107,7 @@ static int give_node(struct bind_run *run, const struct facet_passthrough_step *
         return 0;
     if (sscanf(step->value, "%u:%u", &uid, &gid) != 2)
         return EINVAL;
-    int errnum = host->ops->own(host, path, uid, gid);
+    int errnum = host->ops->set_owner(host, path, uid, gid);
     if (errnum == ENOENT)
         return 0;
     run->nodes_given += errnum == 0;

@@ -104,7 +104,7 @@ static enum facet_status check_answers(const struct transaction *transaction, st
         facet_pci_address_print(&journal->functions[i].identity.address, address);
         snprintf(path, sizeof path, BIND_DEVICES "/%s/config", address);
         enum facet_pci_unread unread =
-            tree_bytes(transaction->run.manager->host.root, path, header, sizeof header, &length);
+            tree_read_bytes(transaction->run.manager->host.root, path, header, sizeof header, &length);
         if (unread != FACET_PCI_READ || is_silent(header, length))
             return facet_error_set(error, FACET_DEVICE_LOST, "%s: its configuration space does not answer", address);
     }
@@ -304,7 +304,7 @@ static enum facet_status lock_and_run(struct transaction *transaction, struct fa
 {
     const struct facet_passthrough_plan *plan = &transaction->given->plan;
     struct facet_passthrough *manager = transaction->run.manager;
-    const struct facet_passthrough_identity *identities[JOURNAL_FUNCTIONS_MOST];
+    const struct facet_passthrough_identity *identities[JOURNAL_FUNCTIONS_MAX];
     struct bind_locks locks = {.count = 0};
 
     for (size_t i = 0; i < plan->function_count; i++)

@@ -64,7 +64,7 @@ static void name_driver(const struct bind_host *host, const char *module, char *
     char path[80];
 
     snprintf(path, sizeof path, "sys/module/%s/drivers", module);
-    tree_each(host->root, path, take_driver, &drivers);
+    tree_each_name(host->root, path, take_driver, &drivers);
     snprintf(driver, size, "%s", drivers.name[0] ? drivers.name : module);
     for (char *at = driver; !drivers.name[0] && *at; at++)
         if (*at == '_')
@@ -79,12 +79,12 @@ void bind_choose_driver(const struct bind_host *host, const struct facet_pci_fun
 
     snprintf(driver, size, "%s", GENERAL);
     if (strncmp(function->modalias, "pci:", 4) != 0 ||
-        tree_text(host->root, "proc/sys/kernel/osrelease", release, sizeof release) != FACET_PCI_READ ||
+        tree_read_text(host->root, "proc/sys/kernel/osrelease", release, sizeof release) != FACET_PCI_READ ||
         !journal_is_name(release))
         return;
     snprintf(search.wanted, sizeof search.wanted, "vfio_%s", function->modalias);
     snprintf(path, sizeof path, "lib/modules/%s/modules.alias", release);
-    tree_lines(host->root, path, take_alias, &search);
+    tree_each_line(host->root, path, take_alias, &search);
     if (search.module[0])
         name_driver(host, search.module, driver, size);
 }

@@ -24,11 +24,11 @@
 #include "passthrough/bind/host.h"
 #include "passthrough/scan/tree.h"
 
-enum { KILLED_WAIT_NS = 300000000, KEPT_MOST = BIND_LOCKS_MOST + 2 };
+enum { KILLED_WAIT_NS = 300000000, KEPT_MAX = BIND_LOCKS_MAX + 2 };
 
 /* The descriptors that a child may keep, in rising order. */
 struct kept {
-    int fds[KEPT_MOST];
+    int fds[KEPT_MAX];
     size_t count;
 };
 
@@ -36,7 +36,7 @@ static void keep_descriptor(struct kept *kept, int fd)
 {
     size_t at = kept->count;
 
-    if (fd < 0 || kept->count == KEPT_MOST)
+    if (fd < 0 || kept->count == KEPT_MAX)
         return;
     for (; at > 0 && kept->fds[at - 1] > fd; at--)
         kept->fds[at] = kept->fds[at - 1];
@@ -132,7 +132,7 @@ static _Noreturn void write_in_child(int fd, const char *text, size_t length, in
 int bind_write(struct bind_host *host, const char *path, const char *text, uint64_t deadline_ns,
                struct bind_stuck *ret_stuck)
 {
-    FACET_CLEANUP_FD int fd = tree_writable(host->root, path);
+    FACET_CLEANUP_FD int fd = tree_open_writable(host->root, path);
     FACET_CLEANUP_FD int reader = -1;
     int ends[2];
     struct kept kept = {.count = 0};

@@ -18,8 +18,8 @@ void judge_stuck(struct judgement *judgement, const struct facet_pci_function *f
 
 void judge_function(struct judgement *judgement, const struct facet_pci_function *function)
 {
-    judgement_need(judgement, function, FACET_PCI_IDENTITY);
-    judgement_need(judgement, function, FACET_PCI_DRIVER);
+    judgement_need_attribute(judgement, function, FACET_PCI_IDENTITY);
+    judgement_need_attribute(judgement, function, FACET_PCI_DRIVER);
     if (function->is_lost)
         judgement_add(judgement, function, FACET_PASSTHROUGH_LOST, "does not answer: it has fallen off the bus");
     if (function->kind == FACET_PCI_KIND_BRIDGE)
@@ -32,7 +32,7 @@ void judge_function(struct judgement *judgement, const struct facet_pci_function
     /* The header alone, which any reader may have, shows the type; a sleeping function is covered by its own reason. */
     if (function->header_type == FACET_PCI_HEADER_UNKNOWN &&
         function->unread[FACET_PCI_CONFIG] != FACET_PCI_UNREAD_ASLEEP)
-        judgement_need(judgement, function, FACET_PCI_CONFIG);
+        judgement_need_attribute(judgement, function, FACET_PCI_CONFIG);
 }
 
 void judge_iommu(struct judgement *judgement, const struct facet_pci_function *function)
@@ -47,7 +47,7 @@ void judge_iommu(struct judgement *judgement, const struct facet_pci_function *f
         judgement_add(judgement, function, FACET_PASSTHROUGH_NO_GROUP,
                       "is in no IOMMU group, though this host has an IOMMU");
     else
-        judgement_need(judgement, function, FACET_PCI_GROUP);
+        judgement_need_attribute(judgement, function, FACET_PCI_GROUP);
     if (host->iommus == 0)
         return;
     if (host->interrupt_remapping == FACET_PCI_NO && host->unsafe_interrupts != FACET_PCI_YES)

@@ -24,8 +24,8 @@ void FACET_PRINTF(4, 5) judgement_add(struct judgement *judgement, const struct 
                                       enum facet_passthrough_reason_code code, const char *format, ...);
 
 /* An unread attribute is a reason; in the second form an absent one is not. */
-void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
-                    enum facet_pci_attribute attribute);
+void judgement_need_attribute(struct judgement *judgement, const struct facet_pci_function *function,
+                              enum facet_pci_attribute attribute);
 void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_function *function,
                            enum facet_pci_attribute attribute);
 bool judgement_is_read(const struct facet_pci_function *function, enum facet_pci_attribute attribute);

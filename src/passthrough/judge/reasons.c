@@ -64,8 +64,8 @@ const char *judgement_print(const struct facet_pci_address *address, char text[F
 /* ---- unread attributes ---- */
 
 /* Attributes that are unread because the function is stuck need no reason of their own. */
-void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
-                    enum facet_pci_attribute attribute)
+void judgement_need_attribute(struct judgement *judgement, const struct facet_pci_function *function,
+                              enum facet_pci_attribute attribute)
 {
     uint32_t unread = function->unread[attribute];
 
@@ -78,7 +78,7 @@ void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_f
                            enum facet_pci_attribute attribute)
 {
     if (function->unread[attribute] != FACET_PCI_UNREAD_ABSENT)
-        judgement_need(judgement, function, attribute);
+        judgement_need_attribute(judgement, function, attribute);
 }
 
 bool judgement_is_read(const struct facet_pci_function *function, enum facet_pci_attribute attribute)

@@ -31,7 +31,7 @@ void judge_holders(struct judgement *judgement, const struct facet_pci_function 
                       "who uses it cannot be told: the device nodes of its driver%s%s are not known",
                       function->driver[0] ? " " : "", function->driver);
     else
-        judgement_need(judgement, function, FACET_PCI_HOLDERS);
+        judgement_need_attribute(judgement, function, FACET_PCI_HOLDERS);
 }
 
 void judge_uses(struct judgement *judgement, const struct facet_pci_function *function)
@@ -45,7 +45,7 @@ void judge_uses(struct judgement *judgement, const struct facet_pci_function *fu
             judgement_add(judgement, function, FACET_PASSTHROUGH_DISK_USED, "its disk %s is in use: %s", use->name,
                           use->place);
     }
-    judgement_need(judgement, function, FACET_PCI_USES);
+    judgement_need_attribute(judgement, function, FACET_PCI_USES);
 }
 
 /* ---- the host's screen ---- */
@@ -70,7 +70,7 @@ void judge_console(struct judgement *judgement, const struct facet_pci_function 
         judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
                       "whether the host's console is in its memory is not known");
     if (host->region_count > 0)
-        judgement_need(judgement, function, FACET_PCI_BARS);
+        judgement_need_attribute(judgement, function, FACET_PCI_BARS);
 }
 
 /* A GPU for computing (class 0302) shows nothing, nor does one that is lost or handed on: no loss to the screen. */

@@ -9,7 +9,7 @@
 
 #include <facet/passthrough_rules.h>
 
-#define RULE_BYTES_MOST (256u << 10)
+#define RULE_BYTES_MAX (256u << 10)
 
 /* NULL: no memory. */
 char *rule_text(const struct facet_passthrough_rule *rule);

@@ -58,7 +58,7 @@ static bool is_same_card(const struct facet_pci_snapshot *snapshot, const struct
     facet_pci_address_print(&identity->address, address);
     if (!function)
         return say(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s is not on this machine", address);
-    bind_identity(function, &now);
+    bind_fill_identity(function, &now);
     identity_print_model(identity, expected);
     identity_print_model(&now, found);
     return is_same_text("model", address, expected, found, check) &&
@@ -86,7 +86,7 @@ static enum facet_status check_cards(struct facet_passthrough *manager, const st
 static enum facet_status plan_rule(struct facet_passthrough *manager, const struct facet_passthrough_rule *rule,
                                    struct facet_passthrough_plan **ret_plan, struct facet_error *error)
 {
-    struct facet_pci_address addresses[JOURNAL_FUNCTIONS_MOST];
+    struct facet_pci_address addresses[JOURNAL_FUNCTIONS_MAX];
     struct facet_passthrough_wish wish = {.size = sizeof wish,
                                           .flags = rule->wish_flags,
                                           .functions = addresses,
@@ -152,9 +152,9 @@ static enum facet_status check_arguments(const struct facet_passthrough *manager
     if (!manager || !rule || !check)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, !manager ? "manager" : (rule ? "ret_check" : "rule"),
                                     "must not be NULL");
-    if (rule->function_count > JOURNAL_FUNCTIONS_MOST)
+    if (rule->function_count > JOURNAL_FUNCTIONS_MAX)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "rule->function_count",
-                                    "is %zu, at most %u were expected", rule->function_count, JOURNAL_FUNCTIONS_MOST);
+                                    "is %zu, at most %u were expected", rule->function_count, JOURNAL_FUNCTIONS_MAX);
     return FACET_OK;
 }
 
@@ -162,12 +162,12 @@ static enum facet_status check_arguments(const struct facet_passthrough *manager
 static struct facet_passthrough manager_of(const struct facet_passthrough *manager,
                                            const struct facet_passthrough_rule *rule)
 {
-    struct facet_passthrough own = *manager;
+    struct facet_passthrough owner_manager = *manager;
 
-    own.config.has_owner = rule->has_owner;
-    own.config.uid = rule->uid;
-    own.config.gid = rule->gid;
-    return own;
+    owner_manager.config.has_owner = rule->has_owner;
+    owner_manager.config.uid = rule->uid;
+    owner_manager.config.gid = rule->gid;
+    return owner_manager;
 }
 
 enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager,
@@ -184,8 +184,8 @@ enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager
     if (rule->function_count == 0) {
         say(&check, FACET_PASSTHROUGH_RULE_DAMAGED, "%s", rule->failure.message);
     } else {
-        struct facet_passthrough own = manager_of(manager, rule);
-        status = check_rule(&own, rule, &check, ret_plan ? &plan : NULL, error);
+        struct facet_passthrough owner_manager = manager_of(manager, rule);
+        status = check_rule(&owner_manager, rule, &check, ret_plan ? &plan : NULL, error);
     }
     if (status)
         return status;
@@ -211,8 +211,8 @@ enum facet_status facet_passthrough_rule_apply(struct facet_passthrough *manager
         return status;
     bind_report_begin(report);
     if (check.state == FACET_PASSTHROUGH_RULE_PENDING) {
-        struct facet_passthrough own = manager_of(manager, rule);
-        status = facet_passthrough_bind(&own, plan, report, error);
+        struct facet_passthrough owner_manager = manager_of(manager, rule);
+        status = facet_passthrough_bind(&owner_manager, plan, report, error);
         if (!status)
             check.state = FACET_PASSTHROUGH_RULE_MET;
     }

@@ -34,12 +34,12 @@ struct reading {
 static enum facet_status load_rule(int directory, const char *name, struct facet_passthrough_rule *rule,
                                    struct facet_error *error)
 {
-    FACET_CLEANUP_FREE char *bytes = malloc(RULE_BYTES_MOST + 1);
+    FACET_CLEANUP_FREE char *bytes = malloc(RULE_BYTES_MAX + 1);
     size_t size = 0;
 
     if (!bytes)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the rule %s", name);
-    enum facet_pci_unread unread = tree_bytes(directory, name, bytes, RULE_BYTES_MOST + 1, &size);
+    enum facet_pci_unread unread = tree_read_bytes(directory, name, bytes, RULE_BYTES_MAX + 1, &size);
     if (unread != FACET_PCI_READ)
         return facet_error_set(error, FACET_IO, "%s", facet_pci_unread_name(unread));
     return rule_parse(bytes, size, rule, error);
@@ -83,7 +83,7 @@ enum facet_status facet_passthrough_rules_read(int directory, struct facet_passt
     if (!ret_rules)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_rules", "must not be NULL");
     if (rules && directory >= 0)
-        unread = tree_each(directory, ".", take_name, &reading);
+        unread = tree_each_name(directory, ".", take_name, &reading);
     if (!rules || reading.failed || unread != FACET_PCI_READ) {
         facet_passthrough_rules_destroy(rules);
         if (unread != FACET_PCI_READ)

@@ -100,7 +100,7 @@ static enum facet_status take_functions(const json_t *array, struct facet_passth
 {
     size_t count = json_array_size(array);
 
-    if (count == 0 || count > JOURNAL_FUNCTIONS_MOST)
+    if (count == 0 || count > JOURNAL_FUNCTIONS_MAX)
         return report_damage(error, "functions", "a list of 1 to 256 was expected");
     rule->functions = calloc(count, sizeof *rule->functions);
     if (!rule->functions)
@@ -181,7 +181,7 @@ enum facet_status rule_parse(const char *bytes, size_t size, struct facet_passth
                              struct facet_error *error)
 {
     struct facet_passthrough_rule rule = {.size = sizeof rule};
-    CLEANUP_JSON json_t *all = size > RULE_BYTES_MOST ? NULL : json_loadb(bytes, size, JSON_REJECT_DUPLICATES, NULL);
+    CLEANUP_JSON json_t *all = size > RULE_BYTES_MAX ? NULL : json_loadb(bytes, size, JSON_REJECT_DUPLICATES, NULL);
     enum facet_status status = take_all(all, &rule, error);
 
     if (status) {

@@ -13,8 +13,8 @@ enum {
     EXTENDED_SERIAL = 0x03,
     EXTENDED_ACS = 0x0d,
     /* More than these do not fit into the space: a longer walk goes in circles. */
-    CAPABILITIES_MOST = (256 - 64) / 4,
-    EXTENDED_MOST = (4096 - 256) / 8,
+    CAPABILITIES_MAX = (256 - 64) / 4,
+    EXTENDED_MAX = (4096 - 256) / 8,
 };
 
 static uint32_t word_at(const struct config_space *config, size_t offset, size_t bytes)
@@ -34,7 +34,7 @@ size_t config_space_find(const struct config_space *config, uint8_t capability)
         return 0;
 
     size_t offset = word_at(config, CAPABILITIES, 1) & ~UINT32_C(3);
-    for (int i = 0; i < CAPABILITIES_MOST && offset >= 0x40 && offset + 2 <= config->length; i++) {
+    for (int i = 0; i < CAPABILITIES_MAX && offset >= 0x40 && offset + 2 <= config->length; i++) {
         if (config->bytes[offset] == capability)
             return offset;
         offset = config->bytes[offset + 1] & ~UINT32_C(3);
@@ -53,7 +53,7 @@ size_t config_space_find_extended(const struct config_space *config, uint16_t ca
 {
     size_t offset = EXTENDED_START;
 
-    for (int i = 0; i < EXTENDED_MOST && offset != 0 && offset + 4 <= config->length; i++) {
+    for (int i = 0; i < EXTENDED_MAX && offset != 0 && offset + 4 <= config->length; i++) {
         uint32_t header = word_at(config, offset, 4);
 
         if (header == 0 || header == UINT32_MAX)

@@ -40,9 +40,9 @@ static enum facet_pci_unread reason_not_to_read(const struct facet_pci_function 
 static uint8_t read_power(int directory, struct facet_pci_function *function)
 {
     enum facet_pci_unread state =
-        tree_text(directory, "power_state", function->power_state, sizeof function->power_state);
+        tree_read_text(directory, "power_state", function->power_state, sizeof function->power_state);
     enum facet_pci_unread status =
-        tree_text(directory, "power/runtime_status", function->runtime_status, sizeof function->runtime_status);
+        tree_read_text(directory, "power/runtime_status", function->runtime_status, sizeof function->runtime_status);
 
     /* Older kernels have one of them only. */
     if (state == FACET_PCI_UNREAD_ABSENT || status == FACET_PCI_UNREAD_ABSENT)
@@ -88,7 +88,7 @@ static uint8_t read_config(int directory, struct facet_pci_function *function)
 
     if (reason_not_to_read(function) != FACET_PCI_READ)
         return (uint8_t)reason_not_to_read(function);
-    FACET_CLEANUP_FD int fd = tree_file(directory, "config");
+    FACET_CLEANUP_FD int fd = tree_open_file(directory, "config");
     ssize_t length = fd < 0 ? -1 : pread(fd, bytes, CONFIG_SPACE_PLAIN, 0);
     if (length < 0)
         return (uint8_t)tree_unread(errno);
@@ -125,7 +125,7 @@ static bool parse_speed(const char *text, uint32_t *ret_speed)
     return true;
 }
 
-enum { LANES_MOST = 32 };
+enum { LANES_MAX = 32 };
 
 static enum facet_pci_unread read_one_link(int directory, const char *speed_name, const char *width_name,
                                            struct facet_pci_link *link)
@@ -133,15 +133,15 @@ static enum facet_pci_unread read_one_link(int directory, const char *speed_name
     char speed[32];
     uint64_t width = 0;
     struct facet_pci_link found = {0};
-    enum facet_pci_unread unread = tree_text(directory, speed_name, speed, sizeof speed);
+    enum facet_pci_unread unread = tree_read_text(directory, speed_name, speed, sizeof speed);
 
     if (unread == FACET_PCI_READ)
-        unread = tree_number(directory, width_name, 10, 255, &width);
+        unread = tree_read_number(directory, width_name, 10, 255, &width);
     if (unread != FACET_PCI_READ)
         return unread;
     if (!parse_speed(speed, &found.speed_mts))
         return FACET_PCI_UNREAD_MALFORMED;
-    found.width = found.speed_mts && width <= LANES_MOST ? (uint32_t)width : 0; /* beyond: the device did not answer */
+    found.width = found.speed_mts && width <= LANES_MAX ? (uint32_t)width : 0; /* beyond: the device did not answer */
     *link = found;
     return FACET_PCI_READ;
 }
@@ -153,10 +153,10 @@ static uint8_t read_link(int directory, struct facet_pci_function *function)
 
     if (why_not != FACET_PCI_READ)
         return (uint8_t)(tree_exists(directory, "max_link_speed") ? why_not : FACET_PCI_UNREAD_ABSENT);
-    enum facet_pci_unread most = read_one_link(directory, "max_link_speed", "max_link_width", &function->link_maximum);
+    enum facet_pci_unread max = read_one_link(directory, "max_link_speed", "max_link_width", &function->link_maximum);
     enum facet_pci_unread now = read_one_link(directory, "current_link_speed", "current_link_width", &function->link);
 
-    return (uint8_t)(most != FACET_PCI_READ ? most : now);
+    return (uint8_t)(max != FACET_PCI_READ ? max : now);
 }
 
 /* ---- reset ---- */
@@ -181,7 +181,7 @@ static bool take_reset(const char *word, size_t length, uint32_t *methods)
 static uint8_t read_reset(int directory, struct facet_pci_function *function)
 {
     char text[128];
-    enum facet_pci_unread unread = tree_text(directory, "reset_method", text, sizeof text);
+    enum facet_pci_unread unread = tree_read_text(directory, "reset_method", text, sizeof text);
 
     if (unread == FACET_PCI_UNREAD_ABSENT && !tree_exists(directory, "reset"))
         return FACET_PCI_READ;
@@ -233,7 +233,7 @@ static bool take_resource(void *context, char *line)
 static uint8_t read_bars(int directory, struct facet_pci_function *function)
 {
     struct bars bars = {.bar = function->bars};
-    enum facet_pci_unread unread = tree_lines(directory, "resource", take_resource, &bars);
+    enum facet_pci_unread unread = tree_each_line(directory, "resource", take_resource, &bars);
 
     if (unread == FACET_PCI_READ && (bars.malformed || bars.next < FACET_PCI_BARS_COUNT - 1))
         unread = FACET_PCI_UNREAD_MALFORMED;
@@ -254,7 +254,7 @@ static uint8_t read_resize(int directory, struct facet_pci_function *function)
             continue;
         if (reason_not_to_read(function) != FACET_PCI_READ)
             return (uint8_t)reason_not_to_read(function);
-        enum facet_pci_unread unread = tree_number(directory, name, 16, UINT64_MAX, &function->bars[i].sizes);
+        enum facet_pci_unread unread = tree_read_number(directory, name, 16, UINT64_MAX, &function->bars[i].sizes);
         result = (uint8_t)(result == FACET_PCI_UNREAD_ABSENT || unread != FACET_PCI_READ ? unread : result);
     }
     return result;
@@ -284,7 +284,7 @@ static bool take_total(void *context, char *line)
 static enum facet_pci_unread read_total(int directory, const char *name, const char *word, uint64_t *ret_value)
 {
     struct total total = {.word = word};
-    enum facet_pci_unread unread = tree_lines(directory, name, take_total, &total);
+    enum facet_pci_unread unread = tree_each_line(directory, name, take_total, &total);
 
     if (unread == FACET_PCI_READ && !total.found)
         return FACET_PCI_UNREAD_MALFORMED;
@@ -311,10 +311,10 @@ static uint8_t read_aer(int directory, struct facet_pci_function *function)
 static uint8_t read_numa(int directory, struct facet_pci_function *function)
 {
     char text[16];
-    enum facet_pci_unread unread = tree_text(directory, "numa_node", text, sizeof text);
+    enum facet_pci_unread unread = tree_read_text(directory, "numa_node", text, sizeof text);
     const char *digits = text[0] == '-' ? text + 1 : text;
 
-    tree_text_cut(directory, "local_cpulist", function->cpus, sizeof function->cpus);
+    tree_read_text_cut(directory, "local_cpulist", function->cpus, sizeof function->cpus);
     if (unread != FACET_PCI_READ)
         return (uint8_t)unread;
     if (!isdigit((unsigned char)*digits) || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 6)
@@ -326,7 +326,7 @@ static uint8_t read_numa(int directory, struct facet_pci_function *function)
 static uint8_t read_flag(int directory, const char *name, uint32_t *ret_flag)
 {
     uint64_t value = 0;
-    enum facet_pci_unread unread = tree_number(directory, name, 10, 1, &value);
+    enum facet_pci_unread unread = tree_read_number(directory, name, 10, 1, &value);
 
     *ret_flag = (uint32_t)value;
     return (uint8_t)unread;
@@ -390,11 +390,11 @@ enum scan_outcome scan_details(int root, const char *name, enum scan_depth depth
     if (directory < 0)
         return tree_unread(errno) == FACET_PCI_UNREAD_ABSENT ? SCAN_VANISHED : SCAN_DONE;
     read_condition(directory, function);
-    if (depth != SCAN_COMPANY)
+    if (depth != SCAN_DEPTH_COMPANION)
         read_link_and_errors(directory, function);
-    if (depth >= SCAN_COMPANY && !read_gates(directory, function))
+    if (depth >= SCAN_DEPTH_COMPANION && !read_gates(directory, function))
         return SCAN_NO_MEMORY;
-    if (depth == SCAN_WHOLE && !read_rest(directory, function))
+    if (depth == SCAN_DEPTH_FULL && !read_rest(directory, function))
         return SCAN_NO_MEMORY;
     return has_vanished(root, name, function) ? SCAN_VANISHED : SCAN_DONE;
 }

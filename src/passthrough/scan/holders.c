@@ -35,7 +35,7 @@ struct open_node {
     bool is_block;
 };
 
-static bool is_of(const struct open_node *open, const struct scan_node *node)
+static bool open_matches_node(const struct open_node *open, const struct scan_node *node)
 {
     if (!open->has_number || node->numbers == 0)
         return scan_node_is_named(node, open->path);
@@ -66,7 +66,7 @@ static bool add_holder(const struct processes *processes, const struct scan_node
     *holder = (struct facet_pci_holder){.pid = processes->pid};
     snprintf(holder->node, sizeof holder->node, "%s", path);
     snprintf(comm, sizeof comm, "proc/%lld/comm", (long long)processes->pid);
-    tree_bytes(processes->root, comm, holder->command, sizeof holder->command - 1, &(size_t){0});
+    tree_read_bytes(processes->root, comm, holder->command, sizeof holder->command - 1, &(size_t){0});
     holder->command[strcspn(holder->command, "\n")] = '\0';
     facet_text_make_line(holder->command);
     return true;
@@ -85,32 +85,32 @@ static const char *name_of(const struct scan_node *node, const struct open_node 
     return node->is_series && scan_node_is_named(node, open->path) ? open->path : node->path;
 }
 
-static bool take_open(struct processes *processes, const struct open_node *open)
+static bool add_holders_of_node(struct processes *processes, const struct open_node *open)
 {
     for (size_t i = 0; i < processes->nodes->count && !processes->failed; i++) {
         const struct scan_node *node = &processes->nodes->nodes[i];
 
-        if (is_of(open, node))
+        if (open_matches_node(open, node))
             processes->failed = !add_holder(processes, node, name_of(node, open));
     }
     return !processes->failed;
 }
 
 /* A file outside the device folders is not examined: its server may not answer. */
-static bool take_descriptor(void *context, char *name)
+static bool examine_descriptor(void *context, char *name)
 {
     struct processes *processes = context;
     char target[64];
     struct open_node open = {.path = target};
     struct stat status;
-    enum facet_pci_unread unread = tree_link(processes->descriptors, name, target, sizeof target);
+    enum facet_pci_unread unread = tree_read_link(processes->descriptors, name, target, sizeof target);
 
     if (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_MALFORMED) /* too long for a device's node */
         note_process(processes, unread);
     if (unread != FACET_PCI_READ || strncmp(target, "/dev/", 5) != 0)
         return true;
     if (!processes->is_kernels)
-        return take_open(processes, &open);
+        return add_holders_of_node(processes, &open);
     if (fstatat(processes->descriptors, name, &status, 0) != 0) {
         note_process(processes, tree_unread(errno));
         return true;
@@ -120,10 +120,10 @@ static bool take_descriptor(void *context, char *name)
     open.number = status.st_rdev;
     open.has_number = true;
     open.is_block = S_ISBLK(status.st_mode);
-    return take_open(processes, &open);
+    return add_holders_of_node(processes, &open);
 }
 
-static bool take_process(void *context, char *name)
+static bool examine_process(void *context, char *name)
 {
     struct processes *processes = context;
     char path[32];
@@ -131,14 +131,14 @@ static bool take_process(void *context, char *name)
     if (strspn(name, "0123456789") != strlen(name) || strlen(name) > 10)
         return true;
     snprintf(path, sizeof path, "proc/%.10s/fd", name);
-    FACET_CLEANUP_FD int directory = tree_directory(processes->root, path);
+    FACET_CLEANUP_FD int directory = tree_open_directory(processes->root, path);
     if (directory < 0) {
         note_process(processes, tree_unread(errno));
         return true;
     }
     processes->pid = strtoll(name, NULL, 10);
     processes->descriptors = directory;
-    note_process(processes, tree_each(directory, ".", take_descriptor, processes));
+    note_process(processes, tree_each_name(directory, ".", examine_descriptor, processes));
     return !processes->failed;
 }
 
@@ -162,13 +162,13 @@ bool scan_is_confined(int root)
 {
     char name[32];
 
-    return tree_link_name(root, "proc/self/ns/pid", name, sizeof name) == FACET_PCI_READ &&
+    return tree_read_link_name(root, "proc/self/ns/pid", name, sizeof name) == FACET_PCI_READ &&
            strcmp(name, "pid:[4026531836]") != 0;
 }
 
 static bool is_kernels(int root)
 {
-    FACET_CLEANUP_FD int fd = tree_directory(root, "proc");
+    FACET_CLEANUP_FD int fd = tree_open_directory(root, "proc");
     struct statfs status;
 
     return fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
@@ -178,7 +178,7 @@ static bool is_kernels(int root)
  * A process that could not be examined may have any node open; a function without nodes still has no holder. An
  * unexamined process outweighs an incomplete list of nodes, since an existing holder may have been missed.
  */
-static void note_gap(struct facet_pci_function *function, enum facet_pci_unread unread)
+static void note_unread_holders(struct facet_pci_function *function, enum facet_pci_unread unread)
 {
     uint8_t *known = &function->unread[FACET_PCI_HOLDERS];
 
@@ -196,10 +196,10 @@ bool scan_holders(int root, struct facet_pci_snapshot *snapshot)
         processes.unread = FACET_PCI_UNREAD_PERMISSION;
     if (nodes.count > 0 && !nodes.failed) {
         processes.is_kernels = is_kernels(root);
-        note_process(&processes, tree_each(root, "proc", take_process, &processes));
+        note_process(&processes, tree_each_name(root, "proc", examine_process, &processes));
     }
     for (size_t i = 0; i < nodes.count; i++)
-        note_gap(nodes.nodes[i].function, processes.unread);
+        note_unread_holders(nodes.nodes[i].function, processes.unread);
     for (size_t i = 0; i < snapshot->count; i++)
         sort_holders(&snapshot->functions[i]);
     free(nodes.nodes);

@@ -41,7 +41,7 @@ static void read_command_line(int root, struct facet_pci_host *host)
 {
     char line[4096];
 
-    if (tree_text_cut(root, "proc/cmdline", line, sizeof line) != FACET_PCI_READ)
+    if (tree_read_text_cut(root, "proc/cmdline", line, sizeof line) != FACET_PCI_READ)
         return;
     host->iommu_off = yes_or_no(has_word(line, "intel_iommu=off") || has_word(line, "amd_iommu=off") ||
                                 has_word(line, "iommu=off") || has_word(line, "iommu.off"));
@@ -69,7 +69,7 @@ static uint32_t read_parameter(int root, const char *path)
 {
     char text[8];
 
-    if (tree_text(root, path, text, sizeof text) != FACET_PCI_READ)
+    if (tree_read_text(root, path, text, sizeof text) != FACET_PCI_READ)
         return FACET_PCI_UNKNOWN;
     return yes_or_no(text[0] == 'Y' || text[0] == '1');
 }
@@ -88,11 +88,11 @@ static uint32_t find_vfio_pci(int root)
 
     if (tree_exists(root, "sys/bus/pci/drivers/vfio-pci"))
         return FACET_PCI_YES;
-    if (tree_text(root, "proc/sys/kernel/osrelease", release, sizeof release) != FACET_PCI_READ)
+    if (tree_read_text(root, "proc/sys/kernel/osrelease", release, sizeof release) != FACET_PCI_READ)
         return FACET_PCI_UNKNOWN;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0] && !found; i++) {
         snprintf(path, sizeof path, "lib/modules/%s/%s", release, lists[i]);
-        enum facet_pci_unread unread = tree_lines(root, path, take_module, &found);
+        enum facet_pci_unread unread = tree_each_line(root, path, take_module, &found);
         read = read || unread == FACET_PCI_READ;
         gap = gap || (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_ABSENT);
     }
@@ -108,7 +108,7 @@ static void read_vfio(int root, struct facet_pci_host *host)
     host->has_noiommu = read_parameter(root, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     host->unsafe_interrupts = read_parameter(root, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
     host->disable_idle_d3 = read_parameter(root, "sys/module/vfio_pci/parameters/disable_idle_d3");
-    if (tree_number(root, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", 10, UINT32_MAX, &entries) ==
+    if (tree_read_number(root, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", 10, UINT32_MAX, &entries) ==
         FACET_PCI_READ)
         host->dma_entries = entries;
 }
@@ -160,7 +160,7 @@ static bool take_region(void *context, char *line)
 static bool read_regions(int root, struct facet_pci_host *host)
 {
     struct regions regions = {.host = host};
-    enum facet_pci_unread unread = tree_lines(root, "proc/iomem", take_region, &regions);
+    enum facet_pci_unread unread = tree_each_line(root, "proc/iomem", take_region, &regions);
 
     host->regions_unread = unread == FACET_PCI_READ && regions.hidden ? FACET_PCI_UNREAD_PERMISSION : unread;
     return !regions.failed;
@@ -185,17 +185,17 @@ static bool take_platform(void *context, char *name)
 
     snprintf(path, sizeof path, "%s/%.255s", platforms->class, name);
     if (!tree_exists(platforms->root, path) ||
-        (tree_link(platforms->root, path, target, sizeof target) == FACET_PCI_READ &&
+        (tree_read_link(platforms->root, path, target, sizeof target) == FACET_PCI_READ &&
          scan_address_in(target, &address)))
         return true; /* it went, or it is a PCI function, and listed as that */
     snprintf(platform.name, sizeof platform.name, "%.63s", name);
     snprintf(path, sizeof path, "%s/%.255s/device", platforms->class, name);
-    tree_link_name(platforms->root, path, platform.device, sizeof platform.device);
+    tree_read_link_name(platforms->root, path, platform.device, sizeof platform.device);
     snprintf(path, sizeof path, "%s/%.255s/%s", platforms->class, name, platforms->word);
     if (strcmp(platforms->word, "name") == 0)
-        tree_text_cut(platforms->root, path, platform.device, sizeof platform.device);
+        tree_read_text_cut(platforms->root, path, platform.device, sizeof platform.device);
     else
-        tree_link_name(platforms->root, path, platform.driver, sizeof platform.driver);
+        tree_read_link_name(platforms->root, path, platform.driver, sizeof platform.driver);
 
     void *array = (void *)platforms->host->platforms;
     struct facet_pci_platform *added = tree_append(&array, &platforms->host->platform_count, sizeof *added);
@@ -222,7 +222,7 @@ static bool read_platforms(int root, struct facet_pci_host *host)
     for (size_t i = 0; i < sizeof classes / sizeof classes[0] && !platforms.failed; i++) {
         platforms.class = classes[i].class;
         platforms.word = classes[i].word;
-        tree_each(root, platforms.class, take_platform, &platforms);
+        tree_each_name(root, platforms.class, take_platform, &platforms);
     }
     if (host->platform_count > 1)
         qsort((void *)host->platforms, host->platform_count, sizeof *host->platforms, compare_platforms);
@@ -232,11 +232,11 @@ static bool read_platforms(int root, struct facet_pci_host *host)
 bool scan_host(int root, struct facet_pci_host *host)
 {
     *host = (struct facet_pci_host){.size = sizeof *host};
-    tree_each(root, "sys/class/iommu", count_entry, &host->iommus);
+    tree_each_name(root, "sys/class/iommu", count_entry, &host->iommus);
     read_command_line(root, host);
-    tree_lines(root, "proc/interrupts", take_interrupt, &host->interrupt_remapping);
+    tree_each_line(root, "proc/interrupts", take_interrupt, &host->interrupt_remapping);
     read_vfio(root, host);
-    tree_lines(root, "proc/meminfo", take_memory, &host->memory_bytes);
+    tree_each_line(root, "proc/meminfo", take_memory, &host->memory_bytes);
     return read_regions(root, host) && read_platforms(root, host);
 }
 

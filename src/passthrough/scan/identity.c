@@ -77,18 +77,18 @@ static void keep_worst(struct facet_pci_function *function, enum facet_pci_attri
         function->unread[attribute] = (uint8_t)unread;
 }
 
-static uint32_t read_identity(int directory, const char *name, uint64_t most, struct facet_pci_function *function)
+static uint32_t read_identity(int directory, const char *name, uint64_t max, struct facet_pci_function *function)
 {
     uint64_t value = 0;
 
-    keep_worst(function, FACET_PCI_IDENTITY, tree_number(directory, name, 16, most, &value));
+    keep_worst(function, FACET_PCI_IDENTITY, tree_read_number(directory, name, 16, max, &value));
     return (uint32_t)value;
 }
 
 static uint8_t read_group(int directory, struct facet_pci_function *function)
 {
     char text[16];
-    enum facet_pci_unread unread = tree_link_name(directory, "iommu_group", text, sizeof text);
+    enum facet_pci_unread unread = tree_read_link_name(directory, "iommu_group", text, sizeof text);
 
     if (unread != FACET_PCI_READ)
         return (uint8_t)unread;
@@ -100,7 +100,7 @@ static uint8_t read_group(int directory, struct facet_pci_function *function)
 
 static uint8_t read_driver(int directory, struct facet_pci_function *function)
 {
-    enum facet_pci_unread unread = tree_link_name(directory, "driver", function->driver, sizeof function->driver);
+    enum facet_pci_unread unread = tree_read_link_name(directory, "driver", function->driver, sizeof function->driver);
 
     function->is_vfio = driver_is_vfio(function->driver);
     /* No driver is an answer, not a gap. */
@@ -137,7 +137,7 @@ static bool read_bridges(int root, const char *name, struct facet_pci_function *
     size_t count = 0;
 
     snprintf(path, sizeof path, SCAN_DEVICES "/%.40s", name);
-    if (tree_link(root, path, target, sizeof target) != FACET_PCI_READ)
+    if (tree_read_link(root, path, target, sizeof target) != FACET_PCI_READ)
         return true; /* a copy may have directories instead of links */
     for (char *end = strrchr(target, '/'); end; end = strrchr(target, '/')) {
         *end = '\0';
@@ -161,7 +161,7 @@ int scan_open(int root, const char *name)
     char path[64];
 
     snprintf(path, sizeof path, SCAN_DEVICES "/%.40s", name);
-    return tree_directory(root, path);
+    return tree_open_directory(root, path);
 }
 
 bool scan_is_gone(int root, const char *name)

@@ -73,10 +73,10 @@ static const char *const places[] = {"usr/share/misc/pci.ids", "usr/share/hwdata
 
 static int open_list(int root, const char *ids)
 {
-    int fd = ids ? tree_file(root, ids) : -1;
+    int fd = ids ? tree_open_file(root, ids) : -1;
 
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !ids && fd < 0; i++)
-        fd = tree_file(root, places[i]);
+        fd = tree_open_file(root, places[i]);
     return fd;
 }
 
@@ -120,7 +120,7 @@ static bool take_slot(void *context, char *name)
     struct facet_pci_address address;
 
     snprintf(file, sizeof file, "%.255s/address", name);
-    if (tree_text(slots->directory, file, text, sizeof text) != FACET_PCI_READ)
+    if (tree_read_text(slots->directory, file, text, sizeof text) != FACET_PCI_READ)
         return true;
     snprintf(full, sizeof full, "%s.0", text);
     if (facet_pci_address_parse(full, &address, NULL))
@@ -139,11 +139,11 @@ static bool take_slot(void *context, char *name)
 
 void scan_slots(int root, struct facet_pci_snapshot *snapshot)
 {
-    FACET_CLEANUP_FD int directory = tree_directory(root, "sys/bus/pci/slots");
+    FACET_CLEANUP_FD int directory = tree_open_directory(root, "sys/bus/pci/slots");
     struct slots slots = {.directory = directory, .snapshot = snapshot};
 
     for (size_t i = 0; i < snapshot->count; i++)
         snapshot->functions[i].unread[FACET_PCI_SLOT] = FACET_PCI_UNREAD_ABSENT;
     if (directory >= 0)
-        tree_each(directory, ".", take_slot, &slots);
+        tree_each_name(directory, ".", take_slot, &slots);
 }

@@ -25,8 +25,8 @@
 
 enum {
     PATIENCE_MS = 500,
-    PATIENCE_MOST = 20, /* as a multiple of that, where the machine is too busy to let the reader run */
-    BUSY_TRIES = 5,     /* the first at once, the others after 20, 40, 80 and 160 ms */
+    PATIENCE_MAX = 20, /* as a multiple of that, where the machine is too busy to let the reader run */
+    BUSY_TRIES = 5,    /* the first at once, the others after 20, 40, 80 and 160 ms */
     BUSY_MS = 20,
 };
 
@@ -72,11 +72,11 @@ static int open_gate(int root, const char *name)
     char path[80];
 
     snprintf(path, sizeof path, SCAN_DEVICES "/%s/rescan", name);
-    int fd = tree_writable(root, path);
+    int fd = tree_open_writable(root, path);
     if (fd >= 0)
         return fd;
     snprintf(path, sizeof path, SCAN_DEVICES "/%s/driver_override", name);
-    return tree_file(root, path);
+    return tree_open_file(root, path);
 }
 
 static uint32_t read_override(int root, const struct facet_pci_function *function, char *text, size_t size)
@@ -88,7 +88,7 @@ static uint32_t read_override(int root, const struct facet_pci_function *functio
     if (gate >= 0 && flock(gate, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return BUSY;
     snprintf(path, sizeof path, SCAN_DEVICES "/%s/driver_override", name);
-    return tree_text(root, path, text, size);
+    return tree_read_text(root, path, text, size);
 }
 
 static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
@@ -179,7 +179,7 @@ static int wait_answer(int fd, uint32_t reader, struct answer *ret_answer)
 {
     int got = take_answer(fd, ret_answer);
 
-    for (int i = 1; got < 0 && i < PATIENCE_MOST && may_run(reader); i++)
+    for (int i = 1; got < 0 && i < PATIENCE_MAX && may_run(reader); i++)
         got = take_answer(fd, ret_answer);
     return got;
 }

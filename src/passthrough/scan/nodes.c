@@ -54,7 +54,7 @@ static enum facet_pci_unread read_number(int folder, const char *path, dev_t *re
 {
     char text[32], rest;
     unsigned major_number, minor_number;
-    enum facet_pci_unread unread = tree_text(folder, path, text, sizeof text);
+    enum facet_pci_unread unread = tree_read_text(folder, path, text, sizeof text);
 
     if (unread == FACET_PCI_READ && sscanf(text, "%7u:%7u%c", &major_number, &minor_number, &rest) != 2)
         unread = FACET_PCI_UNREAD_MALFORMED;
@@ -90,7 +90,7 @@ static void add_device(struct search *search, int folder, const char *above)
     note_unread(search->function, unread);
     if (unread != FACET_PCI_READ)
         return;
-    note_unread(search->function, tree_lines(folder, "uevent", take_property, &node));
+    note_unread(search->function, tree_each_line(folder, "uevent", take_property, &node));
     if (!node.path[0]) /* as udev calls it */
         snprintf(node.path, sizeof node.path, "/dev/%s/%u:%u", node.is_block ? "block" : "char", major(node.number),
                  minor(node.number));
@@ -125,15 +125,15 @@ static bool is_folder(int folder, const struct dirent *entry)
 }
 
 enum {
-    DEPTH_MOST = 24,     /* a partition of a disk behind four hubs is 17 below its controller */
-    FOLDERS_MOST = 8192, /* below one function */
+    DEPTH_MAX = 24,     /* a partition of a disk behind four hubs is 17 below its controller */
+    FOLDERS_MAX = 8192, /* below one function */
 };
 
 static void walk_folder(struct search *search, int folder_fd, const char *above, const char *name, unsigned depth);
 
 static void walk_into(struct search *search, int at, const char *above, const char *name, unsigned depth)
 {
-    if (depth > DEPTH_MOST || ++search->folders > FOLDERS_MOST) {
+    if (depth > DEPTH_MAX || ++search->folders > FOLDERS_MAX) {
         note_unread(search->function, FACET_PCI_UNREAD_MALFORMED);
         return;
     }
@@ -167,7 +167,7 @@ static void walk_folder(struct search *search, int folder_fd, const char *above,
 
 static void walk_at(struct search *search, const char *path)
 {
-    int fd = tree_directory(search->root, path);
+    int fd = tree_open_directory(search->root, path);
 
     if (fd < 0)
         note_unread(search->function, tree_unread(errno));
@@ -217,7 +217,7 @@ static void find_of_nvidia(struct search *search, const char *address)
 
     search->is_told = false; /* by nodes of DRM it is not used */
     snprintf(path, sizeof path, "proc/driver/nvidia/gpus/%s/information", address);
-    note_unread(search->function, tree_lines(search->root, path, take_minor, search));
+    note_unread(search->function, tree_each_line(search->root, path, take_minor, search));
     if (!search->is_told)
         add_node(search, &any);
     search->is_told = true;
@@ -308,7 +308,7 @@ static bool take_controller(void *context, char *name)
     if (strncmp(name, "nvme", 4) != 0)
         return true;
     snprintf(path, sizeof path, "%s/%.255s", subsystem->path, name);
-    enum facet_pci_unread unread = tree_link(subsystem->root, path, target, sizeof target);
+    enum facet_pci_unread unread = tree_read_link(subsystem->root, path, target, sizeof target);
     if (unread != FACET_PCI_READ) {
         if (unread != FACET_PCI_UNREAD_MALFORMED) /* no link, but one of the disks */
             note_hidden(subsystem, unread);
@@ -330,7 +330,7 @@ static bool take_subsystem(void *context, char *name)
 
     snprintf(path, sizeof path, "sys/class/nvme-subsystem/%.255s", name);
     subsystem->path = path;
-    note_hidden(subsystem, tree_each(subsystem->root, path, take_controller, subsystem));
+    note_hidden(subsystem, tree_each_name(subsystem->root, path, take_controller, subsystem));
     return !subsystem->nodes->failed;
 }
 
@@ -338,7 +338,7 @@ static void find_shared_disks(int root, struct facet_pci_snapshot *snapshot, str
 {
     struct subsystem subsystem = {.root = root, .snapshot = snapshot, .nodes = nodes};
 
-    note_hidden(&subsystem, tree_each(root, "sys/class/nvme-subsystem", take_subsystem, &subsystem));
+    note_hidden(&subsystem, tree_each_name(root, "sys/class/nvme-subsystem", take_subsystem, &subsystem));
     for (size_t i = 0; i < snapshot->count; i++)
         if (snapshot->functions[i].kind == FACET_PCI_KIND_STORAGE && needs_nodes(&snapshot->functions[i]) &&
             may_have_nodes(&snapshot->functions[i]))

@@ -86,13 +86,13 @@ static void mark_neighbours(struct facet_pci_snapshot *snapshot, const struct fa
         const struct facet_pci_function *other = &snapshot->functions[i];
 
         if (is_same_device(accelerator, other) || (accelerator->group >= 0 && accelerator->group == other->group))
-            mark_depth(marks, i, facet_pci_is_accelerator(other) ? SCAN_WHOLE : SCAN_COMPANY);
+            mark_depth(marks, i, facet_pci_is_accelerator(other) ? SCAN_DEPTH_FULL : SCAN_DEPTH_COMPANION);
     }
     for (size_t i = 0; i < accelerator->bridge_count; i++) {
         const struct facet_pci_function *bridge = scan_find(snapshot, &accelerator->bridges[i]);
 
         if (bridge)
-            mark_depth(marks, (size_t)(bridge - snapshot->functions), SCAN_ABOVE);
+            mark_depth(marks, (size_t)(bridge - snapshot->functions), SCAN_DEPTH_BRIDGE);
     }
 }
 
@@ -125,13 +125,13 @@ static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uin
 static void read_locked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
 {
     for (size_t i = 0; i < snapshot->count; i++)
-        if (marks[i] != SCAN_NOTHING)
+        if (marks[i] != SCAN_DEPTH_NONE)
             snapshot->functions[i].unread[FACET_PCI_OVERRIDE] = SCAN_PENDING;
     scan_locked(root, snapshot);
     for (size_t i = 0; i < snapshot->count; i++) {
         struct facet_pci_function *function = &snapshot->functions[i];
 
-        if (marks[i] != SCAN_ABOVE || stuck_is(function))
+        if (marks[i] != SCAN_DEPTH_BRIDGE || stuck_is(function))
             continue;
         function->unread[FACET_PCI_OVERRIDE] = FACET_PCI_UNREAD_SKIPPED;
         function->driver_override[0] = '\0';
@@ -144,7 +144,7 @@ static bool read_details(struct facet_pci_snapshot *snapshot, int root, bool all
 
     if (!marks)
         return false;
-    memset(marks, all ? SCAN_WHOLE : SCAN_NOTHING, snapshot->count);
+    memset(marks, all ? SCAN_DEPTH_FULL : SCAN_DEPTH_NONE, snapshot->count);
     for (size_t i = 0; i < snapshot->count && !all; i++)
         if (facet_pci_is_accelerator(&snapshot->functions[i]))
             mark_neighbours(snapshot, &snapshot->functions[i], marks);
@@ -161,7 +161,7 @@ static enum facet_status list_functions(int root, struct facet_pci_snapshot *sna
 
     if (!tree_exists(root, "sys"))
         return facet_error_argument(error, FACET_NOT_FOUND, "root", "holds no directory sys: nothing to look at");
-    enum facet_pci_unread unread = tree_each(root, SCAN_DEVICES, take_function, &listing);
+    enum facet_pci_unread unread = tree_each_name(root, SCAN_DEVICES, take_function, &listing);
     if (listing.failed)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu PCI functions", snapshot->count);
     if (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_ABSENT) /* absent: a machine without PCI */

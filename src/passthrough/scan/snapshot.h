@@ -33,11 +33,11 @@ enum scan_outcome scan_identity(int root, const char *name, struct facet_pci_fun
 
 /* How much of a function is read besides. */
 enum scan_depth {
-    SCAN_NOTHING = 0,
-    SCAN_ABOVE = 1,   /* of bridges above accelerators: power, access control, link, errors */
-    SCAN_COMPANY = 2, /* of functions that share a group or a device with one: the attributes that decide whether it can
-                         be handed on */
-    SCAN_WHOLE = 3,
+    SCAN_DEPTH_NONE = 0,
+    SCAN_DEPTH_BRIDGE = 1,    /* of bridges above accelerators: power, access control, link, errors */
+    SCAN_DEPTH_COMPANION = 2, /* of functions that share a group or a device with one: the attributes that decide
+                         whether it can be handed on */
+    SCAN_DEPTH_FULL = 3,
 };
 enum scan_outcome scan_details(int root, const char *name, enum scan_depth depth, struct facet_pci_function *function);
 

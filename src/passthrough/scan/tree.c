@@ -66,12 +66,12 @@ static int open_below(int at, const char *path, int flags)
     return fd;
 }
 
-int tree_directory(int at, const char *path)
+int tree_open_directory(int at, const char *path)
 {
     return open_below(at, path, O_RDONLY | O_DIRECTORY);
 }
 
-int tree_path(int at, const char *path)
+int tree_open_path(int at, const char *path)
 {
     return open_below(at, path, O_PATH);
 }
@@ -99,12 +99,12 @@ static int open_regular(int at, const char *path, int flags)
     return FACET_TAKE_FD(fd);
 }
 
-int tree_file(int at, const char *path)
+int tree_open_file(int at, const char *path)
 {
     return open_regular(at, path, READING);
 }
 
-int tree_writable(int at, const char *path)
+int tree_open_writable(int at, const char *path)
 {
     return open_regular(at, path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
 }
@@ -120,7 +120,7 @@ static ssize_t read_once(int fd, void *bytes, size_t size)
 }
 
 /* The kernel hands an attribute out whole, up to a page. */
-enum facet_pci_unread tree_bytes(int at, const char *path, void *bytes, size_t size, size_t *ret_length)
+enum facet_pci_unread tree_read_bytes(int at, const char *path, void *bytes, size_t size, size_t *ret_length)
 {
     FACET_CLEANUP_FD int fd = open_below(at, path, READING);
     ssize_t length = fd < 0 ? -1 : read_once(fd, bytes, size);
@@ -137,7 +137,7 @@ enum facet_pci_unread tree_bytes(int at, const char *path, void *bytes, size_t s
 static enum facet_pci_unread read_text(int at, const char *path, char *text, size_t size, bool *ret_cut)
 {
     size_t length = 0;
-    enum facet_pci_unread unread = tree_bytes(at, path, text, size, &length);
+    enum facet_pci_unread unread = tree_read_bytes(at, path, text, size, &length);
 
     *ret_cut = unread == FACET_PCI_READ && length == size && text[size - 1] != '\n';
     if (unread != FACET_PCI_READ || length == 0) {
@@ -170,12 +170,12 @@ static enum facet_pci_unread read_line(int at, const char *path, char *text, siz
     return unread;
 }
 
-enum facet_pci_unread tree_text(int at, const char *path, char *text, size_t size)
+enum facet_pci_unread tree_read_text(int at, const char *path, char *text, size_t size)
 {
     return read_line(at, path, text, size, false);
 }
 
-enum facet_pci_unread tree_text_cut(int at, const char *path, char *text, size_t size)
+enum facet_pci_unread tree_read_text_cut(int at, const char *path, char *text, size_t size)
 {
     return read_line(at, path, text, size, true);
 }
@@ -185,10 +185,10 @@ static const char *digits_of(int base)
     return base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
 }
 
-enum facet_pci_unread tree_number(int at, const char *path, int base, uint64_t most, uint64_t *ret_value)
+enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint64_t max, uint64_t *ret_value)
 {
     char text[32];
-    enum facet_pci_unread unread = tree_text(at, path, text, sizeof text);
+    enum facet_pci_unread unread = tree_read_text(at, path, text, sizeof text);
 
     if (unread != FACET_PCI_READ)
         return unread;
@@ -197,7 +197,7 @@ enum facet_pci_unread tree_number(int at, const char *path, int base, uint64_t m
         return FACET_PCI_UNREAD_MALFORMED;
     errno = 0;
     uint64_t value = strtoull(digits, NULL, base);
-    if (errno != 0 || value > most)
+    if (errno != 0 || value > max)
         return FACET_PCI_UNREAD_MALFORMED;
     *ret_value = value;
     return FACET_PCI_READ;
@@ -212,7 +212,7 @@ static ssize_t read_link(int at, const char *path, char *text, size_t size)
     return fd < 0 ? -1 : readlinkat(fd, "", text, size);
 }
 
-enum facet_pci_unread tree_link(int at, const char *path, char *text, size_t size)
+enum facet_pci_unread tree_read_link(int at, const char *path, char *text, size_t size)
 {
     ssize_t length = read_link(at, path, text, size);
 
@@ -224,10 +224,10 @@ enum facet_pci_unread tree_link(int at, const char *path, char *text, size_t siz
     return FACET_PCI_READ;
 }
 
-enum facet_pci_unread tree_link_name(int at, const char *path, char *text, size_t size)
+enum facet_pci_unread tree_read_link_name(int at, const char *path, char *text, size_t size)
 {
     char target[1024];
-    enum facet_pci_unread unread = tree_link(at, path, target, sizeof target);
+    enum facet_pci_unread unread = tree_read_link(at, path, target, sizeof target);
     const char *name = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
 
     text[0] = '\0';
@@ -248,7 +248,7 @@ bool tree_exists(int at, const char *path)
 
 static DIR *open_names(int at, const char *path)
 {
-    int fd = tree_directory(at, path);
+    int fd = tree_open_directory(at, path);
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 
     if (!directory)
@@ -256,7 +256,7 @@ static DIR *open_names(int at, const char *path)
     return directory;
 }
 
-enum facet_pci_unread tree_each(int at, const char *path, tree_take_func take, void *context)
+enum facet_pci_unread tree_each_name(int at, const char *path, tree_take_func take, void *context)
 {
     FACET_CLEANUP_DIR DIR *directory = open_names(at, path);
     struct dirent *entry;
@@ -330,10 +330,10 @@ static enum facet_pci_unread read_lines(int fd, struct lines *lines)
     return FACET_PCI_UNREAD_MALFORMED; /* without an end */
 }
 
-enum facet_pci_unread tree_lines(int at, const char *path, tree_take_func take, void *context)
+enum facet_pci_unread tree_each_line(int at, const char *path, tree_take_func take, void *context)
 {
     FACET_CLEANUP_FREE char *buffer = malloc(LINE_SIZE);
-    FACET_CLEANUP_FD int fd = buffer ? tree_file(at, path) : -1;
+    FACET_CLEANUP_FD int fd = buffer ? tree_open_file(at, path) : -1;
 
     if (fd < 0)
         return tree_unread(errno);

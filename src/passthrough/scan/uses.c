@@ -44,7 +44,7 @@ static bool read_target(struct uses *uses, const char *name, char target[1024])
     char path[320];
 
     snprintf(path, sizeof path, "%s/%.255s", uses->class, name);
-    return is_read(uses, tree_link(uses->root, path, target, 1024));
+    return is_read(uses, tree_read_link(uses->root, path, target, 1024));
 }
 
 static void add_use(struct uses *uses, struct facet_pci_function *function, const struct facet_pci_use *use)
@@ -71,7 +71,8 @@ static bool take_interface(void *context, char *name)
     struct facet_pci_function *function = read_target(uses, name, target) ? function_at(uses, target) : NULL;
 
     snprintf(path, sizeof path, "%s/%.255s/flags", uses->class, name);
-    if (!function || !is_read(uses, tree_number(uses->root, path, 16, UINT32_MAX, &flags)) || !(flags & INTERFACE_UP))
+    if (!function || !is_read(uses, tree_read_number(uses->root, path, 16, UINT32_MAX, &flags)) ||
+        !(flags & INTERFACE_UP))
         return true;
     snprintf(use.name, sizeof use.name, "%.39s", name);
     add_use(uses, function, &use);
@@ -132,7 +133,7 @@ static bool take_btrfs(void *context, char *name)
     char path[360], target[1024];
 
     snprintf(path, sizeof path, "sys/fs/btrfs/%.255s/devices/%.39s", name, uses->use->name);
-    uses->found = is_read(uses, tree_link(uses->root, path, target, sizeof target));
+    uses->found = is_read(uses, tree_read_link(uses->root, path, target, sizeof target));
     if (uses->found)
         snprintf(uses->use->place, sizeof uses->use->place, "btrfs %.50s", name);
     return !uses->found;
@@ -146,15 +147,15 @@ static bool is_in_use(struct uses *uses, const char *name, struct facet_pci_use 
     uses->use = use;
     uses->found = false;
     snprintf(path, sizeof path, "%s/%.255s/dev", uses->class, name);
-    if (is_read(uses, tree_text(uses->root, path, uses->number, sizeof uses->number)))
-        is_read(uses, tree_lines(uses->root, "proc/self/mountinfo", take_mount, uses));
+    if (is_read(uses, tree_read_text(uses->root, path, uses->number, sizeof uses->number)))
+        is_read(uses, tree_each_line(uses->root, "proc/self/mountinfo", take_mount, uses));
     if (!uses->found)
-        is_read(uses, tree_lines(uses->root, "proc/swaps", take_swap, uses));
+        is_read(uses, tree_each_line(uses->root, "proc/swaps", take_swap, uses));
     snprintf(path, sizeof path, "%s/%.255s/holders", uses->class, name);
     if (!uses->found)
-        is_read(uses, tree_each(uses->root, path, take_upper, uses));
+        is_read(uses, tree_each_name(uses->root, path, take_upper, uses));
     if (!uses->found)
-        is_read(uses, tree_each(uses->root, "sys/fs/btrfs", take_btrfs, uses));
+        is_read(uses, tree_each_name(uses->root, "sys/fs/btrfs", take_btrfs, uses));
     facet_text_make_line(use->place);
     return uses->found;
 }
@@ -181,7 +182,7 @@ static void add_to_controllers(struct uses *uses, const char *target)
 
     snprintf(path, sizeof path, "sys/class/nvme-subsystem/%.*s", (int)strcspn(target, "/"), target);
     inner.class = path;
-    is_read(&inner, tree_each(uses->root, path, take_controller, &inner));
+    is_read(&inner, tree_each_name(uses->root, path, take_controller, &inner));
     uses->unread = inner.unread;
     uses->failed = inner.failed;
 }
@@ -240,7 +241,7 @@ static enum facet_pci_unread search_class(struct uses *uses, const char *class, 
 {
     uses->class = class;
     uses->unread = FACET_PCI_READ;
-    is_read(uses, tree_each(uses->root, class, take, uses));
+    is_read(uses, tree_each_name(uses->root, class, take, uses));
     return uses->unread;
 }
 

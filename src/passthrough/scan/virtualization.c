@@ -14,13 +14,13 @@
 
 /* ---- virtual functions ---- */
 
-enum { VIRTUALS_MOST = 65535 }; /* the capability's largest count */
+enum { VIRTUALS_MAX = 65535 }; /* the capability's largest count */
 
 static bool read_address_link(int directory, const char *name, struct facet_pci_address *ret_address)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
 
-    return tree_link_name(directory, name, text, sizeof text) == FACET_PCI_READ &&
+    return tree_read_link_name(directory, name, text, sizeof text) == FACET_PCI_READ &&
            facet_pci_address_parse(text, ret_address, NULL) == FACET_OK;
 }
 
@@ -33,7 +33,8 @@ bool scan_virtuals(int directory, struct facet_pci_function *function)
     char name[24];
 
     function->is_virtual = read_address_link(directory, "physfn", &function->physical);
-    function->unread[FACET_PCI_SRIOV] = (uint8_t)tree_number(directory, "sriov_totalvfs", 10, VIRTUALS_MOST, &total);
+    function->unread[FACET_PCI_SRIOV] =
+        (uint8_t)tree_read_number(directory, "sriov_totalvfs", 10, VIRTUALS_MAX, &total);
     function->sriov_total = (uint32_t)total;
     for (uint32_t i = 0; i < total; i++) {
         snprintf(name, sizeof name, "virtfn%u", i);
@@ -75,7 +76,7 @@ static struct facet_pci_type *add_type(struct types *types, const char *id)
 static bool take_mediated(void *context, char *name)
 {
     struct types *types = context;
-    FACET_CLEANUP_FD int directory = tree_directory(types->directory, name);
+    FACET_CLEANUP_FD int directory = tree_open_directory(types->directory, name);
     struct facet_pci_type *type;
     uint64_t available = 0;
 
@@ -84,9 +85,9 @@ static bool take_mediated(void *context, char *name)
     type = add_type(types, name);
     if (!type)
         return false;
-    tree_text_cut(directory, "name", type->name, sizeof type->name);
-    tree_text_cut(directory, "device_api", type->api, sizeof type->api);
-    if (tree_number(directory, "available_instances", 10, UINT32_MAX, &available) != FACET_PCI_READ)
+    tree_read_text_cut(directory, "name", type->name, sizeof type->name);
+    tree_read_text_cut(directory, "device_api", type->api, sizeof type->api);
+    if (tree_read_number(directory, "available_instances", 10, UINT32_MAX, &available) != FACET_PCI_READ)
         types->function->unread[FACET_PCI_TYPES] = FACET_PCI_UNREAD_MALFORMED;
     type->available = (uint32_t)available;
     return true;
@@ -138,18 +139,18 @@ static int compare_types(const void *a, const void *b)
 
 bool scan_types(int directory, struct facet_pci_function *function)
 {
-    FACET_CLEANUP_FD int mediated = tree_directory(directory, "mdev_supported_types");
+    FACET_CLEANUP_FD int mediated = tree_open_directory(directory, "mdev_supported_types");
     struct types types = {.directory = mediated, .function = function};
     uint64_t current = 0;
     enum facet_pci_unread unread = mediated < 0 ? tree_unread(errno) : FACET_PCI_READ;
 
     function->unread[FACET_PCI_TYPES] = (uint8_t)unread;
     if (mediated >= 0)
-        tree_each(mediated, ".", take_mediated, &types);
+        tree_each_name(mediated, ".", take_mediated, &types);
     if (function->vendor == VENDOR_NVIDIA && tree_exists(directory, "nvidia/creatable_vgpu_types")) {
-        unread = tree_lines(directory, "nvidia/creatable_vgpu_types", take_vendor, &types);
+        unread = tree_each_line(directory, "nvidia/creatable_vgpu_types", take_vendor, &types);
         if (unread == FACET_PCI_READ)
-            unread = tree_number(directory, "nvidia/current_vgpu_type", 10, UINT32_MAX, &current);
+            unread = tree_read_number(directory, "nvidia/current_vgpu_type", 10, UINT32_MAX, &current);
         function->unread[FACET_PCI_TYPES] = (uint8_t)unread;
         mark_current(&types, current);
     }

@@ -94,8 +94,8 @@ struct facet_vfio_device_info facet_vfio_device_describe(const struct facet_vfio
 /* --- regions --- */
 
 /* Room for the number of interrupts and regions that one PCI function can be believed to have. */
-#define REGIONS_MOST 1024u
-#define ANSWER_MOST  (UINT32_C(1) << 16)
+#define REGIONS_MAX 1024u
+#define ANSWER_MAX  (UINT32_C(1) << 16)
 
 static enum facet_status take_areas(const struct facet_vfio_device *device, const struct vfio_region_info *info,
                                     struct facet_vfio_region *region, struct facet_error *error)
@@ -156,7 +156,7 @@ static enum facet_status read_region(const struct facet_vfio_device *device, uin
     region->access = (info.flags & VFIO_REGION_INFO_FLAG_READ ? FACET_VFIO_READ : 0u) |
                      (info.flags & VFIO_REGION_INFO_FLAG_WRITE ? FACET_VFIO_WRITE : 0u);
     region->can_map = !!(info.flags & VFIO_REGION_INFO_FLAG_MMAP);
-    if (!(info.flags & VFIO_REGION_INFO_FLAG_CAPS) || info.argsz <= sizeof info || info.argsz > ANSWER_MOST)
+    if (!(info.flags & VFIO_REGION_INFO_FLAG_CAPS) || info.argsz <= sizeof info || info.argsz > ANSWER_MAX)
         return FACET_OK;
     return read_capabilities(device, info.argsz, &info, region, error);
 }
@@ -165,9 +165,9 @@ enum facet_status vfio_regions_read(struct facet_vfio_device *device, struct fac
 {
     enum facet_status status = FACET_OK;
 
-    if (device->info.num_regions > REGIONS_MOST)
+    if (device->info.num_regions > REGIONS_MAX)
         return facet_error_set(error, FACET_CORRUPT, "%s: VFIO tells of %u regions, expected at most %u",
-                               device->address, device->info.num_regions, REGIONS_MOST);
+                               device->address, device->info.num_regions, REGIONS_MAX);
     device->regions = calloc(device->info.num_regions ? device->info.num_regions : 1, sizeof *device->regions);
     if (!device->regions)
         return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for its regions", device->address);

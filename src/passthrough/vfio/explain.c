@@ -78,7 +78,7 @@ enum facet_status vfio_group_number(const struct facet_vfio_device *device, int 
 /* The nodes of a function, either of which may be held: its group, and its own character device. */
 struct nodes {
     char group[VFIO_PATH_SIZE];
-    char own[VFIO_PATH_SIZE];
+    char device_node[VFIO_PATH_SIZE];
 };
 
 static void find_nodes(const struct facet_vfio_device *device, struct nodes *into)
@@ -90,13 +90,13 @@ static void find_nodes(const struct facet_vfio_device *device, struct nodes *int
     if (vfio_group_number(device, &number, NULL) == FACET_OK)
         snprintf(into->group, sizeof into->group, "/dev/vfio/%d", number);
     if (vfio_cdev_name(device, name, sizeof name))
-        snprintf(into->own, sizeof into->own, "/dev/vfio/devices/%s", name);
+        snprintf(into->device_node, sizeof into->device_node, "/dev/vfio/devices/%s", name);
 }
 
 /* Whether a process has it open; of ourselves the descriptor does not count with which we are just trying. */
 static bool process_holds(const struct facet_vfio_device *device, const char *pid, const struct nodes *nodes)
 {
-    long own = strtol(pid, NULL, 10) == getpid() ? device->fd : -1;
+    long own_fd = strtol(pid, NULL, 10) == getpid() ? device->fd : -1;
     FACET_CLEANUP_DIR DIR *folder = NULL;
     char path[VFIO_PATH_SIZE], target[256];
 
@@ -105,10 +105,10 @@ static bool process_holds(const struct facet_vfio_device *device, const char *pi
     for (struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
         ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
 
-        if (length <= 0 || (own >= 0 && strtol(entry->d_name, NULL, 10) == own))
+        if (length <= 0 || (own_fd >= 0 && strtol(entry->d_name, NULL, 10) == own_fd))
             continue;
         target[length] = '\0';
-        if (strcmp(target, nodes->group) == 0 || strcmp(target, nodes->own) == 0)
+        if (strcmp(target, nodes->group) == 0 || strcmp(target, nodes->device_node) == 0)
             return true;
     }
     return false;

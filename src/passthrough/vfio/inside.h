@@ -64,7 +64,7 @@ void vfio_regions_free(struct facet_vfio_device *device);
  * is the offset of the chain, `bytes` how much of the answer was filled. A chain that leaves it, or runs in circles,
  * ends.
  */
-uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t least);
+uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t min);
 
 /* --- why something failed --- */
 

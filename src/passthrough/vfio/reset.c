@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "passthrough/vfio/inside.h"
 
-#define NEIGHBOURS_MOST 256u /* below one bridge */
+#define NEIGHBOURS_MAX 256u /* below one bridge */
 
 enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, struct facet_error *error)
 {
@@ -28,7 +28,7 @@ enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, stru
 static enum facet_status ask_for_reset(const struct facet_vfio_device *device,
                                        struct vfio_pci_hot_reset_info **ret_info, struct facet_error *error)
 {
-    size_t bytes = sizeof **ret_info + NEIGHBOURS_MOST * sizeof(struct vfio_pci_dependent_device);
+    size_t bytes = sizeof **ret_info + NEIGHBOURS_MAX * sizeof(struct vfio_pci_dependent_device);
     FACET_CLEANUP_FREE struct vfio_pci_hot_reset_info *info = calloc(1, bytes);
 
     if (!info)
@@ -38,9 +38,9 @@ static enum facet_status ask_for_reset(const struct facet_vfio_device *device,
         return errno == ENODEV ? facet_error_set(error, FACET_UNSUPPORTED,
                                                  "%s: there is no bridge above it that can reset it", device->address)
                                : facet_error_errno(error, errno, "%s: asking who a reset would hit", device->address);
-    if (info->count > NEIGHBOURS_MOST)
+    if (info->count > NEIGHBOURS_MAX)
         return facet_error_set(error, FACET_CORRUPT, "%s: VFIO tells of %u neighbours, expected at most %u",
-                               device->address, info->count, NEIGHBOURS_MOST);
+                               device->address, info->count, NEIGHBOURS_MAX);
     *ret_info = FACET_TAKE_PTR(info);
     return FACET_OK;
 }

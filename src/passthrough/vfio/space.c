@@ -222,7 +222,7 @@ enum facet_status facet_vfio_space_unmap(struct facet_vfio_space *space, uint64_
 
 /* --- limits --- */
 
-uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t least)
+uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t min)
 {
     uint32_t at = first;
 
@@ -233,7 +233,7 @@ uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first
 
         memcpy(&header, (const char *)answer + at, sizeof header);
         if (header.id == id)
-            return least <= bytes - at ? at : 0;
+            return min <= bytes - at ? at : 0;
         if (header.next <= at)
             return 0;
         at = header.next;

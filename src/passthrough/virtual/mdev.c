@@ -93,7 +93,7 @@ static enum facet_status check_type(const struct making *making, struct facet_er
     struct facet_names types = {0};
     const char *type = making->request->type;
 
-    tree_each(making->parent, "mdev_supported_types", take_name, &types);
+    tree_each_name(making->parent, "mdev_supported_types", take_name, &types);
     if (!types.text[0])
         return facet_error_set(error, FACET_UNSUPPORTED, "its driver makes no mediated devices");
     snprintf(path, sizeof path, "mdev_supported_types/%s", type);
@@ -110,7 +110,8 @@ static enum facet_status check_room(const struct making *making, struct facet_er
     uint64_t left = 0;
 
     snprintf(path, sizeof path, "mdev_supported_types/%s/available_instances", making->request->type);
-    if (tree_number(making->parent, path, 10, UINT32_MAX, &left) != FACET_PCI_READ || left >= making->request->count)
+    if (tree_read_number(making->parent, path, 10, UINT32_MAX, &left) != FACET_PCI_READ ||
+        left >= making->request->count)
         return FACET_OK;
     return facet_error_set(error, FACET_NO_SPACE, "type '%s': %" PRIu64 " can be made now, %" PRIu32 " are wanted",
                            making->request->type, left, making->request->count);
@@ -140,7 +141,7 @@ static enum facet_status remove_one(int root, const char *uuid, struct facet_err
     char path[PATH_SIZE];
 
     device_path(uuid, path);
-    FACET_CLEANUP_FD int device = tree_directory(root, path);
+    FACET_CLEANUP_FD int device = tree_open_directory(root, path);
     if (device < 0)
         return facet_error_argument(error, FACET_NOT_FOUND, "uuid", "there is no mediated device '%s'", uuid);
     enum facet_status status = facet_sysfs_write(device, "remove", "1", error);
@@ -158,10 +159,10 @@ static enum facet_status make_one(const struct making *making, const char *uuid,
     if (status != FACET_OK)
         return status;
     device_path(uuid, path);
-    FACET_CLEANUP_FD int device = tree_directory(making->root, path);
+    FACET_CLEANUP_FD int device = tree_open_directory(making->root, path);
     if (device < 0)
         return facet_error_set(error, FACET_BAD_STATE, "the kernel did not make '%s'", uuid);
-    if (tree_link_name(device, "mdev_type", type, sizeof type) != FACET_PCI_READ ||
+    if (tree_read_link_name(device, "mdev_type", type, sizeof type) != FACET_PCI_READ ||
         strcmp(type, making->request->type) != 0)
         return facet_error_set(error, FACET_BAD_STATE, "'%s' became of type '%s', not '%s'", uuid, type,
                                making->request->type);
@@ -243,7 +244,7 @@ enum facet_status facet_mdev_remove(int root, const char *uuid, struct facet_err
     if (status != FACET_OK)
         return status;
     device_path(name, path);
-    FACET_CLEANUP_FD int device = tree_directory(root, path);
+    FACET_CLEANUP_FD int device = tree_open_directory(root, path);
     if (device >= 0)
         status = facet_sysfs_holder(root, device, &pid, error);
     if (status != FACET_OK)

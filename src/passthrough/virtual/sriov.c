@@ -29,7 +29,7 @@ static enum facet_status read_count(const struct change *change, const char *nam
                                     struct facet_error *error)
 {
     uint64_t count = 0;
-    enum facet_pci_unread unread = tree_number(change->device, name, 10, VIRTUALS_MAX, &count);
+    enum facet_pci_unread unread = tree_read_number(change->device, name, 10, VIRTUALS_MAX, &count);
 
     if (unread == FACET_PCI_UNREAD_ABSENT)
         return facet_error_set(error, FACET_UNSUPPORTED, "it has no SR-IOV, or its driver does not offer it");
@@ -54,11 +54,12 @@ static enum facet_status read_user(const struct change *change, int virtual_func
     ret_user[0] = '\0';
     if (status != FACET_OK)
         return status;
-    if (tree_link_name(virtual_function, "driver", driver, sizeof driver) != FACET_PCI_READ)
+    if (tree_read_link_name(virtual_function, "driver", driver, sizeof driver) != FACET_PCI_READ)
         driver[0] = '\0';
     if (pid)
         snprintf(ret_user, size, "open in process %" PRId64, pid);
-    else if (tree_number(virtual_function, "nvidia/current_vgpu_type", 10, UINT32_MAX, &type) == FACET_PCI_READ && type)
+    else if (tree_read_number(virtual_function, "nvidia/current_vgpu_type", 10, UINT32_MAX, &type) == FACET_PCI_READ &&
+             type)
         snprintf(ret_user, size, "a virtual GPU of type %" PRIu64, type);
     else if (driver[0] && !(change->flags & FACET_SRIOV_EVICT))
         snprintf(ret_user, size, "driven by %s", driver);
@@ -72,7 +73,7 @@ static int open_virtual(const struct change *change, uint32_t index, char ret_ad
     struct facet_pci_address address;
 
     snprintf(link, sizeof link, "virtfn%" PRIu32, index);
-    if (tree_link_name(change->device, link, name, sizeof name) != FACET_PCI_READ ||
+    if (tree_read_link_name(change->device, link, name, sizeof name) != FACET_PCI_READ ||
         facet_pci_address_parse(name, &address, NULL) != FACET_OK)
         return -1;
     facet_pci_address_print(&address, ret_address);
@@ -136,7 +137,8 @@ static enum facet_status write_probing(struct change *change, uint32_t value, st
     uint64_t now = 0;
     enum facet_status status = facet_sysfs_write_number(change->device, autoprobe, value, error);
 
-    if (status == FACET_OK && (tree_number(change->device, autoprobe, 10, 1, &now) != FACET_PCI_READ || now != value))
+    if (status == FACET_OK &&
+        (tree_read_number(change->device, autoprobe, 10, 1, &now) != FACET_PCI_READ || now != value))
         return facet_error_set(error, FACET_BAD_STATE, "'%s' did not become %" PRIu32, autoprobe, value);
     return status;
 }
@@ -147,7 +149,7 @@ static enum facet_status set_probing(struct change *change, struct facet_error *
 
     if (!(change->flags & FACET_SRIOV_NO_PROBE) || change->wanted == 0)
         return FACET_OK;
-    if (tree_number(change->device, autoprobe, 10, 1, &before) != FACET_PCI_READ)
+    if (tree_read_number(change->device, autoprobe, 10, 1, &before) != FACET_PCI_READ)
         return facet_error_set(error, FACET_UNSUPPORTED, "'%s' cannot be read: drivers cannot be kept away", autoprobe);
     change->probing = (uint32_t)before;
     if (before == 0)

@@ -20,7 +20,7 @@ int facet_sysfs_open_function(int root, const struct facet_pci_address *address,
 
     facet_pci_address_print(address, text);
     snprintf(path, sizeof path, "sys/bus/pci/devices/%s", text);
-    int folder = tree_directory(root, path);
+    int folder = tree_open_directory(root, path);
     if (folder < 0 && errno == ENOENT)
         facet_error_argument(error, FACET_NOT_FOUND, "address", "'%s' is not on this machine", text);
     else if (folder < 0)
@@ -78,9 +78,9 @@ enum facet_status facet_sysfs_holder(int root, int device, int64_t *ret_pid, str
     char group[40];
     struct nodes nodes = {0};
 
-    if (tree_link_name(device, "iommu_group", group, sizeof group) == FACET_PCI_READ)
+    if (tree_read_link_name(device, "iommu_group", group, sizeof group) == FACET_PCI_READ)
         add_node(&nodes, "/dev/vfio/", group);
-    tree_each(device, "vfio-dev", take_device, &nodes);
+    tree_each_name(device, "vfio-dev", take_device, &nodes);
     if (nodes.count == 0) {
         *ret_pid = 0;
         return FACET_OK;

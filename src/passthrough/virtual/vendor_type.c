@@ -38,7 +38,7 @@ static bool take_line(void *context, char *line)
 static enum facet_status check_creatable(int device, uint32_t type, struct facet_error *error)
 {
     struct search search = {.type = type};
-    enum facet_pci_unread unread = tree_lines(device, creatable, take_line, &search);
+    enum facet_pci_unread unread = tree_each_line(device, creatable, take_line, &search);
 
     if (unread != FACET_PCI_READ)
         return facet_error_set(error, FACET_UNSUPPORTED, "'%s' cannot be read: %s", creatable,
@@ -66,7 +66,7 @@ static enum facet_status check_closed(int root, int device, struct facet_error *
 static enum facet_status set_type(int root, int device, uint32_t type, struct facet_error *error)
 {
     uint64_t before = 0, now = 0;
-    enum facet_pci_unread unread = tree_number(device, current, 10, UINT32_MAX, &before);
+    enum facet_pci_unread unread = tree_read_number(device, current, 10, UINT32_MAX, &before);
 
     if (unread != FACET_PCI_READ)
         return facet_error_set(error, FACET_UNSUPPORTED, "its driver has no types of virtual GPUs ('%s': %s)", current,
@@ -80,7 +80,7 @@ static enum facet_status set_type(int root, int device, uint32_t type, struct fa
         status = facet_sysfs_write_number(device, current, type, error);
     if (status != FACET_OK)
         return status;
-    if (tree_number(device, current, 10, UINT32_MAX, &now) == FACET_PCI_READ && now == type)
+    if (tree_read_number(device, current, 10, UINT32_MAX, &now) == FACET_PCI_READ && now == type)
         return FACET_OK;
     /* Taken, and something else came of it. */
     facet_error_set(error, FACET_BAD_STATE, "it became of type %" PRIu64 ", not %" PRIu32, now, type);

@@ -17,7 +17,7 @@
 enum {
     POLL_SECONDS = 5,
     SETTLE_MS = 50,
-    SETTLE_MOST = 20, /* a storm of events delays the scan no longer than this many times */
+    SETTLE_MAX = 20, /* a storm of events delays the scan no longer than this many times */
 };
 
 struct facet_pci_watch {
@@ -93,7 +93,7 @@ static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
 /* Waits until no more events come: a card has many functions, each with several events. */
 static void settle_events(struct facet_pci_watch *watch)
 {
-    for (int i = 0; i < SETTLE_MOST; i++)
+    for (int i = 0; i < SETTLE_MAX; i++)
         if (!sleep_until(watch, facet_clock_now_ns() + watch->config.settle_ns))
             return;
 }

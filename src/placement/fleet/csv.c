@@ -171,25 +171,25 @@ enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32
     return FACET_OK;
 }
 
-enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t most,
+enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t max,
                              uint64_t *ret_number, struct facet_error *error)
 {
     const char *at = value;
     uint64_t number = 0;
     char expected[64];
 
-    for (; *at >= '0' && *at <= '9' && number <= most / 10; at++)
+    for (; *at >= '0' && *at <= '9' && number <= max / 10; at++)
         number = number * 10 + (uint64_t)(*at - '0');
     bool digits = at != value;
 
     if (digits && *at == '.')
         for (at++; *at == '0'; at++)
             ;
-    if (digits && *at == '\0' && number <= most) {
+    if (digits && *at == '\0' && number <= max) {
         *ret_number = number;
         return FACET_OK;
     }
-    snprintf(expected, sizeof expected, "a whole number up to %" PRIu64, most);
+    snprintf(expected, sizeof expected, "a whole number up to %" PRIu64, max);
     return csv_refuse(csv, column, value, expected, error);
 }
 

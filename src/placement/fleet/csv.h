@@ -51,8 +51,8 @@ enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32
 enum facet_status csv_refuse(const struct csv *csv, const char *column, const char *value, const char *expected,
                              struct facet_error *error);
 
-/* A whole number up to `most`; "12.0" is one, too. */
-enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t most,
+/* A whole number up to `max`; "12.0" is one, too. */
+enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t max,
                              uint64_t *ret_number, struct facet_error *error);
 
 /* Texts that live as long as a list. */

@@ -9,7 +9,7 @@ static bool gpus_fit(const struct fleet_node *node, const struct fleet_shape *sh
     uint32_t found = 0;
 
     if (shape->milli == FLEET_WHOLE)
-        return node->whole >= shape->num;
+        return node->free_gpus >= shape->num;
     for (uint32_t i = 0; i < node->gpus; i++)
         found += node->left[i] >= shape->milli;
     return found >= shape->num;
@@ -28,12 +28,12 @@ bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape)
 /* The fullest GPU that has room; among equals the first. */
 uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without)
 {
-    uint32_t best = FACET_FLEET_GPUS, least = FLEET_WHOLE + 1;
+    uint32_t best = FACET_FLEET_GPUS, min = FLEET_WHOLE + 1;
 
     for (uint32_t i = 0; i < node->gpus; i++) {
-        if (node->left[i] >= milli && node->left[i] < least && !(without >> i & 1)) {
+        if (node->left[i] >= milli && node->left[i] < min && !(without >> i & 1)) {
             best = i;
-            least = node->left[i];
+            min = node->left[i];
         }
     }
     return best;
@@ -64,7 +64,7 @@ uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const s
 
 static void count_kind(struct facet_fleet *fleet, uint32_t node, uint32_t kind, int by)
 {
-    uint16_t *of_kind = &fleet->plans[node].of_kind[kind];
+    uint16_t *of_kind = &fleet->plans[node].allocs_of_kind[kind];
     bool before = *of_kind > 0;
 
     *of_kind = (uint16_t)(*of_kind + by);
@@ -78,12 +78,12 @@ static void recount_node(struct facet_fleet *fleet, uint32_t node)
 
     for (uint32_t i = 0; i < at->gpus; i++)
         whole += at->left[i] == FLEET_WHOLE;
-    at->whole = (uint8_t)whole;
+    at->free_gpus = (uint8_t)whole;
     fleet_mix_weigh(fleet, at);
     fleet_index_changed(fleet, node);
 }
 
-void fleet_take(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
+void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
 {
     struct fleet_node *at = &fleet->nodes[node];
 
@@ -100,7 +100,7 @@ void fleet_take(struct facet_fleet *fleet, uint32_t node, const struct fleet_sha
     recount_node(fleet, node);
 }
 
-void fleet_give(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
+void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
 {
     struct fleet_node *at = &fleet->nodes[node];
 

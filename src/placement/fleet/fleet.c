@@ -8,8 +8,8 @@
 #include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
-#define JOURNAL_LEAST 1024u
-#define HASH_SLOTS    1024u
+#define JOURNAL_MIN 1024u
+#define HASH_SLOTS  1024u
 /* The node size that normalizes the published scores; a fleet with larger nodes uses their size. */
 #define PUBLISHED_CPU 128000u
 #define PUBLISHED_GPU 8000u
@@ -87,9 +87,9 @@ static enum facet_status add_node(struct facet_fleet *fleet, uint32_t index, con
         return status;
     node->cpu_left = (uint32_t)from->cpu_milli;
     node->memory_left = from->memory_bytes;
-    node->gpus = node->whole = (uint8_t)from->gpus;
+    node->gpus = node->free_gpus = (uint8_t)from->gpus;
     node->gpu_left = from->gpus * FLEET_WHOLE;
-    fleet->plans[index].first = FLEET_NONE;
+    fleet->plans[index].first_alloc = FLEET_NONE;
     for (uint32_t i = 0; i < from->gpus; i++)
         node->left[i] = FLEET_WHOLE;
     fleet->plans[index].cpu = node->cpu_left;
@@ -107,7 +107,7 @@ static enum facet_status add_node(struct facet_fleet *fleet, uint32_t index, con
 static enum facet_status fill_fleet(struct facet_fleet *fleet, const struct facet_fleet_config *config,
                                     struct facet_error *error)
 {
-    uint32_t room = JOURNAL_LEAST;
+    uint32_t room = JOURNAL_MIN;
     enum facet_status status = FACET_OK;
 
     while (room < config->node_count)
@@ -312,7 +312,7 @@ static bool reserve_alloc(struct facet_fleet *fleet)
 void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous)
 {
     struct fleet_alloc *alloc = &fleet->allocs[index];
-    uint32_t *link = previous == FLEET_NONE ? &fleet->plans[node].first : &fleet->allocs[previous].next;
+    uint32_t *link = previous == FLEET_NONE ? &fleet->plans[node].first_alloc : &fleet->allocs[previous].next;
 
     alloc->node = node;
     alloc->gpus = gpus;
@@ -321,7 +321,7 @@ void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, 
     if (alloc->next != FLEET_NONE)
         fleet->allocs[alloc->next].previous = index;
     *link = index;
-    fleet_take(fleet, node, &fleet->shapes[alloc->shape], gpus);
+    fleet_node_reserve(fleet, node, &fleet->shapes[alloc->shape], gpus);
 }
 
 void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index)
@@ -329,12 +329,12 @@ void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index)
     const struct fleet_alloc *alloc = &fleet->allocs[index];
 
     if (alloc->previous == FLEET_NONE)
-        fleet->plans[alloc->node].first = alloc->next;
+        fleet->plans[alloc->node].first_alloc = alloc->next;
     else
         fleet->allocs[alloc->previous].next = alloc->next;
     if (alloc->next != FLEET_NONE)
         fleet->allocs[alloc->next].previous = alloc->previous;
-    fleet_give(fleet, alloc->node, &fleet->shapes[alloc->shape], alloc->gpus);
+    fleet_node_release(fleet, alloc->node, &fleet->shapes[alloc->shape], alloc->gpus);
 }
 
 static uint32_t new_alloc(struct facet_fleet *fleet, uint32_t shape)
@@ -474,6 +474,6 @@ void facet_fleet_get_usage(const struct facet_fleet *fleet, struct facet_fleet_u
     usage.cpu_milli = fleet->cpu_total;
     usage.cpu_milli_used = fleet->cpu_used;
     for (uint32_t i = 0; i < fleet->node_count; i++)
-        usage.gpus_untouched += fleet->nodes[i].whole;
+        usage.gpus_untouched += fleet->nodes[i].free_gpus;
     *ret_usage = usage;
 }

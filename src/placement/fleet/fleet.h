@@ -18,30 +18,30 @@
 #define FLEET_BLOCK      64u
 #define FLEET_ANY_MODEL  UINT64_MAX
 #define FLEET_NONE       UINT32_MAX
-#define FLEET_MOVES_MOST 64u
+#define FLEET_MOVES_MAX  64u
 #define FLEET_SCALE_BITS 20 /* of a ratio: 1 << 20 is one */
-#define FLEET_PRICE_MOST (INT64_C(1) << 36)
+#define FLEET_PRICE_MAX  (INT64_C(1) << 36)
 
-/* Hot: read for every score. */
+/* The part of a node that every score reads, in one cache line or two. */
 struct fleet_node {
     uint64_t memory_left;
     uint32_t cpu_left;
     uint32_t gpu_left; /* sum over its GPUs */
     uint16_t left[FACET_FLEET_GPUS];
     uint8_t gpus;
-    uint8_t whole;  /* GPUs that are wholly free */
-    uint8_t model;  /* index; 0 also without GPUs */
-    uint8_t kinds;  /* how many kinds of request are on it */
-    int64_t usable; /* the part of the free GPUs that the mix can use, times its weights */
+    uint8_t free_gpus;     /* GPUs that are wholly free */
+    uint8_t model;         /* index; 0 also without GPUs */
+    uint8_t kinds;         /* how many kinds of request are on it */
+    int64_t usable_weight; /* the part of the free GPUs that the mix can use, times its weights */
 };
 
-/* Cold. */
-struct fleet_plan {
-    uint64_t changed; /* when, as a number of the journal */
-    uint32_t first;   /* allocation on it; FLEET_NONE */
+/* The rest of a node, which few calls read. */
+struct fleet_node_details {
+    uint64_t changed_at;  /* when, as a number of the journal */
+    uint32_t first_alloc; /* allocation on it; FLEET_NONE */
     uint64_t memory;
     uint32_t cpu;
-    uint16_t of_kind[FACET_FLEET_GPUS + 1]; /* allocations of each kind: 0 shares a GPU, n has n of them */
+    uint16_t allocs_of_kind[FACET_FLEET_GPUS + 1]; /* allocations of each kind: 0 shares a GPU, n has n of them */
     const struct facet_node_topology *topology;
 };
 
@@ -56,11 +56,11 @@ struct fleet_shape {
     bool any_model;
     uint32_t hash_next;
     /* the index */
-    int32_t *scores; /* of each node; NULL until it is first asked for */
-    int32_t *blocks; /* the highest of each FLEET_BLOCK nodes */
-    uint64_t seen;   /* the journal up to here */
-    uint32_t lesson; /* by which they were scored */
-    uint64_t asked;  /* decisions, where the mix is learned */
+    int32_t *scores;       /* of each node; NULL until it is first asked for */
+    int32_t *blocks;       /* the highest of each FLEET_BLOCK nodes */
+    uint64_t journal_seen; /* the journal up to here */
+    uint32_t mix_version;  /* the mix by which they were scored */
+    uint64_t decisions;    /* counted, where the mix is learned */
 };
 
 /* The mix as tables: by the free part of a GPU and the free CPU beside it, how many of the jobs could use how much. */
@@ -72,8 +72,8 @@ struct fleet_mix {
     int64_t *many;  /* [model][level][whole GPUs] the same of jobs that want several whole ones */
     int64_t total;  /* weight of all, those without GPUs included */
     int64_t steps[101];
-    uint32_t level_step; /* width of a slot of `level_at` */
-    uint32_t *level_at;
+    uint32_t level_step; /* width of a slot of `level_of_slot` */
+    uint32_t *level_of_slot;
     uint32_t level_slots;
 };
 
@@ -93,7 +93,7 @@ struct facet_fleet {
     uint32_t policy;
     uint64_t random;
     struct fleet_node *nodes;
-    struct fleet_plan *plans;
+    struct fleet_node_details *plans;
     uint32_t node_count, block_count;
     char *models[FACET_FLEET_MODELS];
     uint32_t model_count;
@@ -109,9 +109,9 @@ struct facet_fleet {
     struct fleet_mix mix;
     struct fleet_prices prices;
     uint64_t supply[FACET_FLEET_MODELS]; /* milli of each model */
-    bool learns;                         /* no mix was given, and the policy wants one */
-    uint32_t lesson;                     /* how often the mix was made */
-    uint64_t asked, learn_at;
+    bool learns_mix;                     /* no mix was given, and the policy wants one */
+    uint32_t mix_version;                /* how often the mix was made */
+    uint64_t decisions, learn_at;
     uint32_t cpu_max, gpu_max; /* the largest node, which normalizes scores */
     uint64_t gpu_total, gpu_used, cpu_total, cpu_used, gpus;
 };
@@ -121,8 +121,8 @@ bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape);
 /* The fullest GPU that has room and is not in `without`; FACET_FLEET_GPUS: none. */
 uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without);
 uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
-void fleet_take(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
-void fleet_give(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
+void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
+void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
 
 /* --- shape.c --- */
 uint64_t fleet_models_of(const struct facet_fleet *fleet, const char *spec, bool *ret_any);
@@ -138,7 +138,7 @@ struct fleet_weighted {
 enum facet_status fleet_mix_make(struct facet_fleet *fleet, struct fleet_weighted *list, size_t count,
                                  struct facet_error *error);
 void fleet_mix_clear(struct fleet_mix *mix);
-/* Brings `usable` of a node up to date. */
+/* Brings `usable_weight` of a node up to date. */
 void fleet_mix_weigh(const struct facet_fleet *fleet, struct fleet_node *node);
 
 /* --- learn.c --- */

@@ -11,7 +11,7 @@
 
 void fleet_index_changed(struct facet_fleet *fleet, uint32_t node)
 {
-    fleet->plans[node].changed = fleet->journal_end;
+    fleet->plans[node].changed_at = fleet->journal_end;
     fleet->journal[fleet->journal_end++ & fleet->journal_mask] = node;
 }
 
@@ -31,8 +31,8 @@ static void refresh_all(struct facet_fleet *fleet, struct fleet_shape *shape)
         shape->scores[i] = fleet_score(fleet, i, shape);
     for (uint32_t i = 0; i < fleet->block_count; i++)
         refresh_block(shape, i);
-    shape->seen = fleet->journal_end;
-    shape->lesson = fleet->lesson;
+    shape->journal_seen = fleet->journal_end;
+    shape->mix_version = fleet->mix_version;
 }
 
 static void refresh_node(struct facet_fleet *fleet, struct fleet_shape *shape, uint32_t node)
@@ -66,14 +66,14 @@ enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_sh
 {
     if (!shape->scores)
         return make_shape(fleet, shape, error);
-    if (shape->lesson != fleet->lesson || fleet->journal_end - shape->seen > fleet->journal_mask) {
+    if (shape->mix_version != fleet->mix_version || fleet->journal_end - shape->journal_seen > fleet->journal_mask) {
         refresh_all(fleet, shape);
         return FACET_OK;
     }
-    for (; shape->seen < fleet->journal_end; shape->seen++) {
-        uint32_t node = fleet->journal[shape->seen & fleet->journal_mask];
+    for (; shape->journal_seen < fleet->journal_end; shape->journal_seen++) {
+        uint32_t node = fleet->journal[shape->journal_seen & fleet->journal_mask];
 
-        if (fleet->plans[node].changed == shape->seen) /* else it comes again further on */
+        if (fleet->plans[node].changed_at == shape->journal_seen) /* else it comes again further on */
             refresh_node(fleet, shape, node);
     }
     return FACET_OK;

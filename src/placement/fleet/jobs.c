@@ -5,9 +5,9 @@
 #include "placement/fleet/csv.h"
 #include "placement/fleet/fleet.h"
 
-#define MIB_MOST     (UINT64_C(1) << 43)
-#define SECONDS_MOST (UINT64_C(1) << 40)
-#define JOBS_MOST    (UINT64_C(1) << 28)
+#define MIB_MAX     (UINT64_C(1) << 43)
+#define SECONDS_MAX (UINT64_C(1) << 40)
+#define JOBS_MAX    (UINT64_C(1) << 28)
 
 enum column {
     COLUMN_NAME,
@@ -34,10 +34,10 @@ static const char *job_field(const struct csv *csv, const uint32_t *at, enum col
     return at[column] < csv->count ? csv->field[at[column]] : "";
 }
 
-static enum facet_status job_number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t most,
+static enum facet_status job_number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t max,
                                     uint64_t *ret_number, struct facet_error *error)
 {
-    return csv_number(csv, columns[column], job_field(csv, at, column), most, ret_number, error);
+    return csv_number(csv, columns[column], job_field(csv, at, column), max, ret_number, error);
 }
 
 static enum facet_status read_gpus(const struct csv *csv, const uint32_t *at, struct facet_fleet_request *request,
@@ -64,9 +64,9 @@ static enum facet_status read_times(const struct csv *csv, const uint32_t *at, s
     enum facet_status status = FACET_OK;
 
     if (creation[0])
-        status = job_number(csv, at, COLUMN_CREATION, SECONDS_MOST, &job->creation_s, error);
+        status = job_number(csv, at, COLUMN_CREATION, SECONDS_MAX, &job->creation_s, error);
     if (status == FACET_OK && deletion[0])
-        status = job_number(csv, at, COLUMN_DELETION, SECONDS_MOST, &job->deletion_s, error);
+        status = job_number(csv, at, COLUMN_DELETION, SECONDS_MAX, &job->deletion_s, error);
     job->timed = creation[0] && deletion[0];
     if (status == FACET_OK && job->timed && job->deletion_s < job->creation_s)
         status = csv_refuse(csv, "deletion_time", deletion, "creation_time or later", error);
@@ -89,7 +89,7 @@ static enum facet_status reserve_jobs(struct facet_job_list *list, const struct 
 
     if (list->count < list->room)
         return FACET_OK;
-    struct facet_fleet_job *items = list->count < JOBS_MOST ? realloc(list->items, room * sizeof *items) : NULL;
+    struct facet_fleet_job *items = list->count < JOBS_MAX ? realloc(list->items, room * sizeof *items) : NULL;
 
     if (!items)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
@@ -110,7 +110,7 @@ static enum facet_status read_job(void *data, const struct csv *csv, const uint3
     *job = (struct facet_fleet_job){.size = sizeof *job, .request.size = sizeof job->request};
     status = job_number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
     if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = job_number(csv, at, COLUMN_MEMORY, MIB_MOST, &memory, error);
+        status = job_number(csv, at, COLUMN_MEMORY, MIB_MAX, &memory, error);
     job->request.memory_bytes = memory << 20;
     if (status == FACET_OK)
         status = read_gpus(csv, at, &job->request, error);

@@ -30,7 +30,7 @@ enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct face
             return facet_error_prefix(error, "mix: job %zu", i);
         list[i].weight = 1;
     }
-    fleet->learns = count == 0 && fleet->policy == FACET_PLACEMENT_FACET;
+    fleet->learns_mix = count == 0 && fleet->policy == FACET_PLACEMENT_FACET;
     fleet->learn_at = FIRST_LESSON;
     /* The tables are large where all jobs differ: the other policies have none. */
     return fleet_mix_make(fleet, list, wants_mix(fleet) ? count : 0, error);
@@ -42,7 +42,7 @@ static void learn_asked(struct facet_fleet *fleet)
 
     for (uint32_t i = 0; list && i < fleet->shape_count; i++) {
         list[i].shape = fleet->shapes[i];
-        list[i].weight = (int64_t)fleet->shapes[i].asked;
+        list[i].weight = (int64_t)fleet->shapes[i].decisions;
     }
     /* Without memory the previous mix holds on. */
     if (list)
@@ -51,10 +51,10 @@ static void learn_asked(struct facet_fleet *fleet)
 
 void fleet_learn(struct facet_fleet *fleet, struct fleet_shape *shape)
 {
-    if (!fleet->learns)
+    if (!fleet->learns_mix)
         return;
-    shape->asked++;
-    if (++fleet->asked < fleet->learn_at)
+    shape->decisions++;
+    if (++fleet->decisions < fleet->learn_at)
         return;
     fleet->learn_at *= 2;
     learn_asked(fleet);

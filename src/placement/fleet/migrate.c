@@ -15,14 +15,16 @@
 struct attempt {
     struct facet_fleet *fleet;
     uint32_t node, most, count;
-    struct facet_fleet_move moves[FLEET_MOVES_MOST];
-    uint32_t previous[FLEET_MOVES_MOST]; /* predecessor in its node list, for undo */
+    struct facet_fleet_move moves[FLEET_MOVES_MAX];
+    uint32_t previous[FLEET_MOVES_MAX]; /* predecessor in its node list, for undo */
 };
 
-static bool is_possible(const struct fleet_plan *plan, const struct fleet_node *node, const struct fleet_shape *shape)
+static bool is_possible(const struct fleet_node_details *plan, const struct fleet_node *node,
+                        const struct fleet_shape *shape)
 {
     return plan->cpu >= shape->cpu && plan->memory >= shape->memory && node->gpus >= shape->num &&
-           (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) && plan->first != FLEET_NONE;
+           (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) &&
+           plan->first_alloc != FLEET_NONE;
 }
 
 static void undo_attempt(struct attempt *try)
@@ -42,7 +44,7 @@ static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shap
     struct facet_fleet *fleet = try->fleet;
     uint32_t helps = FLEET_NONE, largest = FLEET_NONE;
 
-    for (uint32_t i = fleet->plans[try->node].first; i != FLEET_NONE; i = fleet->allocs[i].next) {
+    for (uint32_t i = fleet->plans[try->node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next) {
         const struct fleet_shape *of = &fleet->shapes[fleet->allocs[i].shape];
         struct fleet_node without = fleet->nodes[try->node];
 
@@ -51,9 +53,9 @@ static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shap
         without.gpu_left += of->gpu;
         for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
             without.left[gpu] = (uint16_t)(without.left[gpu] + (fleet->allocs[i].gpus >> gpu & 1) * of->milli);
-        without.whole = 0;
+        without.free_gpus = 0;
         for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
-            without.whole = (uint8_t)(without.whole + (without.left[gpu] == FLEET_WHOLE));
+            without.free_gpus = (uint8_t)(without.free_gpus + (without.left[gpu] == FLEET_WHOLE));
         if (fleet_fits(&without, shape) &&
             (helps == FLEET_NONE || of->gpu < fleet->shapes[fleet->allocs[helps].shape].gpu))
             helps = i;
@@ -66,7 +68,7 @@ static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shap
 /* The policy's best node, without the one that is being freed. */
 static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
-    int32_t here, best = FLEET_NOT;
+    int32_t found_score, best = FLEET_NOT;
     uint32_t found = FLEET_NONE;
 
     if (fleet_index_refresh(try->fleet, shape, NULL) != FACET_OK)
@@ -74,9 +76,9 @@ static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
     found = fleet_index_best(try->fleet, shape);
     if (found != try->node)
         return found;
-    here = found == FLEET_NONE ? FLEET_NOT : shape->scores[found];
+    found_score = found == FLEET_NONE ? FLEET_NOT : shape->scores[found];
     found = FLEET_NONE;
-    for (uint32_t i = 0; i < try->fleet->node_count && best < here; i++) {
+    for (uint32_t i = 0; i < try->fleet->node_count && best < found_score; i++) {
         if (i != try->node && shape->scores[i] > best) {
             best = shape->scores[i];
             found = i;
@@ -137,9 +139,9 @@ static enum facet_status check_migration(const struct facet_fleet *fleet, uint32
     if (shape >= fleet->shape_count)
         return facet_error_argument(error, FACET_NOT_FOUND, "shape", "shape: %u, expected below %u", shape,
                                     fleet->shape_count);
-    if (most == 0 || most > FLEET_MOVES_MOST)
+    if (most == 0 || most > FLEET_MOVES_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "most", "most: %u, expected 1 to %u", most,
-                                    FLEET_MOVES_MOST);
+                                    FLEET_MOVES_MAX);
     return FACET_OK;
 }
 

@@ -75,8 +75,8 @@ static enum facet_status make_levels(struct fleet_mix *mix, const struct fleet_w
     uint32_t levels = 1;
 
     mix->cpu = calloc(count + 1, sizeof *mix->cpu);
-    mix->level_at = calloc(LEVEL_SLOTS, sizeof *mix->level_at);
-    if (!mix->cpu || !mix->level_at)
+    mix->level_of_slot = calloc(LEVEL_SLOTS, sizeof *mix->level_of_slot);
+    if (!mix->cpu || !mix->level_of_slot)
         return FACET_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         mix->cpu[i + 1] = list[i].shape.cpu;
@@ -90,7 +90,7 @@ static enum facet_status make_levels(struct fleet_mix *mix, const struct fleet_w
     for (uint32_t slot = 0, level = 0; slot < LEVEL_SLOTS; slot++) {
         while (level + 1 < levels && mix->cpu[level + 1] <= slot * mix->level_step)
             level++;
-        mix->level_at[slot] = level;
+        mix->level_of_slot[slot] = level;
     }
     return FACET_OK;
 }
@@ -162,9 +162,9 @@ static void make_steps(struct fleet_mix *mix)
             odds += 2 * power / k;
             power *= t * t;
         }
-        double least = odds * FLEET_WHOLE * (double)mix->total;
+        double min = odds * FLEET_WHOLE * (double)mix->total;
 
-        mix->steps[i] = (int64_t)least + (least > (double)(int64_t)least);
+        mix->steps[i] = (int64_t)min + (min > (double)(int64_t)min);
     }
     mix->steps[0] = INT64_MIN;
     mix->steps[100] = INT64_MAX;
@@ -229,7 +229,7 @@ enum facet_status fleet_mix_make(struct facet_fleet *fleet, struct fleet_weighte
     fleet_mix_clear(&fleet->mix);
     fleet->mix = mix;
     fleet->prices = prices;
-    fleet->lesson++;
+    fleet->mix_version++;
     for (uint32_t i = 0; i < fleet->node_count; i++)
         fleet_mix_weigh(fleet, &fleet->nodes[i]);
     return FACET_OK;
@@ -239,13 +239,13 @@ void fleet_mix_weigh(const struct facet_fleet *fleet, struct fleet_node *node)
 {
     struct fleet_view view = fleet_mix_view(&fleet->mix, node->model, node->cpu_left);
 
-    node->usable = fleet_view_gpus(&view, node) + fleet_view_many(&view, node->whole);
+    node->usable_weight = fleet_view_gpus(&view, node) + fleet_view_many(&view, node->free_gpus);
 }
 
 void fleet_mix_clear(struct fleet_mix *mix)
 {
     free(mix->cpu);
-    free(mix->level_at);
+    free(mix->level_of_slot);
     free(mix->share);
     free(mix->many);
 }

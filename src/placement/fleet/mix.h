@@ -14,7 +14,7 @@ struct fleet_view {
 static inline uint32_t fleet_mix_level(const struct fleet_mix *mix, uint32_t cpu)
 {
     uint32_t slot = cpu / mix->level_step;
-    uint32_t level = mix->level_at[slot < mix->level_slots ? slot : mix->level_slots - 1];
+    uint32_t level = mix->level_of_slot[slot < mix->level_slots ? slot : mix->level_slots - 1];
 
     while (level + 1 < mix->levels && mix->cpu[level + 1] <= cpu)
         level++;
@@ -56,7 +56,7 @@ static inline int64_t fleet_view_part(const struct fleet_view *view, const struc
     uint32_t left = node->left[gpu];
 
     return fleet_view_gpu(view, left - milli) - fleet_view_gpu(view, left) +
-           fleet_view_many(view, (uint32_t)node->whole - (left == FLEET_WHOLE));
+           fleet_view_many(view, (uint32_t)node->free_gpus - (left == FLEET_WHOLE));
 }
 
 #endif

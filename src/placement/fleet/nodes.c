@@ -5,7 +5,7 @@
 #include "placement/fleet/csv.h"
 #include "placement/fleet/fleet.h"
 
-#define MIB_MOST (UINT64_C(1) << 43)
+#define MIB_MAX (UINT64_C(1) << 43)
 
 enum column { COLUMN_SN, COLUMN_NAME, COLUMN_CPU, COLUMN_MEMORY, COLUMN_GPU, COLUMN_MODEL, COLUMNS };
 static const char *const columns[COLUMNS] = {"sn", "name", "cpu_milli", "memory_mib", "gpu", "model"};
@@ -54,7 +54,7 @@ static enum facet_status reserve_nodes(struct facet_node_list *list, const struc
 static enum facet_status read_node(void *data, const struct csv *csv, const uint32_t *at, struct facet_error *error)
 {
     struct facet_node_list *list = data;
-    uint64_t gpus = 0, memory = MIB_MOST;
+    uint64_t gpus = 0, memory = MIB_MAX;
     enum facet_status status = reserve_nodes(list, csv, error);
 
     if (status != FACET_OK)
@@ -63,7 +63,7 @@ static enum facet_status read_node(void *data, const struct csv *csv, const uint
     *node = (struct facet_fleet_node){.size = sizeof *node};
     status = csv_number(csv, "cpu_milli", node_field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
     if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = csv_number(csv, "memory_mib", node_field(csv, at, COLUMN_MEMORY), MIB_MOST, &memory, error);
+        status = csv_number(csv, "memory_mib", node_field(csv, at, COLUMN_MEMORY), MIB_MAX, &memory, error);
     if (status == FACET_OK)
         status = csv_number(csv, "gpu", node_field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
     node->memory_bytes = memory << 20;

@@ -6,13 +6,13 @@
 #include "placement/fleet/fleet.h"
 
 /* Beyond this a core feeds more GPUs than any node has; it keeps products within 64 bits. */
-#define PER_CPU_MOST (INT64_C(1) << 31)
+#define PER_CPU_MAX (INT64_C(1) << 31)
 
-static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t most)
+static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t max)
 {
-    unsigned __int128 scaled = below ? (above << FLEET_SCALE_BITS) / below : (unsigned __int128)most;
+    unsigned __int128 scaled = below ? (above << FLEET_SCALE_BITS) / below : (unsigned __int128)max;
 
-    return scaled > (unsigned __int128)most ? most : (int64_t)scaled;
+    return scaled > (unsigned __int128)max ? max : (int64_t)scaled;
 }
 
 /* The milli of GPU that a milli-core feeds, in jobs that want GPUs. */
@@ -26,7 +26,7 @@ static int64_t gpu_per_cpu(const struct fleet_weighted *list, size_t count)
         gpu += (unsigned __int128)list[i].weight * list[i].shape.gpu;
         cpu += (unsigned __int128)list[i].weight * list[i].shape.cpu;
     }
-    return gpu ? ratio(gpu, cpu, PER_CPU_MOST) : PER_CPU_MOST;
+    return gpu ? ratio(gpu, cpu, PER_CPU_MAX) : PER_CPU_MAX;
 }
 
 static uint64_t supply_for(const struct facet_fleet *fleet, uint64_t models)
@@ -56,15 +56,15 @@ static void price_models(const struct facet_fleet *fleet, const struct fleet_wei
         if (supply == 0)
             continue;
         int64_t price =
-            ratio((unsigned __int128)list[i].weight * shape->gpu * fleet->gpu_total, wanted * supply, FLEET_PRICE_MOST);
+            ratio((unsigned __int128)list[i].weight * shape->gpu * fleet->gpu_total, wanted * supply, FLEET_PRICE_MAX);
 
         for (uint32_t model = 0; model < fleet->model_count; model++)
             if (shape->models >> model & 1)
                 ret_prices[model] += price;
     }
     for (uint32_t model = 0; model < fleet->model_count; model++)
-        if (ret_prices[model] > FLEET_PRICE_MOST)
-            ret_prices[model] = FLEET_PRICE_MOST;
+        if (ret_prices[model] > FLEET_PRICE_MAX)
+            ret_prices[model] = FLEET_PRICE_MAX;
 }
 
 struct fleet_prices fleet_prices_make(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count)

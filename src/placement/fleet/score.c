@@ -43,7 +43,7 @@ static int32_t gpu_packing(const struct fleet_node *node, const struct fleet_sha
 
     if (shape->num == 0)
         return 0;
-    if (node->whole == node->gpus)
+    if (node->free_gpus == node->gpus)
         return 33 - node->gpus > node->gpus ? 33 - node->gpus : node->gpus;
     whole = count_whole_gpus(node, shape, &percent);
     if (whole > 0)
@@ -60,7 +60,7 @@ static int32_t gpu_clustering(const struct facet_fleet *fleet, uint32_t node, co
         return 0;
     int32_t filled = (int32_t)(25 * ((int64_t)fleet->gpu_max - at->gpu_left) / fleet->gpu_max);
 
-    if (fleet->plans[node].of_kind[shape->kind] > 0)
+    if (fleet->plans[node].allocs_of_kind[shape->kind] > 0)
         return filled + (at->kinds == 1 ? 75 : 50);
     return filled + (at->kinds == 0 ? 25 : 0);
 }

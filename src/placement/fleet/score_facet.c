@@ -21,7 +21,8 @@ static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_l
 static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {
-    return fleet_view_many(view, (uint32_t)node->whole - shape->num) - shape->num * fleet_view_gpu(view, FLEET_WHOLE);
+    return fleet_view_many(view, (uint32_t)node->free_gpus - shape->num) -
+           shape->num * fleet_view_gpu(view, FLEET_WHOLE);
 }
 
 static int64_t usable_part(const struct fleet_view *view, const struct fleet_node *node,
@@ -46,7 +47,7 @@ static int64_t usable_part(const struct fleet_view *view, const struct fleet_nod
 static int64_t usable_parts(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {
-    uint32_t taken = 0, whole = node->whole;
+    uint32_t taken = 0, whole = node->free_gpus;
     int64_t usable = 0;
 
     for (uint32_t n = 0; n < shape->num; n++) {
@@ -63,7 +64,7 @@ int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, c
                    uint32_t *ret_gpu)
 {
     struct fleet_view after = fleet_mix_view(mix, node->model, node->cpu_left - shape->cpu);
-    int64_t gain = mix->total * shape->gpu - node->usable + fleet_view_gpus(&after, node);
+    int64_t gain = mix->total * shape->gpu - node->usable_weight + fleet_view_gpus(&after, node);
 
     *ret_gpu = FLEET_NONE;
     if (shape->num == 0 || shape->milli == FLEET_WHOLE)

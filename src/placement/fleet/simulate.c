@@ -13,8 +13,8 @@
 #define NODE_STREAM    UINT64_C(0x6e6f646573)
 #define JOB_STREAM     UINT64_C(0x6a6f6273)
 #define PROGRESS_EVERY 256u
-#define STRETCH_MOST   (UINT32_C(1) << 20)
-#define TIMES_MOST     (UINT32_C(1) << 20) /* kept; of a longer run every second, every fourth, ... */
+#define STRETCH_MAX    (UINT32_C(1) << 20)
+#define TIMES_MAX      (UINT32_C(1) << 20) /* kept; of a longer run every second, every fourth, ... */
 
 struct run {
     const struct facet_simulate_config *config;
@@ -124,7 +124,7 @@ static bool keep_time(struct run *run, uint64_t ns)
         run->result.decision_max_ns = ns;
     if (run->time_seen++ % run->time_step != 0)
         return true;
-    if (run->time_count == TIMES_MOST) {
+    if (run->time_count == TIMES_MAX) {
         run->time_count /= 2;
         run->time_step *= 2;
         for (size_t i = 0; i < run->time_count; i++)
@@ -139,7 +139,7 @@ static bool keep_time(struct run *run, uint64_t ns)
 /* A request that fits nowhere is counted here, so it needs no error text. */
 static enum facet_status place_job(struct run *run, uint32_t shape, uint64_t *ret_allocation)
 {
-    struct facet_fleet_move moves[FLEET_MOVES_MOST];
+    struct facet_fleet_move moves[FLEET_MOVES_MAX];
     struct facet_fleet_placement at;
     uint32_t moved = 0;
     enum facet_status status = facet_fleet_decide(run->fleet, shape, &at, NULL);
@@ -331,12 +331,12 @@ static enum facet_status check_config(const struct facet_simulate_config *config
                                     "config: expected one with its size, nodes and jobs");
     FACET_NEED_KNOWN("config", config, error);
     FACET_NEED_RESERVED("config", config, error);
-    if (config->moves > FLEET_MOVES_MOST)
+    if (config->moves > FLEET_MOVES_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "moves", "moves: %u, expected at most %u", config->moves,
-                                    FLEET_MOVES_MOST);
-    if (config->stretch > STRETCH_MOST)
+                                    FLEET_MOVES_MAX);
+    if (config->stretch > STRETCH_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "stretch", "stretch: %u, expected at most %u",
-                                    config->stretch, STRETCH_MOST);
+                                    config->stretch, STRETCH_MAX);
     return check_loads(config, error);
 }
 

@@ -10,11 +10,11 @@
 static enum facet_status refuse_agents(struct facet_error *error, enum facet_status status, const char *name,
                                        int64_t amount, const char *expected, int64_t bound)
 {
-    char text[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE], max[FACET_AMOUNT_SIZE];
 
     return facet_error_argument(error, status, name, "%s %s: expected %s %s", name,
                                 facet_amount_format(amount, text, sizeof text), expected,
-                                facet_amount_format(bound, most, sizeof most));
+                                facet_amount_format(bound, max, sizeof max));
 }
 
 static enum facet_status check_config(const struct facet_agents_config *config, const int64_t *ret_withheld,

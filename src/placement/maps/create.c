@@ -189,9 +189,9 @@ static enum facet_status build_nodes(struct facet_maps *maps, const struct facet
         if (count == 0 || maps->nodes[count - 1] != maps->nodes[i])
             maps->nodes[count++] = maps->nodes[i];
     maps->node_count = count;
-    if (count > MAPS_NODES_MOST)
+    if (count > MAPS_NODES_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "numa_node", "%u NUMA nodes: expected at most %u", count,
-                                    MAPS_NODES_MOST);
+                                    MAPS_NODES_MAX);
     return FACET_OK;
 }
 
@@ -243,7 +243,7 @@ static enum facet_status add_cell(struct facet_maps *maps, const struct facet_ma
     maps->cell_of_place[place] = number;
     maps->order[number] = number;
     slot->count++;
-    maps_touch(maps, cell);
+    maps_note_change(maps, cell);
     return FACET_OK;
 }
 

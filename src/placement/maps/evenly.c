@@ -58,7 +58,7 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
 
 /* --- fraction --- */
 
-int64_t maps_least(const struct maps_item *item)
+int64_t maps_min_amount(const struct maps_item *item)
 {
     return item->request->least ? item->request->least : MAPS_GRID;
 }
@@ -67,19 +67,19 @@ int64_t maps_least(const struct maps_item *item)
 static void drop_small(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
-    int64_t least = maps_least(item);
+    int64_t min = maps_min_amount(item);
     uint32_t kept = 0, near = 0;
 
     for (uint32_t i = 0; i < item->candidates; i++) {
-        if (maps_free(&maps->cells[scratch->cells[i]]) < least)
+        if (maps_free(&maps->cells[scratch->cells[i]]) < min)
             continue;
-        near += i < item->near;
+        near += i < item->hinted_candidates;
         scratch->cells[kept] = scratch->cells[i];
         scratch->units[kept++] = scratch->units[i];
     }
-    item->small = item->candidates - kept;
+    item->too_small = item->candidates - kept;
     item->candidates = kept;
-    item->near = near;
+    item->hinted_candidates = near;
 }
 
 /* Of the candidates from `first` to before `end` the fullest that has room, of equals the last: MAPS_NONE when none
@@ -106,7 +106,7 @@ static uint32_t best_fit(const struct facet_maps *maps, const struct maps_item *
     uint32_t best = MAPS_NONE;
 
     if (item->request->rules == FACET_MAPS_EXACT)
-        best = fit_among(maps, item, 0, item->near);
+        best = fit_among(maps, item, 0, item->hinted_candidates);
     return best == MAPS_NONE ? fit_among(maps, item, 0, item->candidates) : best;
 }
 

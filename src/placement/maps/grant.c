@@ -11,13 +11,13 @@
 
 #include "placement/maps/maps.h"
 
-#define ROOM_LEAST 16u
+#define ROOM_MIN 16u
 
 /* --- the table --- */
 
 static bool grow_array(void **array, size_t item, uint32_t *room, uint32_t needed)
 {
-    uint32_t larger = *room < ROOM_LEAST ? ROOM_LEAST : *room;
+    uint32_t larger = *room < ROOM_MIN ? ROOM_MIN : *room;
     void *moved;
 
     if (needed <= *room)
@@ -88,7 +88,7 @@ static uint64_t record_grant(struct facet_maps *maps)
         chunk->parts[i % CHUNK_PARTS].cell = scratch->parts[i].cell;
         chunk->parts[i % CHUNK_PARTS].amount = scratch->parts[i].amount;
         maps->cells[scratch->parts[i].cell].granted += scratch->parts[i].amount;
-        maps_touch(maps, &maps->cells[scratch->parts[i].cell]);
+        maps_note_change(maps, &maps->cells[scratch->parts[i].cell]);
         if (i % CHUNK_PARTS == CHUNK_PARTS - 1)
             link = &chunk->next;
     }
@@ -276,7 +276,7 @@ static void give_back(struct facet_maps *maps, struct maps_grant *grant)
             struct maps_cell *cell = &maps->cells[chunk->parts[k].cell];
 
             cell->granted -= chunk->parts[k].amount;
-            maps_touch(maps, cell);
+            maps_note_change(maps, cell);
         }
         chunk->next = maps->unused_chunk;
         maps->unused_chunk = index;

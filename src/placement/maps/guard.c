@@ -43,14 +43,14 @@ static uint32_t count_with_capacity(const struct facet_maps *maps, const struct 
 typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
 
 /* Whether some number of devices, `fewest` or more, can have even parts of the units that `count_of` counts. */
-static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t most,
+static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t max,
                       counter count_of)
 {
-    for (uint32_t devices = fewest; devices <= most; devices++) {
+    for (uint32_t devices = fewest; devices <= max; devices++) {
         struct maps_density density = maps_density(item->asked, devices, item->map->quantum);
-        uint32_t larger = density.extra ? count_of(maps, item->slot, density.share + item->map->quantum) : 0;
+        uint32_t larger = density.larger ? count_of(maps, item->slot, density.share + item->map->quantum) : 0;
 
-        if (larger >= density.extra && count_of(maps, item->slot, density.share) >= devices)
+        if (larger >= density.larger && count_of(maps, item->slot, density.share) >= devices)
             return true;
         if (density.share == 0)
             break; /* more devices than there are quanta */
@@ -85,7 +85,7 @@ static struct survey survey_slot(const struct facet_maps *maps, const struct map
 
 static enum facet_status refuse_item(const struct maps_item *item, const struct survey *survey)
 {
-    char asked[FACET_AMOUNT_SIZE], could[FACET_AMOUNT_SIZE];
+    char asked[FACET_AMOUNT_SIZE], possible[FACET_AMOUNT_SIZE];
 
     item->refusal->reason = FACET_REFUSED_FRAGMENTED;
     item->refusal->could = 0;
@@ -93,7 +93,7 @@ static enum facet_status refuse_item(const struct maps_item *item, const struct 
                                 "slot '%.60s': %s asked for, no even split of it is free; %s of it is free on %" PRIu32
                                 " devices",
                                 item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
-                                facet_amount_format(survey->free, could, sizeof could), survey->devices);
+                                facet_amount_format(survey->free, possible, sizeof possible), survey->devices);
 }
 
 enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item)

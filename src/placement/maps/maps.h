@@ -14,9 +14,9 @@
 
 #include <facet/allocation.h>
 
-#define MAPS_NODES_MOST 1024u
-#define MAPS_NONE       UINT32_MAX
-#define MAPS_GRID       (FACET_AMOUNT_ONE / 100) /* the unit that Backend.AI splits in, for any quantum */
+#define MAPS_NODES_MAX 1024u
+#define MAPS_NONE      UINT32_MAX
+#define MAPS_GRID      (FACET_AMOUNT_ONE / 100) /* the unit that Backend.AI splits in, for any quantum */
 
 /* A place. */
 struct maps_cell {
@@ -25,15 +25,15 @@ struct maps_cell {
     uint32_t place, slot;
     uint32_t node; /* index into nodes */
     bool unhealthy;
-    bool moved; /* has changed since its slot was sorted */
+    bool unsorted; /* has changed since its slot was sorted */
     char *id;
 };
 
 struct maps_slot {
     char *name;
     uint32_t map, type;
-    uint32_t first, count; /* of cells */
-    uint32_t moved;        /* cells that have changed since it was sorted */
+    uint32_t first, count;   /* of cells */
+    uint32_t unsorted_cells; /* cells that have changed since it was sorted */
 };
 
 struct maps_map {
@@ -73,7 +73,7 @@ struct maps_scratch {
     int64_t *sums;   /* of units before it */
     uint32_t *next;  /* lists of cells by node */
     struct maps_node {
-        int64_t taken;
+        int64_t taken_amount;
         uint32_t size, head, tail;
         bool hinted;    /* the next slot prefers it */
         bool collected; /* this map has slots on it */
@@ -89,7 +89,7 @@ struct facet_maps {
     struct maps_cell *cells;
     uint32_t *cell_of_place;
     uint32_t *by_id; /* cells of a slot, sorted by id */
-    uint32_t *order; /* cells of a slot, most free first, except those that have moved */
+    uint32_t *order; /* cells of a slot, most free first, except the unsorted ones */
     int32_t *nodes;  /* labels, ascending */
     uint32_t map_count, slot_count, cell_count, node_count;
     struct maps_grant *grants;
@@ -123,15 +123,15 @@ static inline int64_t maps_free(const struct maps_cell *cell)
 }
 
 /* After any change of a cell's free amount. */
-static inline void maps_touch(struct facet_maps *maps, struct maps_cell *cell)
+static inline void maps_note_change(struct facet_maps *maps, struct maps_cell *cell)
 {
     struct maps_slot *slot = &maps->slots[cell->slot];
 
     int64_t quantum = maps->maps[slot->map].quantum;
 
     cell->quanta = quantum > 0 ? maps_free(cell) / quantum : 0; /* it always is */
-    slot->moved += !cell->moved;
-    cell->moved = true;
+    slot->unsorted_cells += !cell->unsorted;
+    cell->unsorted = true;
 }
 
 /* The plan of one item of a request. */
@@ -144,8 +144,8 @@ struct maps_item {
     int64_t units; /* asked for */
     uint32_t index;
     uint32_t candidates;                /* in scratch: cells, units */
-    uint32_t near;                      /* the first of them, this many, are where the hint says */
-    uint32_t small, unhealthy;          /* no candidates, though they have some free: for the text of a refusal */
+    uint32_t hinted_candidates;         /* the first of them, this many, are where the hint says */
+    uint32_t too_small, unhealthy;      /* no candidates, though they have some free: for the text of a refusal */
     bool hinted;                        /* an earlier slot's places, or the request's, say where to be */
     struct facet_maps_refusal *refusal; /* never NULL */
     struct facet_error *error;
@@ -167,13 +167,13 @@ enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item);
 void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount);
-int64_t maps_least(const struct maps_item *item); /* that a device must have free for a part of a fraction map */
-enum facet_status maps_refuse_short(struct maps_item *item, int64_t could);
+int64_t maps_min_amount(const struct maps_item *item); /* that a device must have free for a part of a fraction map */
+enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible);
 
 /* --- guard.c --- */
 struct maps_density {
     int64_t share;
-    uint32_t devices, extra; /* `extra` of them have a quantum more */
+    uint32_t devices, larger; /* `larger` of them have a quantum more */
 };
 /* The even split of `amount` over `devices` devices. */
 struct maps_density maps_density(int64_t amount, uint32_t devices, int64_t quantum);

@@ -33,16 +33,16 @@ static void merge_cells(const struct maps_cell *cells, const uint32_t *left, uin
     memcpy(to + left_count, right, right_count * sizeof *to);
 }
 
-static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t *spare, uint32_t count)
+static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t *buffer, uint32_t count)
 {
     for (uint32_t width = 1; width < count; width *= 2) {
         for (uint32_t begin = 0; begin < count; begin += 2 * width) {
             uint32_t length = count - begin < 2 * width ? count - begin : 2 * width;
             uint32_t middle = width < length ? width : length;
 
-            merge_cells(cells, order + begin, middle, order + begin + middle, length - middle, spare + begin);
+            merge_cells(cells, order + begin, middle, order + begin + middle, length - middle, buffer + begin);
         }
-        memcpy(order, spare, count * sizeof *order);
+        memcpy(order, buffer, count * sizeof *order);
     }
 }
 
@@ -52,20 +52,20 @@ void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
     uint32_t *order = maps->order + slot->first, *still = maps->scratch.next, *moved = maps->scratch.cells;
     uint32_t still_count = 0, moved_count = 0;
 
-    if (slot->moved == 0)
+    if (slot->unsorted_cells == 0)
         return;
     for (uint32_t i = 0; i < slot->count; i++) {
         struct maps_cell *cell = &maps->cells[order[i]];
 
-        if (cell->moved)
+        if (cell->unsorted)
             moved[moved_count++] = order[i];
         else
             still[still_count++] = order[i];
-        cell->moved = false;
+        cell->unsorted = false;
     }
     merge_sort(maps->cells, moved, order, moved_count);
     merge_cells(maps->cells, still, still_count, moved, moved_count, order);
-    slot->moved = 0;
+    slot->unsorted_cells = 0;
 }
 
 /* --- by NUMA node --- */
@@ -83,11 +83,11 @@ static uint32_t find_nodes(struct facet_maps *maps, const struct maps_slot *slot
         struct maps_node *node = &scratch->nodes[cell->node];
 
         if (node->size++ == 0) {
-            node->taken = 0;
+            node->taken_amount = 0;
             node->head = node->tail = MAPS_NONE;
             scratch->node_order[count++] = cell->node;
         }
-        node->taken += cell->granted + cell->reserved;
+        node->taken_amount += cell->granted + cell->reserved;
     }
     return count;
 }
@@ -102,7 +102,7 @@ static bool node_goes_before(const struct maps_scratch *scratch, uint32_t left, 
 
     if (hinted)
         return a->hinted != b->hinted ? a->hinted : left < right;
-    return a->taken != b->taken ? a->taken < b->taken : a->size > b->size;
+    return a->taken_amount != b->taken_amount ? a->taken_amount < b->taken_amount : a->size > b->size;
 }
 
 static void sort_nodes(struct maps_scratch *scratch, uint32_t count, bool hinted)
@@ -119,7 +119,7 @@ static void sort_nodes(struct maps_scratch *scratch, uint32_t count, bool hinted
 }
 
 /* A list for each node, most free first. */
-static void fill_lists(struct facet_maps *maps, const struct maps_slot *slot)
+static void fill_node_lists(struct facet_maps *maps, const struct maps_slot *slot)
 {
     struct maps_scratch *scratch = &maps->scratch;
 
@@ -136,7 +136,7 @@ static void fill_lists(struct facet_maps *maps, const struct maps_slot *slot)
     }
 }
 
-static void take_cell(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
+static void add_candidate(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
 {
     const struct maps_cell *place = &maps->cells[cell];
     int64_t units = item->unit == item->map->quantum ? place->quanta : maps_free(place) / item->unit;
@@ -152,17 +152,17 @@ static void take_cell(struct facet_maps *maps, struct maps_item *item, uint32_t 
 }
 
 /* One after the other. */
-static void take_chained(struct facet_maps *maps, struct maps_item *item, uint32_t count)
+static void add_node_by_node(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     struct maps_scratch *scratch = &maps->scratch;
 
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t cell = scratch->nodes[scratch->node_order[i]].head; cell != MAPS_NONE; cell = scratch->next[cell])
-            take_cell(maps, item, cell);
+            add_candidate(maps, item, cell);
 }
 
 /* One of each in turn, until all are empty. */
-static void take_interleaved(struct facet_maps *maps, struct maps_item *item, uint32_t count)
+static void add_interleaved(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     struct maps_scratch *scratch = &maps->scratch;
     uint32_t *order = scratch->node_order;
@@ -176,7 +176,7 @@ static void take_interleaved(struct facet_maps *maps, struct maps_item *item, ui
 
             if (cell == MAPS_NONE)
                 continue;
-            take_cell(maps, item, cell);
+            add_candidate(maps, item, cell);
             node->head = scratch->next[cell];
             if (node->head != MAPS_NONE)
                 order[left++] = order[i];
@@ -186,7 +186,7 @@ static void take_interleaved(struct facet_maps *maps, struct maps_item *item, ui
 }
 
 /* The hinted nodes in turn, then everything else by its free amount. */
-static void take_hinted(struct facet_maps *maps, struct maps_item *item, uint32_t count)
+static void add_hinted_first(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     const struct maps_slot *slot = item->slot;
     struct maps_scratch *scratch = &maps->scratch;
@@ -194,11 +194,11 @@ static void take_hinted(struct facet_maps *maps, struct maps_item *item, uint32_
 
     while (near < count && scratch->nodes[scratch->node_order[near]].hinted)
         near++;
-    take_interleaved(maps, item, near);
-    item->near = item->candidates;
+    add_interleaved(maps, item, near);
+    item->hinted_candidates = item->candidates;
     for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
         if (!scratch->nodes[maps->cells[maps->order[i]].node].hinted)
-            take_cell(maps, item, maps->order[i]);
+            add_candidate(maps, item, maps->order[i]);
 }
 
 void maps_candidates(struct facet_maps *maps, struct maps_item *item)
@@ -206,20 +206,20 @@ void maps_candidates(struct facet_maps *maps, struct maps_item *item)
     const struct maps_slot *slot = item->slot;
 
     maps_sort(maps, &maps->slots[slot - maps->slots]);
-    item->candidates = item->near = item->small = item->unhealthy = 0;
+    item->candidates = item->hinted_candidates = item->too_small = item->unhealthy = 0;
     if (item->request->affinity == FACET_AFFINITY_NONE) {
         for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
-            take_cell(maps, item, maps->order[i]);
+            add_candidate(maps, item, maps->order[i]);
         return;
     }
 
     uint32_t count = find_nodes(maps, slot);
     sort_nodes(&maps->scratch, count, item->hinted);
-    fill_lists(maps, slot);
+    fill_node_lists(maps, slot);
     if (item->hinted)
-        take_hinted(maps, item, count);
+        add_hinted_first(maps, item, count);
     else if (item->request->affinity == FACET_AFFINITY_PREFER_SINGLE_NODE)
-        take_chained(maps, item, count);
+        add_node_by_node(maps, item, count);
     else
-        take_interleaved(maps, item, count);
+        add_interleaved(maps, item, count);
 }

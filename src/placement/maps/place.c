@@ -58,7 +58,7 @@ static enum facet_status check_place(const struct facet_maps *maps, uint32_t pla
 enum facet_status facet_maps_reserve(struct facet_maps *maps, uint32_t place, int64_t amount, struct facet_error *error)
 {
     enum facet_status status = maps_need(maps, "maps", error);
-    char asked[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE];
+    char asked[FACET_AMOUNT_SIZE], max[FACET_AMOUNT_SIZE];
     int64_t left;
 
     if (status != FACET_OK || (status = check_place(maps, place, error)) != FACET_OK)
@@ -68,13 +68,13 @@ enum facet_status facet_maps_reserve(struct facet_maps *maps, uint32_t place, in
     left = cell->capacity - cell->granted;
     if (amount >= 0 && amount <= left) {
         cell->reserved = amount;
-        maps_touch(maps, cell);
+        maps_note_change(maps, cell);
         return FACET_OK;
     }
     return facet_error_argument(error, amount < 0 ? FACET_OUT_OF_RANGE : FACET_NO_SPACE, "amount",
                                 "amount %s of slot '%.60s' of device '%.60s': expected 0 to %s",
                                 facet_amount_format(amount, asked, sizeof asked), maps->slots[cell->slot].name,
-                                cell->id, facet_amount_format(left, most, sizeof most));
+                                cell->id, facet_amount_format(left, max, sizeof max));
 }
 
 uint32_t facet_maps_place_count(const struct facet_maps *maps)
@@ -199,7 +199,7 @@ static enum facet_status copy_state(struct facet_maps *to, const struct facet_ma
         to->cells[i].granted = from->cells[i].granted;
         to->cells[i].reserved = from->cells[i].reserved;
         to->cells[i].unhealthy = from->cells[i].unhealthy;
-        maps_touch(to, &to->cells[i]);
+        maps_note_change(to, &to->cells[i]);
     }
     return FACET_OK;
 }

@@ -22,45 +22,45 @@ void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount)
 /* Names the places that have some free, and yet give nothing. */
 static void name_others(const struct maps_item *item, char *text, size_t size)
 {
-    char least[FACET_AMOUNT_SIZE];
+    char min[FACET_AMOUNT_SIZE];
     size_t used = 0;
 
     text[0] = '\0';
-    if (item->small)
+    if (item->too_small)
         used = (size_t)snprintf(text, size, "; %" PRIu32 " with less than %s free, the minimum, %s passed over",
-                                item->small, facet_amount_format(maps_least(item), least, sizeof least),
-                                item->small == 1 ? "is" : "are");
+                                item->too_small, facet_amount_format(maps_min_amount(item), min, sizeof min),
+                                item->too_small == 1 ? "is" : "are");
     if (item->unhealthy && used < size)
         snprintf(text + used, size - used, "; %" PRIu32 " %s not healthy", item->unhealthy,
                  item->unhealthy == 1 ? "is" : "are");
 }
 
-enum facet_status maps_refuse_short(struct maps_item *item, int64_t could)
+enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible)
 {
-    char asked[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE], lacks[FACET_AMOUNT_SIZE], others[160];
+    char asked[FACET_AMOUNT_SIZE], max[FACET_AMOUNT_SIZE], lacks[FACET_AMOUNT_SIZE], others[160];
 
     item->refusal->reason = FACET_REFUSED_SHORT;
-    item->refusal->could = could;
+    item->refusal->could = possible;
     name_others(item, others, sizeof others);
     return facet_error_argument(item->error, FACET_NO_SPACE, "request",
                                 "slot '%.60s': %s asked for, %s can be had on %" PRIu32 " places: %s short%s",
                                 item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
-                                facet_amount_format(could, most, sizeof most), item->candidates,
-                                facet_amount_format(item->asked - could, lacks, sizeof lacks), others);
+                                facet_amount_format(possible, max, sizeof max), item->candidates,
+                                facet_amount_format(item->asked - possible, lacks, sizeof lacks), others);
 }
 
 static enum facet_status refuse_quantum(struct maps_item *item)
 {
-    char asked[FACET_AMOUNT_SIZE], step[FACET_AMOUNT_SIZE], could[FACET_AMOUNT_SIZE];
+    char asked[FACET_AMOUNT_SIZE], step[FACET_AMOUNT_SIZE], possible[FACET_AMOUNT_SIZE];
 
     item->refusal->reason = FACET_REFUSED_QUANTUM;
     item->refusal->could = item->asked - item->asked % item->map->quantum;
-    return facet_error_argument(
-        item->error, FACET_OUT_OF_RANGE, "request",
-        "slot '%.60s': %s asked for, expected a multiple of %s; %s would be one", item->slot->name,
-        facet_amount_format(item->asked, asked, sizeof asked),
-        facet_amount_format(item->map->quantum, step, sizeof step),
-        facet_amount_format(item->refusal->could ? item->refusal->could : item->map->quantum, could, sizeof could));
+    return facet_error_argument(item->error, FACET_OUT_OF_RANGE, "request",
+                                "slot '%.60s': %s asked for, expected a multiple of %s; %s would be one",
+                                item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
+                                facet_amount_format(item->map->quantum, step, sizeof step),
+                                facet_amount_format(item->refusal->could ? item->refusal->could : item->map->quantum,
+                                                    possible, sizeof possible));
 }
 
 static enum facet_status refuse_amount(struct facet_maps_refusal *refusal, const struct facet_maps_item *item,

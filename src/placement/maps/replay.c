@@ -29,8 +29,8 @@ static void run_steps(struct replay *replay, const struct replay_at *vector, boo
     struct replay_at origin = replay_member(vector, "origin");
     struct replay_run run = {.kernel = kernel};
 
-    run.faithful = replay_present(&origin) && strcmp(replay_string(&origin), "repo_test") == 0;
-    run.probed = replay_present(&origin) && strcmp(replay_string(&origin), "executed_probe") == 0;
+    run.is_strict = replay_present(&origin) && strcmp(replay_string(&origin), "repo_test") == 0;
+    run.outcome_recorded = replay_present(&origin) && strcmp(replay_string(&origin), "executed_probe") == 0;
     struct replay_at inside = *vector;
     inside.fault = &run.fault;
     replay_build(&run, &inside);
@@ -39,7 +39,7 @@ static void run_steps(struct replay *replay, const struct replay_at *vector, boo
     if (!fault->length)
         *fault = run.fault;
     *notes = run.notes;
-    replay->summary.broken += run.broken;
+    replay->summary.broken += run.own_broken;
     replay_clear(&run);
 }
 
@@ -93,9 +93,9 @@ static enum facet_status parse_file(const char *bytes, size_t size, json_t **ret
     json_error_t why;
     json_t *json;
 
-    if (size > FACET_REPLAY_BYTES_MOST)
+    if (size > FACET_REPLAY_BYTES_MAX)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "file", "expected at most %zu bytes",
-                                    FACET_REPLAY_BYTES_MOST);
+                                    FACET_REPLAY_BYTES_MAX);
     if (!(json = json_loadb(bytes ? bytes : "", size, JSON_REJECT_DUPLICATES, &why)))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "file",
                                     "line %d, column %d: %s; expected a JSON document", why.line, why.column, why.text);

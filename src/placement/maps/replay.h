@@ -14,7 +14,7 @@
 
 #include <facet/error.h>
 
-#define FACET_REPLAY_BYTES_MOST ((size_t)64 << 20)
+#define FACET_REPLAY_BYTES_MAX ((size_t)64 << 20)
 
 struct facet_replay_result {
     const char *id;

@@ -37,7 +37,7 @@ static void read_map(const struct replay_at *at, struct facet_map_config *map)
 
 static const char **read_exclusive(const struct replay_at *at, uint32_t *ret_count)
 {
-    size_t count = replay_present(at) ? replay_count(at, REPLAY_ITEMS_MOST) : 0;
+    size_t count = replay_present(at) ? replay_count(at, REPLAY_ITEMS_MAX) : 0;
     const char **names = calloc(count + 1, sizeof *names);
 
     for (size_t i = 0; names && i < count; i++) {
@@ -126,7 +126,7 @@ static bool read_named(const struct replay_at *vector, const char *name, struct 
 static bool read_kernel(const struct replay_at *vector, struct parts *parts)
 {
     struct replay_at maps = replay_member(vector, "maps"), order = replay_member(vector, "alloc_order");
-    size_t count = replay_present(&order) ? replay_count(&order, REPLAY_ITEMS_MOST) : 0;
+    size_t count = replay_present(&order) ? replay_count(&order, REPLAY_ITEMS_MAX) : 0;
     bool done = replay_object(&maps);
     const char *name;
     json_t *value;
@@ -156,8 +156,9 @@ static bool read_single(const struct replay_at *vector, struct parts *parts)
 static bool make_room(struct replay_run *run)
 {
     return NEW(run->before, run->places) && NEW(run->after, run->places) && NEW(run->recorded, run->places) &&
-           NEW(run->recorded_after, run->places) && NEW(run->result, run->places) && NEW(run->ours, run->places) &&
-           NEW(run->hint, run->places) && NEW(run->pasts, run->steps) && NEW(run->items, REPLAY_ITEMS_MOST);
+           NEW(run->recorded_after, run->places) && NEW(run->result, run->places) &&
+           NEW(run->own_result, run->places) && NEW(run->hint, run->places) && NEW(run->effects, run->steps) &&
+           NEW(run->items, REPLAY_ITEMS_MAX);
 }
 
 static void create_maps(struct replay_run *run, const struct replay_at *vector, struct parts *parts)
@@ -180,7 +181,7 @@ static void create_maps(struct replay_run *run, const struct replay_at *vector, 
                                                       .devices = parts->devices,
                                                       .device_count = parts->device_count},
                           &run->maps, &error) != FACET_OK)
-        replay_say(&run->fault, "%s: %s", vector->path, error.message);
+        replay_append(&run->fault, "%s: %s", vector->path, error.message);
     run->places = parts->device_count;
 }
 
@@ -190,29 +191,29 @@ void replay_build(struct replay_run *run, const struct replay_at *vector)
     struct parts parts = {0};
 
     run->affinity = replay_choice(&policy, policies, FACET_AFFINITY_NONE);
-    run->steps = (uint32_t)replay_count(&steps, REPLAY_STEPS_MOST);
+    run->steps = (uint32_t)replay_count(&steps, REPLAY_STEPS_MAX);
     if (!(run->kernel ? read_kernel(vector, &parts) : read_single(vector, &parts)))
-        replay_say(&run->fault, "%s: no memory", vector->path);
+        replay_append(&run->fault, "%s: no memory", vector->path);
     if (!run->fault.length)
         create_maps(run, vector, &parts);
     if (!run->fault.length && !make_room(run))
-        replay_say(&run->fault, "%s: no memory", vector->path);
+        replay_append(&run->fault, "%s: no memory", vector->path);
     free(parts.exclusive);
     free(parts.devices);
 }
 
 void replay_clear(struct replay_run *run)
 {
-    for (uint32_t i = 0; run->pasts && i < run->steps; i++)
-        free(run->pasts[i].parts);
+    for (uint32_t i = 0; run->effects && i < run->steps; i++)
+        free(run->effects[i].parts);
     free(run->before);
     free(run->after);
     free(run->recorded);
     free(run->recorded_after);
     free(run->result);
-    free(run->ours);
+    free(run->own_result);
     free(run->hint);
-    free(run->pasts);
+    free(run->effects);
     free(run->items);
     facet_maps_destroy(run->maps);
 }

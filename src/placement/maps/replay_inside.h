@@ -12,15 +12,15 @@
 #include "placement/maps/maps.h"
 #include "placement/maps/replay.h"
 
-#define REPLAY_ITEMS_MOST 1024u
-#define REPLAY_STEPS_MOST 100000u
+#define REPLAY_ITEMS_MAX 1024u
+#define REPLAY_STEPS_MAX 100000u
 
 struct replay_text {
     char bytes[3000]; /* lines, the last ones cut */
     size_t length;
 };
 
-void replay_say(struct replay_text *text, const char *format, ...) FACET_PRINTF(2, 3);
+void replay_append(struct replay_text *text, const char *format, ...) FACET_PRINTF(2, 3);
 
 /* A value and where it is: "/vectors/3/steps/0". The first refusal sticks; readers then return zeros. */
 struct replay_at {
@@ -34,7 +34,7 @@ struct replay_at replay_item(const struct replay_at *at, size_t index);
 void replay_refuse(const struct replay_at *at, const char *expected);
 const char *replay_string(const struct replay_at *at); /* "" when it is none, which is refused */
 bool replay_object(const struct replay_at *at);        /* refuses any other value */
-size_t replay_count(const struct replay_at *at, size_t most);
+size_t replay_count(const struct replay_at *at, size_t max);
 bool replay_present(const struct replay_at *at); /* there, and not null */
 /* A text or a number that may be negative. False: it is no amount that can be had; refused when it is none at all. */
 bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet_error *error);
@@ -43,43 +43,43 @@ uint64_t replay_whole(const struct replay_at *at);
 uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback);
 
 /* The effect of a step, and its record. */
-struct replay_past {
+struct replay_effect {
     uint64_t grant; /* 0: none */
     struct facet_maps_part *parts;
     uint32_t count;
     bool released;
-    bool loose; /* its grant is reserved now: its handle is gone */
+    bool handle_lost; /* its grant is reserved now: its handle is gone */
 };
 
 struct replay_outcome {
     bool refused;
-    uint32_t reason;             /* enum facet_refusal; REFUSED_NOT of a refusal that is not about a request */
-    struct replay_past *granted; /* NULL: nothing */
+    uint32_t reason;               /* enum facet_refusal; REFUSED_NOT of a refusal that is not about a request */
+    struct replay_effect *granted; /* NULL: nothing */
     struct facet_error error;
 };
 
 struct replay_run {
     struct facet_maps *maps;
     struct replay_text fault, notes;
-    bool kernel;   /* several maps, each under its name */
-    bool faithful; /* of repository origin: as Backend.AI, strictly */
-    bool probed;   /* the outcome of running it was recorded, right or wrong */
-    bool broken;   /* an outcome of ours broke a rule */
-    bool departed; /* a recorded outcome broke a rule: states recorded since do not count */
+    bool kernel;           /* several maps, each under its name */
+    bool is_strict;        /* of repository origin: as Backend.AI, strictly */
+    bool outcome_recorded; /* the outcome of running it was recorded, right or wrong */
+    bool own_broken;       /* an outcome of ours broke a rule */
+    bool record_broken;    /* a recorded outcome broke a rule: states recorded since do not count */
     uint32_t affinity;
     uint32_t places;
     int64_t *before, *after;            /* by place: taken amounts, around a step */
     int64_t *recorded, *recorded_after; /* the same, as recorded */
     int64_t *result;                    /* as recorded */
-    int64_t *ours;                      /* our result */
+    int64_t *own_result;                /* our result */
     bool discrete[FACET_MAPS_MOST];     /* by map */
     uint32_t *hint;
     uint32_t hint_count;
-    struct replay_past *pasts;
+    struct replay_effect *effects;
     uint32_t steps;
     struct facet_maps_item *items; /* the request of the step */
     uint32_t item_count;
-    bool odd_amount; /* one that no map could grant: negative, too fine */
+    bool impossible_amount; /* one that no map could grant: negative, too fine */
 };
 
 /* --- replay_read.c --- */
@@ -95,7 +95,7 @@ void replay_clear(struct replay_run *run);
 
 /* --- replay_step.c --- */
 void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_t index);
-void replay_look(struct replay_run *run, int64_t *amounts); /* the taken amounts now */
+void replay_read_taken(struct replay_run *run, int64_t *amounts); /* the taken amounts now */
 
 /* --- replay_judge.c --- */
 void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t index,

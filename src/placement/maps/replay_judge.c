@@ -98,9 +98,9 @@ static void tell_differences(struct replay_run *run, struct replay_text *text, c
 
         if (ours[i] == recorded[i] || facet_maps_get_place(run->maps, i, &place, NULL) != FACET_OK)
             continue;
-        replay_say(text, "  %s: slot '%.60s' of '%.60s': got %s, recorded %s", what, place.slot, place.id,
-                   facet_amount_format(ours[i], got, sizeof got),
-                   facet_amount_format(recorded[i], expected, sizeof expected));
+        replay_append(text, "  %s: slot '%.60s' of '%.60s': got %s, recorded %s", what, place.slot, place.id,
+                      facet_amount_format(ours[i], got, sizeof got),
+                      facet_amount_format(recorded[i], expected, sizeof expected));
     }
 }
 
@@ -131,13 +131,14 @@ static void explain_step(struct replay_run *run, struct replay_text *text, uint3
                          const struct replay_outcome *outcome, const int64_t *ours)
 {
     if (outcome->refused)
-        replay_say(text, "step %" PRIu32 ": refused as %s: %s", index, name_of(run, outcome), outcome->error.message);
+        replay_append(text, "step %" PRIu32 ": refused as %s: %s", index, name_of(run, outcome),
+                      outcome->error.message);
     else
-        replay_say(text, "step %" PRIu32 ": done", index);
-    replay_say(text, "  recorded: %s%s", record->refusal ? "refused as " : "done",
-               record->refusal ? record->refusal : "");
+        replay_append(text, "step %" PRIu32 ": done", index);
+    replay_append(text, "  recorded: %s%s", record->refusal ? "refused as " : "done",
+                  record->refusal ? record->refusal : "");
     if (!record->known)
-        replay_say(text, "  recorded: names a slot or device that is not there");
+        replay_append(text, "  recorded: names a slot or device that is not there");
     if (record->has_result)
         tell_differences(run, text, "result", ours, run->result);
     if (record->has_state)
@@ -224,7 +225,7 @@ static const char *broken_rule(struct replay_run *run, const struct record *reco
 
     if (record->refusal && !is_refusal(record->refusal))
         return "refusal: what cannot be granted is refused, not a crash";
-    if (!record->refusal && run->odd_amount)
+    if (!record->refusal && run->impossible_amount)
         return "amount: what is negative or finer than a micro-unit is refused";
     if (record->refusal && strcmp(record->refusal, "FractionalResourceFragmented") == 0 && !outcome->refused &&
         has_unequal_devices(run))
@@ -255,13 +256,13 @@ static const char *broken_by_outcome(struct replay_run *run, const struct replay
 static void judge_difference(struct replay_run *run, uint32_t index, const struct record *record,
                              const struct replay_outcome *outcome, const int64_t *ours)
 {
-    const char *rule = run->probed ? broken_rule(run, record, outcome) : NULL;
+    const char *rule = run->outcome_recorded ? broken_rule(run, record, outcome) : NULL;
 
     if (rule) {
-        replay_say(&run->notes, "defect of what was recorded, rule '%s'", rule);
+        replay_append(&run->notes, "defect of what was recorded, rule '%s'", rule);
         explain_step(run, &run->notes, index, record, outcome, ours);
-        run->departed = true;
-    } else if (run->departed) {
+        run->record_broken = true;
+    } else if (run->record_broken) {
         explain_step(run, &run->notes, index, record, outcome, ours);
     } else {
         explain_step(run, &run->fault, index, record, outcome, ours);
@@ -276,12 +277,12 @@ void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t
 
     if (run->fault.length)
         return;
-    spread_result(run, outcome, run->ours);
-    ill = broken_by_outcome(run, outcome, run->ours);
-    run->broken = run->broken || ill;
+    spread_result(run, outcome, run->own_result);
+    ill = broken_by_outcome(run, outcome, run->own_result);
+    run->own_broken = run->own_broken || ill;
     if (ill)
-        replay_say(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);
-    if (!agrees_with_record(run, &record, outcome, run->ours))
-        judge_difference(run, index, &record, outcome, run->ours);
+        replay_append(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);
+    if (!agrees_with_record(run, &record, outcome, run->own_result))
+        judge_difference(run, index, &record, outcome, run->own_result);
     memcpy(run->recorded, record.has_state ? run->recorded_after : run->after, run->places * sizeof *run->recorded);
 }

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "placement/maps/replay_inside.h"
 
-#define AGENTS_MOST 10000u
+#define AGENTS_MAX 10000u
 
 static int64_t read_amount(const struct replay_at *vector, const char *name, int64_t fallback)
 {
@@ -32,9 +32,9 @@ static void compare_split(struct replay_text *fault, const struct replay_at *exp
         if (fault->length)
             return;
         if (amount != withheld[i])
-            replay_say(fault, "agent %" PRIu32 ": got %s, recorded %s", i,
-                       facet_amount_format(withheld[i], ours, sizeof ours),
-                       facet_amount_format(amount, recorded, sizeof recorded));
+            replay_append(fault, "agent %" PRIu32 ": got %s, recorded %s", i,
+                          facet_amount_format(withheld[i], ours, sizeof ours),
+                          facet_amount_format(amount, recorded, sizeof recorded));
     }
 }
 
@@ -46,7 +46,7 @@ void replay_partition(struct replay_text *fault, const struct replay_at *vector)
     struct replay_at kind = replay_member(vector, "alloc_map_kind"), expect = replay_member(vector, "expect");
     struct replay_at expected = replay_member(&expect, "agent_reserved_slots"),
                      refusal = replay_member(&expect, "error");
-    FACET_CLEANUP_FREE int64_t *withheld = calloc(AGENTS_MOST, sizeof *withheld);
+    FACET_CLEANUP_FREE int64_t *withheld = calloc(AGENTS_MAX, sizeof *withheld);
     struct facet_agents_config config = {
         .size = sizeof config,
         .mode = replay_choice(&mode, modes, FACET_AGENTS_SHARED),
@@ -58,19 +58,19 @@ void replay_partition(struct replay_text *fault, const struct replay_at *vector)
     uint64_t count = replay_whole(&agents);
     struct facet_error error = {0};
 
-    config.count = count <= AGENTS_MOST ? (uint32_t)count : AGENTS_MOST;
+    config.count = count <= AGENTS_MAX ? (uint32_t)count : AGENTS_MAX;
     if (!withheld)
-        replay_say(fault, "no memory");
+        replay_append(fault, "no memory");
     if (fault->length)
         return;
     if (facet_agents_split(&config, withheld, &error) != FACET_OK) {
         if (!replay_present(&refusal))
-            replay_say(fault, "refused: %s", error.message);
+            replay_append(fault, "refused: %s", error.message);
         return;
     }
     if (replay_present(&refusal))
-        replay_say(fault, "done; recorded: refused as %s", replay_string(&refusal));
-    else if (replay_count(&expected, AGENTS_MOST) != config.count)
+        replay_append(fault, "done; recorded: refused as %s", replay_string(&refusal));
+    else if (replay_count(&expected, AGENTS_MAX) != config.count)
         replay_refuse(&expected, "an amount for each agent");
     else
         compare_split(fault, &expected, withheld, config.count);
@@ -88,10 +88,10 @@ void replay_align(struct replay_text *fault, const struct replay_at *vector)
     if (fault->length)
         return;
     if (facet_agents_align_memory(bytes[0], bytes[1], bytes[2], &ours[0], &ours[1], &error) != FACET_OK)
-        replay_say(fault, "refused: %s", error.message);
+        replay_append(fault, "refused: %s", error.message);
     else if (ours[0] != expected[0] || ours[1] != expected[1])
-        replay_say(fault, "got %" PRIu64 " and %" PRIu64 ", recorded %" PRIu64 " and %" PRIu64, ours[0], ours[1],
-                   expected[0], expected[1]);
+        replay_append(fault, "got %" PRIu64 " and %" PRIu64 ", recorded %" PRIu64 " and %" PRIu64, ours[0], ours[1],
+                      expected[0], expected[1]);
 }
 
 static void compare_row(struct replay_text *fault, const struct replay_at *row, int64_t capacity, int64_t quantum)
@@ -109,11 +109,11 @@ static void compare_row(struct replay_text *fault, const struct replay_at *row, 
     struct maps_density ours = maps_density(asked, (uint32_t)((asked - 1) / capacity) + 1, quantum);
     char got[FACET_AMOUNT_SIZE], recorded[FACET_AMOUNT_SIZE];
 
-    if (ours.devices != expected[0] || ours.extra != expected[1] || ours.share != share)
-        replay_say(fault,
-                   "%s: got %" PRIu32 " devices, %s each, %" PRIu32 " of them more; recorded %" PRIu64 ", %s, %" PRIu64,
-                   row->path, ours.devices, facet_amount_format(ours.share, got, sizeof got), ours.extra, expected[0],
-                   facet_amount_format(share, recorded, sizeof recorded), expected[1]);
+    if (ours.devices != expected[0] || ours.larger != expected[1] || ours.share != share)
+        replay_append(
+            fault, "%s: got %" PRIu32 " devices, %s each, %" PRIu32 " of them more; recorded %" PRIu64 ", %s, %" PRIu64,
+            row->path, ours.devices, facet_amount_format(ours.share, got, sizeof got), ours.larger, expected[0],
+            facet_amount_format(share, recorded, sizeof recorded), expected[1]);
 }
 
 void replay_density(struct replay_text *fault, const struct replay_at *table)
@@ -122,7 +122,7 @@ void replay_density(struct replay_text *fault, const struct replay_at *table)
     struct replay_at quantum_at = replay_member(table, "quantum");
     int64_t capacity = read_amount(table, "device_capacity", FACET_AMOUNT_ONE);
     int64_t quantum = read_amount(table, "quantum", MAPS_GRID);
-    size_t count = replay_count(&rows, REPLAY_STEPS_MOST);
+    size_t count = replay_count(&rows, REPLAY_STEPS_MAX);
 
     if (capacity == 0)
         replay_refuse(&capacity_at, "an amount above 0");

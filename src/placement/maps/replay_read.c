@@ -9,7 +9,7 @@
 #include "placement/maps/replay_inside.h"
 
 /* Writes one line. A file's text must not control a terminal, nor begin a line of its own. */
-void replay_say(struct replay_text *text, const char *format, ...)
+void replay_append(struct replay_text *text, const char *format, ...)
 {
     char line[500];
     va_list arguments;
@@ -55,7 +55,7 @@ void replay_refuse(const struct replay_at *at, const char *expected)
         snprintf(value, sizeof value, "%s", at->value ? "something else" : "nothing");
     else
         value[length] = '\0';
-    replay_say(at->fault, "%s: expected %s, not %s", at->path[0] ? at->path : "/", expected, value);
+    replay_append(at->fault, "%s: expected %s, not %s", at->path[0] ? at->path : "/", expected, value);
 }
 
 bool replay_present(const struct replay_at *at)
@@ -81,11 +81,11 @@ bool replay_object(const struct replay_at *at)
     return false;
 }
 
-size_t replay_count(const struct replay_at *at, size_t most)
+size_t replay_count(const struct replay_at *at, size_t max)
 {
     size_t count = json_array_size(at->value);
 
-    if (json_is_array(at->value) && count <= most)
+    if (json_is_array(at->value) && count <= max)
         return count;
     replay_refuse(at, json_is_array(at->value) ? "a shorter array" : "an array");
     return 0;

@@ -5,7 +5,7 @@
 
 #include "placement/maps/replay_inside.h"
 
-void replay_look(struct replay_run *run, int64_t *amounts)
+void replay_read_taken(struct replay_run *run, int64_t *amounts)
 {
     for (uint32_t i = 0; i < run->places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -30,8 +30,8 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
     json_t *value;
 
     run->item_count = 0;
-    run->odd_amount = false;
-    if (!replay_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MOST) {
+    run->impossible_amount = false;
+    if (!replay_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MAX) {
         replay_refuse(at, "fewer slots");
         return true;
     }
@@ -42,20 +42,20 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
         item->slot = slot;
         if (!replay_amount(&member, &item->amount, &outcome->error)) {
             refuse_outcome(outcome, FACET_REFUSED_AMOUNT);
-            run->odd_amount = true;
+            run->impossible_amount = true;
         }
-        run->odd_amount = run->odd_amount || item->amount < 0;
+        run->impossible_amount = run->impossible_amount || item->amount < 0;
     }
     return !outcome->refused;
 }
 
-static void keep_grant(struct replay_run *run, struct replay_past *past, struct replay_outcome *outcome)
+static void keep_grant(struct replay_run *run, struct replay_effect *effect, struct replay_outcome *outcome)
 {
-    past->parts = calloc(run->places + 1, sizeof *past->parts);
-    if (!past->parts || facet_maps_get_grant(run->maps, past->grant, past->parts, run->places, &past->count,
-                                             &outcome->error) != FACET_OK)
-        replay_say(&run->fault, "no memory");
-    outcome->granted = past;
+    effect->parts = calloc(run->places + 1, sizeof *effect->parts);
+    if (!effect->parts || facet_maps_get_grant(run->maps, effect->grant, effect->parts, run->places, &effect->count,
+                                               &outcome->error) != FACET_OK)
+        replay_append(&run->fault, "no memory");
+    outcome->granted = effect;
 }
 
 static bool read_flag(const struct replay_at *at, bool fallback)
@@ -68,39 +68,39 @@ static bool read_flag(const struct replay_at *at, bool fallback)
 }
 
 static void do_allocate(struct replay_run *run, const struct replay_at *step, const char *member,
-                        struct replay_past *past, struct replay_outcome *outcome)
+                        struct replay_effect *effect, struct replay_outcome *outcome)
 {
-    struct replay_at asked = replay_member(step, member), least = replay_member(step, "min_memory");
+    struct replay_at asked = replay_member(step, member), min = replay_member(step, "min_memory");
     struct replay_at split = replay_member(step, "allow_fragmentation"), reuse = replay_member(step, "reuse_hint");
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
     struct facet_maps_request request = {
         .size = sizeof request,
         .items = run->items,
-        .rules = run->faithful ? FACET_MAPS_ROUND_DOWN : FACET_MAPS_EXACT,
+        .rules = run->is_strict ? FACET_MAPS_ROUND_DOWN : FACET_MAPS_EXACT,
         .affinity = run->affinity,
         .guard = !read_flag(&split, true),
         .near = run->hint,
         .near_count = read_flag(&reuse, false) ? run->hint_count : 0,
     };
 
-    if (replay_present(&least) && (!replay_amount(&least, &request.least, NULL) || request.least < 0))
-        replay_refuse(&least, "an amount of 0 or more, of at most 6 decimals");
+    if (replay_present(&min) && (!replay_amount(&min, &request.least, NULL) || request.least < 0))
+        replay_refuse(&min, "an amount of 0 or more, of at most 6 decimals");
     if (!read_request(run, &asked, outcome) || run->fault.length)
         return;
     request.count = run->item_count;
-    if (facet_maps_allocate(run->maps, &request, &past->grant, &refusal, &outcome->error) != FACET_OK) {
+    if (facet_maps_allocate(run->maps, &request, &effect->grant, &refusal, &outcome->error) != FACET_OK) {
         refuse_outcome(outcome, refusal.reason);
         return;
     }
-    keep_grant(run, past, outcome);
+    keep_grant(run, effect, outcome);
     run->hint_count = 0;
-    for (uint32_t i = 0; i < past->count; i++)
-        run->hint[run->hint_count++] = past->parts[i].place;
+    for (uint32_t i = 0; i < effect->count; i++)
+        run->hint[run->hint_count++] = effect->parts[i].place;
 }
 
 /* --- amounts without a handle --- */
 
-static void read_parts(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+static void read_parts(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
                        struct replay_outcome *outcome)
 {
     struct replay_at at = replay_member(step, "allocation");
@@ -109,59 +109,59 @@ static void read_parts(struct replay_run *run, const struct replay_at *step, str
         refuse_outcome(outcome, FACET_REFUSED_SLOT);
         return;
     }
-    if (!(past->parts = calloc(run->places + 1, sizeof *past->parts))) {
-        replay_say(&run->fault, "no memory");
+    if (!(effect->parts = calloc(run->places + 1, sizeof *effect->parts))) {
+        replay_append(&run->fault, "no memory");
         return;
     }
     for (uint32_t i = 0; i < run->places; i++)
         if (run->result[i] != 0)
-            past->parts[past->count++] = (struct facet_maps_part){.place = i, .amount = run->result[i]};
+            effect->parts[effect->count++] = (struct facet_maps_part){.place = i, .amount = run->result[i]};
 }
 
-static void do_apply(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+static void do_apply(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
                      struct replay_outcome *outcome)
 {
-    read_parts(run, step, past, outcome);
+    read_parts(run, step, effect, outcome);
     if (outcome->refused || run->fault.length)
         return;
-    if (facet_maps_commit(run->maps, past->parts, past->count, &past->grant, &outcome->error) != FACET_OK)
+    if (facet_maps_commit(run->maps, effect->parts, effect->count, &effect->grant, &outcome->error) != FACET_OK)
         refuse_outcome(outcome, FACET_REFUSED_NOT);
 }
 
 /* All grants become reserved amounts, which need no handle. */
 static void loosen_grants(struct replay_run *run)
 {
-    replay_look(run, run->after);
+    replay_read_taken(run, run->after);
     for (uint32_t i = 0; i < run->steps; i++) {
-        struct replay_past *past = &run->pasts[i];
+        struct replay_effect *effect = &run->effects[i];
 
-        if (!past->grant || past->released || past->loose)
+        if (!effect->grant || effect->released || effect->handle_lost)
             continue;
-        past->loose = true;
-        facet_maps_release(run->maps, past->grant, NULL);
+        effect->handle_lost = true;
+        facet_maps_release(run->maps, effect->grant, NULL);
     }
     for (uint32_t i = 0; i < run->places; i++)
         facet_maps_reserve(run->maps, i, run->after[i], NULL);
 }
 
 /* Subtracts the parts from the reserved amounts: all or nothing. */
-static void take_off(struct replay_run *run, const struct replay_past *past, struct replay_outcome *outcome)
+static void take_off(struct replay_run *run, const struct replay_effect *effect, struct replay_outcome *outcome)
 {
     loosen_grants(run);
-    for (uint32_t i = 0; i < past->count; i++)
-        if (past->parts[i].amount > run->after[past->parts[i].place] || past->parts[i].amount < 0) {
+    for (uint32_t i = 0; i < effect->count; i++)
+        if (effect->parts[i].amount > run->after[effect->parts[i].place] || effect->parts[i].amount < 0) {
             refuse_outcome(outcome, FACET_REFUSED_NOT);
             facet_error_set(&outcome->error, FACET_BAD_STATE, "more is given back than was taken");
             return;
         }
-    for (uint32_t i = 0; i < past->count; i++) {
-        uint32_t place = past->parts[i].place;
+    for (uint32_t i = 0; i < effect->count; i++) {
+        uint32_t place = effect->parts[i].place;
 
-        facet_maps_reserve(run->maps, place, run->after[place] - past->parts[i].amount, NULL);
+        facet_maps_reserve(run->maps, place, run->after[place] - effect->parts[i].amount, NULL);
     }
 }
 
-static bool is_same(const struct replay_past *left, const struct replay_past *right)
+static bool is_same(const struct replay_effect *left, const struct replay_effect *right)
 {
     if (left->count != right->count)
         return false;
@@ -177,14 +177,14 @@ static bool is_same(const struct replay_past *left, const struct replay_past *ri
 }
 
 /* Releases the grant of exactly that amount; else subtracts from any held amount. */
-static void free_amounts(struct replay_run *run, const struct replay_past *amounts, struct replay_outcome *outcome)
+static void free_amounts(struct replay_run *run, const struct replay_effect *amounts, struct replay_outcome *outcome)
 {
     for (uint32_t i = 0; i < run->steps; i++) {
-        struct replay_past *past = &run->pasts[i];
+        struct replay_effect *effect = &run->effects[i];
 
-        if (past->grant && !past->released && !past->loose && is_same(past, amounts)) {
-            past->released = true;
-            facet_maps_release(run->maps, past->grant, NULL);
+        if (effect->grant && !effect->released && !effect->handle_lost && is_same(effect, amounts)) {
+            effect->released = true;
+            facet_maps_release(run->maps, effect->grant, NULL);
             return;
         }
     }
@@ -194,25 +194,25 @@ static void free_amounts(struct replay_run *run, const struct replay_past *amoun
 static void free_result(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
 {
     uint64_t of = replay_whole(at);
-    struct replay_past *past = of < run->steps ? &run->pasts[of] : NULL;
+    struct replay_effect *effect = of < run->steps ? &run->effects[of] : NULL;
 
     if (run->fault.length)
         return;
-    if (!past || !past->grant) {
-        if (!run->departed)
+    if (!effect || !effect->grant) {
+        if (!run->record_broken)
             replay_refuse(at, "the number of a step that was granted something");
         else
             refuse_outcome(outcome, FACET_REFUSED_NOT); /* recorded as granted, refused here */
         return;
     }
-    if (past->loose && !past->released)
-        take_off(run, past, outcome);
-    else if (facet_maps_release(run->maps, past->grant, &outcome->error) != FACET_OK)
+    if (effect->handle_lost && !effect->released)
+        take_off(run, effect, outcome);
+    else if (facet_maps_release(run->maps, effect->grant, &outcome->error) != FACET_OK)
         refuse_outcome(outcome, FACET_REFUSED_NOT);
-    past->released = true;
+    effect->released = true;
 }
 
-static void do_free(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+static void do_free(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
                     struct replay_outcome *outcome)
 {
     struct replay_at of = replay_member(step, "result_of");
@@ -221,22 +221,22 @@ static void do_free(struct replay_run *run, const struct replay_at *step, struct
         free_result(run, &of, outcome);
         return;
     }
-    read_parts(run, step, past, outcome);
+    read_parts(run, step, effect, outcome);
     if (!outcome->refused && !run->fault.length)
-        free_amounts(run, past, outcome);
+        free_amounts(run, effect, outcome);
 }
 
 /* --- steps outside transactions --- */
 
-static void do_set(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+static void do_set(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
                    struct replay_outcome *outcome)
 {
-    read_parts(run, step, past, outcome);
+    read_parts(run, step, effect, outcome);
     if (outcome->refused || run->fault.length)
         return;
     loosen_grants(run);
-    for (uint32_t i = 0; i < past->count && !outcome->refused; i++)
-        if (facet_maps_reserve(run->maps, past->parts[i].place, past->parts[i].amount, &outcome->error) != FACET_OK)
+    for (uint32_t i = 0; i < effect->count && !outcome->refused; i++)
+        if (facet_maps_reserve(run->maps, effect->parts[i].place, effect->parts[i].amount, &outcome->error) != FACET_OK)
             refuse_outcome(outcome, FACET_REFUSED_NOT);
     for (uint32_t i = 0; i < run->places && outcome->refused; i++)
         facet_maps_reserve(run->maps, i, run->before[i], NULL);
@@ -278,7 +278,7 @@ static void do_set_strategy(struct replay_run *run, const struct replay_at *step
     while (++map < FACET_MAPS_MOST);
 }
 
-static void do_step(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+static void do_step(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
                     struct replay_outcome *outcome)
 {
     static const char *const names[] = {"allocate", "allocate_kernel", "free",         "apply",
@@ -289,19 +289,19 @@ static void do_step(struct replay_run *run, const struct replay_at *step, struct
         replay_refuse(&op, "an operation");
     switch (replay_choice(&op, names, UINT32_MAX)) {
     case 0:
-        do_allocate(run, step, "request", past, outcome);
+        do_allocate(run, step, "request", effect, outcome);
         break;
     case 1:
-        do_allocate(run, step, "slots", past, outcome);
+        do_allocate(run, step, "slots", effect, outcome);
         break;
     case 2:
-        do_free(run, step, past, outcome);
+        do_free(run, step, effect, outcome);
         break;
     case 3:
-        do_apply(run, step, past, outcome);
+        do_apply(run, step, effect, outcome);
         break;
     case 4:
-        do_set(run, step, past, outcome);
+        do_set(run, step, effect, outcome);
         break;
     case 5:
         do_seed_hint(run, step);
@@ -320,11 +320,11 @@ void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_
     struct replay_outcome outcome = {0};
 
     run->item_count = 0;
-    run->odd_amount = false;
-    replay_look(run, run->before);
+    run->impossible_amount = false;
+    replay_read_taken(run, run->before);
     if (replay_object(&step))
-        do_step(run, &step, &run->pasts[index], &outcome);
-    replay_look(run, run->after);
+        do_step(run, &step, &run->effects[index], &outcome);
+    replay_read_taken(run, run->after);
     if (!run->fault.length)
         replay_judge(run, &step, index, &outcome);
 }

@@ -138,7 +138,7 @@ static enum facet_status read_config(const struct facet_balancer_config *asked, 
     ret->actions = value_or(ret->actions, FACET_BALANCER_MIGRATE);
     ret->threshold_milli = value_or(ret->threshold_milli, defaults->threshold_milli);
     ret->depth = value_or(ret->depth, 2);
-    ret->moves = value_or(ret->moves, defaults->moves_most);
+    ret->moves = value_or(ret->moves, defaults->moves_max);
     ret->tasks = value_or(ret->tasks, 65536);
     ret->records = value_or(ret->records, 4096);
     ret->log = value_or(ret->log, 1024);
@@ -156,9 +156,9 @@ static void init_locks(struct facet_balancer *balancer)
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&balancer->lock, NULL);
-    pthread_cond_init(&balancer->over, &clock);
-    pthread_cond_init(&balancer->moved, &clock);
-    pthread_cond_init(&balancer->tick, &clock);
+    pthread_cond_init(&balancer->job_over, &clock);
+    pthread_cond_init(&balancer->buffer_moved, &clock);
+    pthread_cond_init(&balancer->ticker_wake, &clock);
     for (uint32_t i = 0; i < balancer->count; i++)
         pthread_cond_init(&balancer->member[i].work, &clock);
     pthread_condattr_destroy(&clock);
@@ -168,9 +168,9 @@ static void free_locks(struct facet_balancer *balancer)
 {
     for (uint32_t i = 0; i < balancer->count; i++)
         pthread_cond_destroy(&balancer->member[i].work);
-    pthread_cond_destroy(&balancer->tick);
-    pthread_cond_destroy(&balancer->moved);
-    pthread_cond_destroy(&balancer->over);
+    pthread_cond_destroy(&balancer->ticker_wake);
+    pthread_cond_destroy(&balancer->buffer_moved);
+    pthread_cond_destroy(&balancer->job_over);
     pthread_mutex_destroy(&balancer->lock);
 }
 
@@ -192,14 +192,14 @@ static bool make_parts(struct facet_balancer *balancer)
 {
     uint32_t count = balancer->count;
 
-    balancer->jobs_room = FIRST_JOBS;
+    balancer->jobs_capacity = FIRST_JOBS;
     balancer->jobs = calloc(FIRST_JOBS, sizeof(struct facet_job *));
     balancer->described = calloc(count, sizeof *balancer->described);
     balancer->bytes_on = calloc(count, sizeof *balancer->bytes_on);
     balancer->log = calloc(balancer->config.log, sizeof *balancer->log);
     balancer->plan_members = calloc(count, sizeof *balancer->plan_members);
-    balancer->plan_works = calloc(FACET_LOOK_WORKS, sizeof *balancer->plan_works);
-    balancer->plan_bytes = calloc((size_t)FACET_LOOK_WORKS * count, sizeof *balancer->plan_bytes);
+    balancer->plan_works = calloc(FACET_BALANCER_PLAN_WORKS, sizeof *balancer->plan_works);
+    balancer->plan_bytes = calloc((size_t)FACET_BALANCER_PLAN_WORKS * count, sizeof *balancer->plan_bytes);
     return balancer->jobs && balancer->described && balancer->bytes_on && balancer->log && balancer->plan_members &&
            balancer->plan_works && balancer->plan_bytes;
 }
@@ -213,7 +213,7 @@ static struct facet_balancer *new_balancer(struct facet_driver *driver, const st
     balancer->driver = driver;
     balancer->config = *config;
     balancer->count = config->count;
-    balancer->first = balancer->next = 1;
+    balancer->first_job = balancer->next_job = 1;
     balancer->member = calloc(config->count, sizeof *balancer->member);
     if (!balancer->member || !make_parts(balancer)) {
         free_parts(balancer);
@@ -235,7 +235,7 @@ static void init_balance(struct facet_balancer *balancer)
     config.strategy = (enum facet_balance_strategy)balancer->config.strategy;
     config.threshold_milli = balancer->config.threshold_milli;
     config.settle_milli = balancer->config.threshold_milli / 2;
-    config.moves_most = balancer->config.moves;
+    config.moves_max = balancer->config.moves;
     config.preemption = balancer->config.actions & FACET_BALANCER_PREEMPT;
     config.interval_ns = balancer->config.interval_ns;
     config.idle_ns = balancer->config.idle_ns;
@@ -303,15 +303,15 @@ static void cancel_all(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);
     balancer->closing = true;
-    uint64_t first = balancer->first, next = balancer->next;
+    uint64_t first = balancer->first_job, next = balancer->next_job;
     pthread_mutex_unlock(&balancer->lock);
     for (uint64_t number = first; number < next; number++)
         (void)facet_balancer_cancel(balancer, number, NULL);
     pthread_mutex_lock(&balancer->lock);
     for (uint32_t i = 0; i < balancer->count; i++)
         pthread_cond_broadcast(&balancer->member[i].work);
-    pthread_cond_broadcast(&balancer->tick);
-    pthread_cond_broadcast(&balancer->moved);
+    pthread_cond_broadcast(&balancer->ticker_wake);
+    pthread_cond_broadcast(&balancer->buffer_moved);
     pthread_mutex_unlock(&balancer->lock);
 }
 
@@ -333,7 +333,7 @@ void facet_balancer_close(struct facet_balancer *balancer)
     if (!balancer)
         return;
     stop_threads(balancer);
-    for (uint64_t number = balancer->first; number < balancer->next; number++)
+    for (uint64_t number = balancer->first_job; number < balancer->next_job; number++)
         facet_job_free(facet_job_find(balancer, number));
     facet_buffers_free(balancer);
     facet_members_restore(balancer);
@@ -412,10 +412,10 @@ enum facet_status facet_balancer_get_actions(struct facet_balancer *balancer, ui
                                     "ret_actions: size %" PRIu32 ", expected that of struct facet_balancer_action",
                                     size);
     pthread_mutex_lock(&balancer->lock);
-    uint64_t kept = balancer->logged < balancer->config.log ? balancer->logged : balancer->config.log;
-    uint64_t number = after + 1 > balancer->logged - kept + 1 ? after + 1 : balancer->logged - kept + 1;
+    uint64_t kept = balancer->logged_actions < balancer->config.log ? balancer->logged_actions : balancer->config.log;
+    uint64_t number = after + 1 > balancer->logged_actions - kept + 1 ? after + 1 : balancer->logged_actions - kept + 1;
 
-    for (; number <= balancer->logged && count < capacity; number++, count++) {
+    for (; number <= balancer->logged_actions && count < capacity; number++, count++) {
         struct facet_balancer_action action = balancer->log[number % balancer->config.log];
 
         action.size = size;

@@ -8,8 +8,8 @@
  *
  * A runner is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
  * of a buffer by the host, which takes part in the order of tasks and is done by the calling thread. A job is
- *     held      until the jobs that it depends on are over (`missing`)
- *     placed    by the strategy in a member's queue, or nowhere while no member takes anything
+ *     held      until the jobs that it depends on are over (`unreleased`)
+ *     placed    by the strategy in a member's queue, or unplaced while no member takes anything
  *     taken     by a runner, which brings its buffers, launches it, and waits
  *     over      its result can be read
  *     released  over, and not held any more: the jobs behind it may go
@@ -24,10 +24,10 @@
 
 #include "compute/balance.h"
 
-#define FACET_RUNNER_KERNELS 8u   /* loaded kernels that a runner keeps */
-#define FACET_RATES          128u /* kernels whose time is known */
-#define FACET_LOOK_WORKS     512u /* jobs that are considered each interval */
-#define FACET_LOOK_ACTIONS   128u
+#define FACET_RUNNER_KERNELS        8u   /* loaded kernels that a runner keeps */
+#define FACET_BALANCER_RATES        128u /* kernels whose time is known */
+#define FACET_BALANCER_PLAN_WORKS   512u /* jobs that are considered each interval */
+#define FACET_BALANCER_PLAN_ACTIONS 128u
 
 struct facet_job;
 
@@ -43,7 +43,7 @@ struct facet_job_use {
     struct facet_job *job;
     struct facet_buffer *buffer;
     uint32_t access;
-    bool counted;                      /* in its copy's users */
+    bool counts_as_user;               /* in its copy's users */
     struct facet_job_use *next, *prev; /* among the readers of the buffer since its last writer */
     bool listed;
 };
@@ -52,11 +52,11 @@ struct facet_buffer {
     uint64_t number, bytes;
     struct facet_job *writer; /* the last one submitted, not released */
     struct facet_job_use *readers;
-    uint32_t jobs;            /* that are not released and use it */
-    bool moving;              /* a runner or the host copies it somewhere */
-    bool zero;                /* never written: valid nowhere, and known nevertheless */
-    enum facet_status broken; /* FACET_OK, or the error by which its bytes were lost */
-    unsigned char *host;      /* NULL: none */
+    uint32_t jobs;             /* that are not released and use it */
+    bool moving;               /* a runner or the host copies it somewhere */
+    bool never_written;        /* never written: valid nowhere, and known nevertheless */
+    enum facet_status lost_by; /* FACET_OK, or the error by which its bytes were lost */
+    unsigned char *host;       /* NULL: none */
     bool host_valid;
     struct facet_buffer_copy copy[]; /* of each member */
 };
@@ -71,7 +71,7 @@ struct facet_job_edge {
 enum facet_job_place {
     FACET_JOB_HELD = 0,
     FACET_JOB_READY = 1, /* to be placed, or to be released */
-    FACET_JOB_NOWHERE = 2,
+    FACET_JOB_UNPLACED = 2,
     FACET_JOB_QUEUED = 3,
     FACET_JOB_TAKEN = 4,
     FACET_JOB_RELEASED = 5,
@@ -79,17 +79,17 @@ enum facet_job_place {
 
 struct facet_job {
     struct facet_balancer_task record; /* its record for queries */
-    struct facet_error *why;           /* it failed; NULL: no memory for it */
-    enum facet_status ended;           /* how, once it is over: FACET_BAD_STATE when cancelled */
-    bool over, host, cancelled;
+    struct facet_error *failure;       /* it failed; NULL: no memory for it */
+    enum facet_status end_status;      /* how, once it is over: FACET_BAD_STATE when cancelled */
+    bool is_over, of_host, cancelled;
     bool express;  /* PREEMPT: goes through the runner that is kept for it */
     bool launched; /* may have changed what it writes */
     bool pinned;   /* has all its memory on its member */
     enum facet_job_place place;
-    uint32_t missing; /* jobs that must be released before it */
-    uint32_t waiters; /* threads in facet_balancer_wait() */
+    uint32_t unreleased; /* jobs that must be released before it */
+    uint32_t waiters;    /* threads in facet_balancer_wait() */
     uint32_t moves;
-    int previous; /* member that it was moved from last */
+    int previous_member; /* member that it was moved from last */
     uint64_t expected_ns;
     struct facet_job *next, *prev; /* of its queue, or of the list of jobs to be placed */
 
@@ -171,18 +171,18 @@ struct facet_balancer {
     uint32_t count;
     struct facet_member *member;
 
-    pthread_mutex_t lock; /* all below, and members, runners, buffers and jobs unless they say otherwise */
-    pthread_cond_t over;  /* a job is over, or may go on */
-    pthread_cond_t moved; /* a buffer is not moving any more */
-    pthread_cond_t tick;
+    pthread_mutex_t lock;        /* all below, and members, runners, buffers and jobs unless they say otherwise */
+    pthread_cond_t job_over;     /* a job is over, or may go on */
+    pthread_cond_t buffer_moved; /* a buffer is not moving any more */
+    pthread_cond_t ticker_wake;
     bool closing, ticking;
     pthread_t ticker;
 
     struct facet_job **jobs; /* a ring: by number modulo its size, a power of two */
-    uint64_t jobs_room, first, next;
+    uint64_t jobs_capacity, first_job, next_job;
     uint32_t unfinished;
-    struct facet_job_list ready;   /* jobs that nothing holds any more: to be placed, or released */
-    struct facet_job_list nowhere; /* no member takes anything */
+    struct facet_job_list ready;    /* jobs that nothing holds any more: to be placed, or released */
+    struct facet_job_list unplaced; /* no member takes anything */
 
     struct facet_buffer **buffers;                 /* by the lower half of their numbers, less one */
     uint32_t buffers_capacity, buffers_used_below; /* used_below: no slot below it is free */
@@ -192,13 +192,13 @@ struct facet_balancer {
     struct facet_balance balance;
     struct facet_balance_member *described; /* of each member; the credits of `weighted` stay in it */
     uint64_t *bytes_on;
-    struct facet_transfer in, out;
+    struct facet_transfer copied_in, copied_out;
 
-    struct facet_rate rates[FACET_RATES];
+    struct facet_rate rates[FACET_BALANCER_RATES];
     uint64_t rate_uses, mean_ns; /* of all tasks */
 
     struct facet_balancer_action *log; /* a ring by number */
-    uint64_t logged;
+    uint64_t logged_actions;
 
     /* Of the ticker alone, but filled under the lock. */
     struct facet_balance_member *plan_members;
@@ -217,9 +217,9 @@ bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *
 
 /* Puts a job behind all jobs that it depends on, and places it when there are none. */
 enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_job *job, struct facet_error *error);
-/* The job ended, `why` may be NULL. Jobs behind it go on: facet_balancer_place_ready() is called after it. */
+/* The job ended, `failure` may be NULL. Jobs behind it go on: facet_balancer_place_ready() is called after it. */
 void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status,
-                   const struct facet_error *why);
+                   const struct facet_error *failure);
 /* The job holds nothing any more: the jobs behind it become ready. May free it. */
 void facet_job_release(struct facet_balancer *balancer, struct facet_job *job);
 /* A host's job or a task, with all its parts. */
@@ -238,10 +238,10 @@ void facet_member_lose(struct facet_balancer *balancer, uint32_t member);
 /* Describes the load of each member. */
 void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balance_member *ret_members);
 /* Per member, how many bytes of a job's buffers are valid there. */
-void facet_job_locate(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes);
+void facet_job_count_bytes(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes);
 /* How long it will take; and the update of that estimate when it is over. */
-uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_job *job);
-void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *job);
+uint64_t facet_job_expected_ns(struct facet_balancer *balancer, const struct facet_job *job);
+void facet_job_update_estimate(struct facet_balancer *balancer, const struct facet_job *job);
 /* The remaining time of a job that is under way. */
 uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units);
 

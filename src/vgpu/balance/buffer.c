@@ -64,7 +64,7 @@ enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint6
     if (!buffer)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a buffer");
     buffer->bytes = bytes;
-    buffer->zero = true;
+    buffer->never_written = true;
     pthread_mutex_lock(&balancer->lock);
     uint32_t index = find_free_index(balancer);
     bool found = index < balancer->buffers_capacity;
@@ -131,7 +131,7 @@ static void forget_host(struct facet_buffer *buffer)
 
 static bool is_anywhere(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
 {
-    bool anywhere = buffer->zero || buffer->host_valid;
+    bool anywhere = buffer->never_written || buffer->host_valid;
 
     for (uint32_t i = 0; i < balancer->count; i++)
         anywhere = anywhere || buffer->copy[i].valid;
@@ -147,8 +147,8 @@ void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
             continue;
         buffer->copy[member].address = 0;
         buffer->copy[member].valid = false;
-        if (!is_anywhere(balancer, buffer) && buffer->broken == FACET_OK)
-            buffer->broken = FACET_DEVICE_LOST;
+        if (!is_anywhere(balancer, buffer) && buffer->lost_by == FACET_OK)
+            buffer->lost_by = FACET_DEVICE_LOST;
     }
 }
 
@@ -158,28 +158,28 @@ static void mark_newest(struct facet_balancer *balancer, struct facet_buffer *bu
     for (uint32_t i = 0; i < balancer->count; i++)
         buffer->copy[i].valid = false;
     forget_host(buffer);
-    buffer->zero = false;
+    buffer->never_written = false;
     buffer->copy[member].valid = buffer->copy[member].address != 0;
     if (!buffer->copy[member].valid)
-        buffer->broken = FACET_DEVICE_LOST;
+        buffer->lost_by = FACET_DEVICE_LOST;
     else if (whole)
-        buffer->broken = FACET_OK;
+        buffer->lost_by = FACET_OK;
 }
 
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status)
 {
-    for (uint32_t i = 0; i < job->uses_count && !job->host; i++) {
+    for (uint32_t i = 0; i < job->uses_count && !job->of_host; i++) {
         struct facet_job_use *use = &job->uses[i];
         bool writes = use->access & FACET_ARGUMENT_WRITES;
 
-        if (use->counted)
+        if (use->counts_as_user)
             use->buffer->copy[job->record.member].users--;
-        use->counted = false;
+        use->counts_as_user = false;
         if (writes && job->launched)
             mark_newest(balancer, use->buffer, job->record.member,
                         status == FACET_OK && use->access == FACET_ARGUMENT_WRITES);
         if (writes && status != FACET_OK && status != FACET_BAD_STATE)
-            use->buffer->broken = status;
+            use->buffer->lost_by = status;
     }
 }
 
@@ -187,14 +187,14 @@ void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *
 
 static bool is_given_up(const struct facet_balancer *balancer, const struct facet_job *job)
 {
-    return job->cancelled || (balancer->closing && !job->host);
+    return job->cancelled || (balancer->closing && !job->of_host);
 }
 
 enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,
                                             struct facet_buffer *buffer)
 {
     while (buffer->moving && !is_given_up(balancer, job))
-        pthread_cond_wait(&balancer->moved, &balancer->lock);
+        pthread_cond_wait(&balancer->buffer_moved, &balancer->lock);
     if (is_given_up(balancer, job))
         return FACET_BAD_STATE;
     buffer->moving = true;
@@ -205,7 +205,7 @@ void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffe
 {
     buffer->moving = false;
     balancer->release_count++;
-    pthread_cond_broadcast(&balancer->moved);
+    pthread_cond_broadcast(&balancer->buffer_moved);
 }
 
 static bool is_member_lost(enum facet_status status)
@@ -251,14 +251,15 @@ enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struc
         status = facet_vgpu_read_idle(balancer->driver, id, address, ret_data, bytes, error);
         pthread_mutex_lock(&balancer->lock);
         if (status == FACET_OK) {
-            balancer->out.bytes += bytes;
-            balancer->out.ns += facet_clock_now_ns() - start;
+            balancer->copied_out.bytes += bytes;
+            balancer->copied_out.ns += facet_clock_now_ns() - start;
         } else if (is_member_lost(status)) {
             facet_member_lose(balancer, source);
             facet_balancer_place_ready(balancer);
             status = FACET_BUSY; /* try again: another member may have a copy */
         } else if (is_retriable(status)) {
-            facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
+            facet_balancer_wait_until(balancer, &balancer->buffer_moved,
+                                      facet_clock_now_ns() + balancer->config.interval_ns);
         }
     }
     if (status == FACET_DEVICE_LOST)
@@ -272,7 +273,7 @@ enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const stru
                                      struct facet_buffer *buffer, struct facet_error *error)
 {
     pthread_mutex_lock(&balancer->lock);
-    bool valid = buffer->host_valid, zero = buffer->zero;
+    bool valid = buffer->host_valid, zero = buffer->never_written;
     unsigned char *host = buffer->host;
     pthread_mutex_unlock(&balancer->lock);
     if (valid)
@@ -379,7 +380,7 @@ static bool wait_for_released_room(struct facet_runner *runner, const struct fac
     pthread_mutex_lock(&balancer->lock);
     bool again = balancer->release_count != release_count;
     if (!again && !is_given_up(balancer, job) && is_about_to_have_room(balancer, runner)) {
-        pthread_cond_wait(&balancer->moved, &balancer->lock);
+        pthread_cond_wait(&balancer->buffer_moved, &balancer->lock);
         again = true;
     }
     again = again && !is_given_up(balancer, job);
@@ -410,7 +411,7 @@ static bool wait_for_unmap(struct facet_runner *runner, const struct facet_job *
 
     pthread_mutex_lock(&balancer->lock);
     if (!is_given_up(balancer, job))
-        facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + FACET_NS_PER_MS);
+        facet_balancer_wait_until(balancer, &balancer->buffer_moved, facet_clock_now_ns() + FACET_NS_PER_MS);
     bool wanted = !is_given_up(balancer, job);
     pthread_mutex_unlock(&balancer->lock);
     return wanted;
@@ -445,13 +446,13 @@ static enum facet_status begin_pinning(struct facet_runner *runner, struct facet
     struct facet_member *member = &balancer->member[runner->member];
 
     while (member->pinning && !is_given_up(balancer, job))
-        pthread_cond_wait(&balancer->moved, &balancer->lock);
+        pthread_cond_wait(&balancer->buffer_moved, &balancer->lock);
     if (is_given_up(balancer, job))
         return FACET_BAD_STATE;
     member->pinning = true;
     for (uint32_t i = 0; i < job->uses_count; i++) {
         job->uses[i].buffer->copy[runner->member].users++;
-        job->uses[i].counted = true;
+        job->uses[i].counts_as_user = true;
     }
     return FACET_OK;
 }
@@ -477,7 +478,7 @@ static enum facet_status pin_buffers(struct facet_runner *runner, struct facet_j
     if (pinning)
         balancer->member[runner->member].pinning = false;
     job->pinned = status == FACET_OK;
-    pthread_cond_broadcast(&balancer->moved);
+    pthread_cond_broadcast(&balancer->buffer_moved);
     pthread_mutex_unlock(&balancer->lock);
     return status;
 }
@@ -497,7 +498,8 @@ static enum facet_status synchronize_runner(struct facet_runner *runner, const s
         if (is_retriable(status) && is_given_up(balancer, job))
             status = FACET_BAD_STATE;
         if (status == FACET_FROZEN)
-            facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
+            facet_balancer_wait_until(balancer, &balancer->buffer_moved,
+                                      facet_clock_now_ns() + balancer->config.interval_ns);
         pthread_mutex_unlock(&balancer->lock);
     } while (is_retriable(status));
     return status;
@@ -523,8 +525,8 @@ static enum facet_status send_content(struct facet_runner *runner, struct facet_
     if (status == FACET_OK && !zero) {
         uint64_t took = facet_clock_now_ns() - start;
 
-        balancer->in.bytes += buffer->bytes;
-        balancer->in.ns += took;
+        balancer->copied_in.bytes += buffer->bytes;
+        balancer->copied_in.ns += took;
         balancer->member[runner->member].brought_bytes += buffer->bytes;
         balancer->member[runner->member].brought_ns += took;
         job->record.brought_bytes += buffer->bytes;
@@ -542,7 +544,7 @@ static enum facet_status provide_content(struct facet_runner *runner, struct fac
 
     pthread_mutex_lock(&balancer->lock);
     struct facet_buffer_copy copy = buffer->copy[runner->member];
-    bool zero = buffer->zero;
+    bool zero = buffer->never_written;
     pthread_mutex_unlock(&balancer->lock);
     if (copy.valid)
         return FACET_OK;

@@ -35,25 +35,25 @@ static enum facet_status enter_access(struct facet_balancer *balancer, struct ac
         access->use.access |= FACET_ARGUMENT_WRITES;
     if (access->data && access->bytes == buffer->bytes)
         access->use.access = FACET_ARGUMENT_WRITES; /* the earlier content does not matter */
-    access->job =
-        (struct facet_job){.host = true, .previous = FACET_BALANCE_NONE, .uses_count = 1, .uses = &access->use};
+    access->job = (struct facet_job){
+        .of_host = true, .previous_member = FACET_BALANCE_NONE, .uses_count = 1, .uses = &access->use};
     enum facet_status status = facet_job_enter(balancer, &access->job, error);
     while (status == FACET_OK && access->job.place != FACET_JOB_TAKEN && access->job.place != FACET_JOB_RELEASED)
-        pthread_cond_wait(&balancer->over, &balancer->lock);
-    if (status == FACET_OK && access->job.over)
-        status = facet_error_set(error, access->job.ended,
+        pthread_cond_wait(&balancer->job_over, &balancer->lock);
+    if (status == FACET_OK && access->job.is_over)
+        status = facet_error_set(error, access->job.end_status,
                                  "buffer 0x%" PRIx64 " is lost, or was to be written by a task that failed", number);
     return status;
 }
 
-static enum facet_status read_it(struct facet_balancer *balancer, struct access *access, struct facet_error *error)
+static enum facet_status read_buffer(struct facet_balancer *balancer, struct access *access, struct facet_error *error)
 {
     struct facet_buffer *buffer = access->use.buffer;
 
     pthread_mutex_lock(&balancer->lock);
-    bool zero = buffer->zero, valid = buffer->host_valid;
+    bool never_written = buffer->never_written, valid = buffer->host_valid;
     pthread_mutex_unlock(&balancer->lock);
-    if (zero)
+    if (never_written)
         memset(access->ret_data, 0, (size_t)access->bytes);
     else if (valid)
         memcpy(access->ret_data, buffer->host + access->offset, (size_t)access->bytes);
@@ -64,13 +64,13 @@ static enum facet_status read_it(struct facet_balancer *balancer, struct access 
 }
 
 /* The host's copy is the newest afterwards. */
-static enum facet_status write_it(struct facet_balancer *balancer, struct access *access, struct facet_error *error)
+static enum facet_status write_buffer(struct facet_balancer *balancer, struct access *access, struct facet_error *error)
 {
     struct facet_buffer *buffer = access->use.buffer;
 
     if (access->use.access == FACET_ARGUMENT_WRITES) { /* no need to fetch bytes that are overwritten */
         pthread_mutex_lock(&balancer->lock);
-        buffer->zero = true;
+        buffer->never_written = true;
         pthread_mutex_unlock(&balancer->lock);
     }
     enum facet_status status = facet_buffer_fetch(balancer, &access->job, buffer, error);
@@ -81,14 +81,14 @@ static enum facet_status write_it(struct facet_balancer *balancer, struct access
     for (uint32_t i = 0; i < balancer->count; i++)
         buffer->copy[i].valid = false;
     buffer->host_valid = true;
-    buffer->zero = false;
-    buffer->broken = FACET_OK;
+    buffer->never_written = false;
+    buffer->lost_by = FACET_OK;
     pthread_mutex_unlock(&balancer->lock);
     return FACET_OK;
 }
 
-static enum facet_status do_it(struct facet_balancer *balancer, struct access *access, uint64_t number,
-                               struct facet_error *error)
+static enum facet_status run_access(struct facet_balancer *balancer, struct access *access, uint64_t number,
+                                    struct facet_error *error)
 {
     pthread_mutex_lock(&balancer->lock);
     enum facet_status status = enter_access(balancer, access, number, error);
@@ -97,7 +97,7 @@ static enum facet_status do_it(struct facet_balancer *balancer, struct access *a
     pthread_mutex_unlock(&balancer->lock);
     if (status != FACET_OK)
         return status;
-    status = access->data ? write_it(balancer, access, error) : read_it(balancer, access, error);
+    status = access->data ? write_buffer(balancer, access, error) : read_buffer(balancer, access, error);
     pthread_mutex_lock(&balancer->lock);
     facet_buffer_end_moving(balancer, access->use.buffer);
     facet_job_end(balancer, &access->job, status, NULL);
@@ -121,7 +121,7 @@ enum facet_status facet_balancer_write(struct facet_balancer *balancer, uint64_t
     struct access access = {.offset = offset, .bytes = bytes, .data = data ? data : ""};
     enum facet_status status = check_access(balancer, data, bytes, error);
 
-    return status == FACET_OK ? do_it(balancer, &access, buffer, error) : status;
+    return status == FACET_OK ? run_access(balancer, &access, buffer, error) : status;
 }
 
 enum facet_status facet_balancer_read(struct facet_balancer *balancer, uint64_t buffer, uint64_t offset, void *ret_data,
@@ -130,5 +130,5 @@ enum facet_status facet_balancer_read(struct facet_balancer *balancer, uint64_t 
     struct access access = {.offset = offset, .bytes = bytes, .ret_data = ret_data};
     enum facet_status status = check_access(balancer, ret_data, bytes, error);
 
-    return status == FACET_OK ? do_it(balancer, &access, buffer, error) : status;
+    return status == FACET_OK ? run_access(balancer, &access, buffer, error) : status;
 }

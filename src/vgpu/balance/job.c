@@ -16,40 +16,41 @@
 
 /* ---- making a job ---- */
 
-static enum facet_status refuse_argument(struct facet_error *error, const struct facet_host_kernel *what,
+static enum facet_status refuse_argument(struct facet_error *error, const struct facet_host_kernel *kernel_info,
                                          uint32_t index, const char *expected)
 {
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "arguments",
-                                "argument %" PRIu32 " (%.60s %.60s) of kernel '%.64s': expected %s", index,
-                                what->arguments[index].type, what->arguments[index].name, what->name, expected);
+    return facet_error_argument(
+        error, FACET_INVALID_ARGUMENT, "arguments", "argument %" PRIu32 " (%.60s %.60s) of kernel '%.64s': expected %s",
+        index, kernel_info->arguments[index].type, kernel_info->arguments[index].name, kernel_info->name, expected);
 }
 
-static enum facet_status check_argument(const struct facet_host_kernel *what, uint32_t index,
+static enum facet_status check_argument(const struct facet_host_kernel *kernel_info, uint32_t index,
                                         const struct facet_balancer_argument *argument, struct facet_error *error)
 {
-    const struct facet_host_argument *declared = &what->arguments[index];
+    const struct facet_host_argument *declared = &kernel_info->arguments[index];
 
     switch (declared->kind) {
     case FACET_ARGUMENT_GLOBAL:
         return argument->value || argument->access > ACCESS_BOTH
-                   ? refuse_argument(error, what, index, "a buffer, and how it is accessed, or 0")
+                   ? refuse_argument(error, kernel_info, index, "a buffer, and how it is accessed, or 0")
                    : FACET_OK;
     case FACET_ARGUMENT_LOCAL:
         return argument->buffer || argument->value || argument->bytes == 0 || argument->bytes > INT32_MAX
-                   ? refuse_argument(error, what, index, "1 to 2147483647 bytes of local memory")
+                   ? refuse_argument(error, kernel_info, index, "1 to 2147483647 bytes of local memory")
                    : FACET_OK;
     case FACET_ARGUMENT_VALUE:
     case FACET_ARGUMENT_SAMPLER:
         return argument->buffer || !argument->value || argument->bytes != declared->bytes
-                   ? refuse_argument(error, what, index, "a value of its size")
+                   ? refuse_argument(error, kernel_info, index, "a value of its size")
                    : FACET_OK;
     default:
-        return refuse_argument(error, what, index, "no image: balancers have none");
+        return refuse_argument(error, kernel_info, index, "no image: balancers have none");
     }
 }
 
-static enum facet_status check_work(const struct facet_balancer_work *work, const struct facet_host_kernel **ret_what,
-                                    uint64_t *ret_groups, struct facet_error *error)
+static enum facet_status check_work(const struct facet_balancer_work *work,
+                                    const struct facet_host_kernel **ret_kernel_info, uint64_t *ret_groups,
+                                    struct facet_error *error)
 {
     struct facet_grid grid;
 
@@ -60,40 +61,40 @@ static enum facet_status check_work(const struct facet_balancer_work *work, cons
                                     "priority of at most high");
     FACET_NEED_KNOWN("work", work, error);
     FACET_NEED_RESERVED("work", work, error);
-    const struct facet_host_kernel *what = facet_image_find(work->image, work->kernel);
-    if (!what)
+    const struct facet_host_kernel *kernel_info = facet_image_find(work->image, work->kernel);
+    if (!kernel_info)
         return facet_error_argument(error, FACET_NOT_FOUND, "kernel", "kernel '%.64s' is not in the image",
                                     work->kernel);
     if (work->range->size < sizeof *work->range)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "range", "range of size %" PRIu32 ": expected %zu",
                                     work->range->size, sizeof *work->range);
     FACET_NEED_KNOWN("range", work->range, error);
-    enum facet_status status = facet_range_resolve(work->range, what, &grid, error);
-    if (status == FACET_OK && work->count != what->argument_count)
+    enum facet_status status = facet_range_resolve(work->range, kernel_info, &grid, error);
+    if (status == FACET_OK && work->count != kernel_info->argument_count)
         status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "count",
                                       "count %" PRIu32 ": kernel '%.64s' has %" PRIu32 " arguments", work->count,
-                                      what->name, what->argument_count);
+                                      kernel_info->name, kernel_info->argument_count);
     for (uint32_t i = 0; i < work->count && status == FACET_OK; i++)
-        status = check_argument(what, i, &work->arguments[i], error);
-    *ret_what = what;
+        status = check_argument(kernel_info, i, &work->arguments[i], error);
+    *ret_kernel_info = kernel_info;
     if (status == FACET_OK)
         *ret_groups = (uint64_t)grid.grid[0] * grid.grid[1] * grid.grid[2];
     return status;
 }
 
-static size_t value_room(const struct facet_balancer_argument *argument)
+static size_t value_bytes(const struct facet_balancer_argument *argument)
 {
     return argument->value ? (size_t)(argument->bytes + 15) / 16 * 16 : 0;
 }
 
 /* One block: the job, its uses, its arguments, their kinds, and their values. */
-static struct facet_job *new_job(const struct facet_balancer_work *work, const struct facet_host_kernel *what,
+static struct facet_job *new_job(const struct facet_balancer_work *work, const struct facet_host_kernel *kernel_info,
                                  uint64_t groups)
 {
     size_t values = 0;
 
     for (uint32_t i = 0; i < work->count; i++)
-        values += value_room(&work->arguments[i]);
+        values += value_bytes(&work->arguments[i]);
     size_t head = (sizeof(struct facet_job) + 15) / 16 * 16;
     size_t uses = (sizeof(struct facet_job_use) * work->count + 15) / 16 * 16;
     size_t arguments = (sizeof(struct facet_balancer_argument) * work->count + 15) / 16 * 16;
@@ -108,19 +109,19 @@ static struct facet_job *new_job(const struct facet_balancer_work *work, const s
     job->arguments = (struct facet_balancer_argument *)(void *)(block + head + uses);
     job->kinds = (uint32_t *)(void *)(value + values);
     for (uint32_t i = 0; i < work->count; i++) {
-        job->kinds[i] = what->arguments[i].kind;
+        job->kinds[i] = kernel_info->arguments[i].kind;
         job->arguments[i] = work->arguments[i];
         if (!work->arguments[i].value)
             continue;
         job->arguments[i].value = memcpy(value, work->arguments[i].value, (size_t)work->arguments[i].bytes);
-        value += value_room(&work->arguments[i]);
+        value += value_bytes(&work->arguments[i]);
     }
     job->argument_count = work->count;
     job->image = facet_image_hold(work->image);
-    job->kernel = what->name;
+    job->kernel = kernel_info->name;
     FACET_SIZED_TAKE(&job->range, work->range);
     job->groups = groups;
-    job->previous = FACET_BALANCE_NONE;
+    job->previous_member = FACET_BALANCE_NONE;
     return job;
 }
 
@@ -143,7 +144,7 @@ void facet_job_free(struct facet_job *job)
         return;
     facet_image_destroy(job->image);
     free(job->edges);
-    free(job->why);
+    free(job->failure);
     free(job);
 }
 
@@ -166,11 +167,11 @@ static void add_use(struct facet_job *job, struct facet_buffer *buffer, uint32_t
 
 /* With the lock held. */
 static enum facet_status find_uses(struct facet_balancer *balancer, struct facet_job *job,
-                                   const struct facet_host_kernel *what, struct facet_error *error)
+                                   const struct facet_host_kernel *kernel_info, struct facet_error *error)
 {
     for (uint32_t i = 0; i < job->argument_count; i++) {
         const struct facet_balancer_argument *argument = &job->arguments[i];
-        bool reads_only = what->arguments[i].access == FACET_ARGUMENT_READS;
+        bool reads_only = kernel_info->arguments[i].access == FACET_ARGUMENT_READS;
 
         if (job->kinds[i] != FACET_ARGUMENT_GLOBAL || argument->buffer == 0)
             continue;
@@ -199,12 +200,12 @@ static uint32_t count_edges(const struct facet_job *job)
     return count;
 }
 
-static void depend_on(struct facet_job *job, struct facet_job *on, struct facet_job_edge *edge)
+static void add_dependency(struct facet_job *job, struct facet_job *earlier_job, struct facet_job_edge *edge)
 {
     edge->dependent = job;
-    edge->next = on->dependents;
-    on->dependents = edge;
-    job->missing++;
+    edge->next = earlier_job->dependents;
+    earlier_job->dependents = edge;
+    job->unreleased++;
 }
 
 static void unlist_use(struct facet_job_use *use)
@@ -238,13 +239,13 @@ static struct facet_job_edge *follow_buffer(struct facet_job *job, struct facet_
 
     buffer->jobs++;
     if (buffer->writer)
-        depend_on(job, buffer->writer, edge++);
+        add_dependency(job, buffer->writer, edge++);
     if (!(use->access & FACET_ARGUMENT_WRITES)) {
         list_reader(use);
         return edge;
     }
     while (buffer->readers) {
-        depend_on(job, buffer->readers->job, edge++);
+        add_dependency(job, buffer->readers->job, edge++);
         unlist_use(buffer->readers);
     }
     buffer->writer = job;
@@ -261,7 +262,7 @@ enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_
     job->edges = edge;
     for (uint32_t i = 0; i < job->uses_count; i++)
         edge = follow_buffer(job, &job->uses[i], edge);
-    if (job->missing == 0) {
+    if (job->unreleased == 0) {
         job->place = FACET_JOB_READY;
         facet_job_list_append(&balancer->ready, job);
     }
@@ -273,48 +274,48 @@ enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_
 
 struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t number)
 {
-    if (number < balancer->first || number >= balancer->next)
+    if (number < balancer->first_job || number >= balancer->next_job)
         return NULL;
-    return balancer->jobs[number & (balancer->jobs_room - 1)];
+    return balancer->jobs[number & (balancer->jobs_capacity - 1)];
 }
 
-static enum facet_status make_room(struct facet_balancer *balancer, struct facet_error *error)
+static enum facet_status make_room_for_job(struct facet_balancer *balancer, struct facet_error *error)
 {
     if (balancer->unfinished >= balancer->config.tasks)
         return facet_error_argument(error, FACET_QUOTA, "tasks",
                                     "%" PRIu32 " tasks are not over: expected less than the balancer's %" PRIu32,
                                     balancer->unfinished, balancer->config.tasks);
-    if (balancer->next - balancer->first < balancer->jobs_room)
+    if (balancer->next_job - balancer->first_job < balancer->jobs_capacity)
         return FACET_OK;
-    uint64_t room = balancer->jobs_room * 2;
+    uint64_t room = balancer->jobs_capacity * 2;
     struct facet_job **jobs = calloc(room, sizeof *jobs);
     if (!jobs)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %" PRIu64 " tasks", room);
-    for (uint64_t number = balancer->first; number < balancer->next; number++)
-        jobs[number & (room - 1)] = balancer->jobs[number & (balancer->jobs_room - 1)];
+    for (uint64_t number = balancer->first_job; number < balancer->next_job; number++)
+        jobs[number & (room - 1)] = balancer->jobs[number & (balancer->jobs_capacity - 1)];
     free(balancer->jobs);
     balancer->jobs = jobs;
-    balancer->jobs_room = room;
+    balancer->jobs_capacity = room;
     return FACET_OK;
 }
 
 /* With the lock held. */
 static enum facet_status enter_task(struct facet_balancer *balancer, struct facet_job *job,
-                                    const struct facet_host_kernel *what, struct facet_error *error)
+                                    const struct facet_host_kernel *kernel_info, struct facet_error *error)
 {
-    enum facet_status status = find_uses(balancer, job, what, error);
+    enum facet_status status = find_uses(balancer, job, kernel_info, error);
 
     if (status == FACET_OK)
-        status = make_room(balancer, error);
+        status = make_room_for_job(balancer, error);
     if (status != FACET_OK)
         return status;
-    job->record.task = balancer->next++; /* before it can end */
-    balancer->jobs[job->record.task & (balancer->jobs_room - 1)] = job;
+    job->record.task = balancer->next_job++; /* before it can end */
+    balancer->jobs[job->record.task & (balancer->jobs_capacity - 1)] = job;
     balancer->unfinished++;
     status = facet_job_enter(balancer, job, error);
     if (status == FACET_OK)
         return FACET_OK;
-    balancer->next--;
+    balancer->next_job--;
     balancer->unfinished--;
     return status;
 }
@@ -322,20 +323,20 @@ static enum facet_status enter_task(struct facet_balancer *balancer, struct face
 enum facet_status facet_balancer_submit(struct facet_balancer *balancer, const struct facet_balancer_work *work,
                                         uint64_t *ret_task, struct facet_error *error)
 {
-    const struct facet_host_kernel *what = NULL;
+    const struct facet_host_kernel *kernel_info = NULL;
     uint64_t groups = 0;
 
     FACET_NEED(balancer, error);
-    enum facet_status status = check_work(work, &what, &groups, error);
+    enum facet_status status = check_work(work, &kernel_info, &groups, error);
 
     if (status != FACET_OK)
         return status;
-    struct facet_job *job = new_job(work, what, groups);
+    struct facet_job *job = new_job(work, kernel_info, groups);
     if (!job)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a task of kernel '%.64s'", work->kernel);
     fill_record(job, work);
     pthread_mutex_lock(&balancer->lock);
-    status = enter_task(balancer, job, what, error);
+    status = enter_task(balancer, job, kernel_info, error);
     uint64_t task = job->record.task; /* afterwards it may be forgotten */
     pthread_mutex_unlock(&balancer->lock);
     if (status != FACET_OK)
@@ -354,48 +355,48 @@ static uint32_t execution_status(enum facet_status status)
     return status == FACET_BAD_STATE ? FACET_EXECUTION_CANCELLED : FACET_EXECUTION_FAILED;
 }
 
-static void take_from_its_place(struct facet_balancer *balancer, struct facet_job *job)
+static void unlist_job(struct facet_balancer *balancer, struct facet_job *job)
 {
     if (job->place == FACET_JOB_QUEUED)
         facet_member_dequeue(balancer, job);
-    else if (job->place == FACET_JOB_NOWHERE)
-        facet_job_list_remove(&balancer->nowhere, job);
+    else if (job->place == FACET_JOB_UNPLACED)
+        facet_job_list_remove(&balancer->unplaced, job);
     else if (job->place == FACET_JOB_READY)
         facet_job_list_remove(&balancer->ready, job);
     job->place = FACET_JOB_HELD;
 }
 
 void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status,
-                   const struct facet_error *why)
+                   const struct facet_error *failure)
 {
-    take_from_its_place(balancer, job);
+    unlist_job(balancer, job);
     facet_job_leave_buffers(balancer, job, status);
-    job->over = true;
-    job->ended = status;
+    job->is_over = true;
+    job->end_status = status;
     job->record.status = execution_status(status);
     job->record.failure = job->record.status == FACET_EXECUTION_FAILED ? status : FACET_OK;
     if (!job->record.end_ns)
         job->record.end_ns = facet_clock_now_ns();
-    if (job->record.failure && why && !job->host) {
-        job->why = malloc(sizeof *job->why);
-        if (job->why)
-            *job->why = *why;
+    if (job->record.failure && failure && !job->of_host) {
+        job->failure = malloc(sizeof *job->failure);
+        if (job->failure)
+            *job->failure = *failure;
     }
-    if (job->missing == 0) {
+    if (job->unreleased == 0) {
         job->place = FACET_JOB_READY;
         facet_job_list_append(&balancer->ready, job);
     }
-    pthread_cond_broadcast(&balancer->over);
+    pthread_cond_broadcast(&balancer->job_over);
 }
 
 static void forget_oldest(struct facet_balancer *balancer)
 {
-    while (balancer->next - balancer->first > (uint64_t)balancer->config.records + balancer->unfinished) {
-        struct facet_job *job = facet_job_find(balancer, balancer->first);
+    while (balancer->next_job - balancer->first_job > (uint64_t)balancer->config.records + balancer->unfinished) {
+        struct facet_job *job = facet_job_find(balancer, balancer->first_job);
 
         if (job->place != FACET_JOB_RELEASED || job->waiters > 0)
             return;
-        balancer->first++;
+        balancer->first_job++;
         facet_job_free(job);
     }
 }
@@ -412,7 +413,7 @@ void facet_job_release(struct facet_balancer *balancer, struct facet_job *job)
             buffer->writer = NULL;
     }
     for (struct facet_job_edge *edge = job->dependents; edge; edge = edge->next) {
-        if (--edge->dependent->missing > 0)
+        if (--edge->dependent->unreleased > 0)
             continue;
         edge->dependent->place = FACET_JOB_READY;
         facet_job_list_append(&balancer->ready, edge->dependent);
@@ -423,8 +424,8 @@ void facet_job_release(struct facet_balancer *balancer, struct facet_job *job)
     job->image = NULL;
     free(job->edges);
     job->edges = NULL;
-    pthread_cond_broadcast(&balancer->over);
-    if (job->host)
+    pthread_cond_broadcast(&balancer->job_over);
+    if (job->of_host)
         return;
     balancer->unfinished--;
     forget_oldest(balancer);
@@ -436,25 +437,25 @@ static enum facet_status refuse_unknown_task(const struct facet_balancer *balanc
                                              struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "task",
-                                "task %" PRIu64 ": expected one from %" PRIu64 " to %" PRIu64, task, balancer->first,
-                                balancer->next - 1);
+                                "task %" PRIu64 ": expected one from %" PRIu64 " to %" PRIu64, task,
+                                balancer->first_job, balancer->next_job - 1);
 }
 
-static enum facet_status give_result(const struct facet_job *job, struct facet_error *error)
+static enum facet_status report_result(const struct facet_job *job, struct facet_error *error)
 {
-    if (job->ended == FACET_OK)
+    if (job->end_status == FACET_OK)
         return FACET_OK;
-    if (job->ended == FACET_BAD_STATE)
+    if (job->end_status == FACET_BAD_STATE)
         return facet_error_set(error, FACET_BAD_STATE, "task %" PRIu64 " was cancelled", job->record.task);
-    if (job->why && error)
-        *error = *job->why;
+    if (job->failure && error)
+        *error = *job->failure;
     else
-        facet_error_set(error, job->ended, "%s", facet_status_text(job->ended));
+        facet_error_set(error, job->end_status, "%s", facet_status_text(job->end_status));
     facet_error_prefix(error, "task %" PRIu64, job->record.task);
-    return job->ended;
+    return job->end_status;
 }
 
-static enum facet_status too_late(uint64_t task, struct facet_error *error)
+static enum facet_status refuse_unfinished(uint64_t task, struct facet_error *error)
 {
     return facet_error_set(error, FACET_TIMEOUT, "task %" PRIu64 " is not over", task);
 }
@@ -469,15 +470,16 @@ static uint64_t deadline_after(uint64_t timeout_ns)
 /* With the lock held. */
 static enum facet_status wait_for_all(struct facet_balancer *balancer, uint64_t until_ns, struct facet_error *error)
 {
-    uint64_t last = balancer->next - 1;
+    uint64_t last = balancer->next_job - 1;
 
-    for (uint64_t number = balancer->first; number <= last;) {
+    for (uint64_t number = balancer->first_job; number <= last;) {
         const struct facet_job *job = facet_job_find(balancer, number);
 
-        if (!job || job->over)
+        if (!job || job->is_over)
             number++;
-        else if (!facet_balancer_wait_until(balancer, &balancer->over, until_ns) && facet_clock_now_ns() >= until_ns)
-            return too_late(number, error);
+        else if (!facet_balancer_wait_until(balancer, &balancer->job_over, until_ns) &&
+                 facet_clock_now_ns() >= until_ns)
+            return refuse_unfinished(number, error);
     }
     return FACET_OK;
 }
@@ -490,10 +492,10 @@ static enum facet_status wait_for_one(struct facet_balancer *balancer, uint64_t 
     if (!job)
         return refuse_unknown_task(balancer, task, error);
     job->waiters++;
-    while (!job->over && facet_clock_now_ns() < until_ns)
-        facet_balancer_wait_until(balancer, &balancer->over, until_ns);
+    while (!job->is_over && facet_clock_now_ns() < until_ns)
+        facet_balancer_wait_until(balancer, &balancer->job_over, until_ns);
     job->waiters--;
-    enum facet_status status = job->over ? give_result(job, error) : too_late(task, error);
+    enum facet_status status = job->is_over ? report_result(job, error) : refuse_unfinished(task, error);
     forget_oldest(balancer);
     return status;
 }
@@ -538,7 +540,7 @@ enum facet_status facet_balancer_cancel(struct facet_balancer *balancer, uint64_
     FACET_NEED(balancer, error);
     pthread_mutex_lock(&balancer->lock);
     struct facet_job *job = facet_job_find(balancer, task);
-    if (!job || job->over) {
+    if (!job || job->is_over) {
         enum facet_status status =
             job ? facet_error_argument(error, FACET_NOT_FOUND, "task", "task %" PRIu64 " is over", task)
                 : refuse_unknown_task(balancer, task, error);
@@ -549,7 +551,7 @@ enum facet_status facet_balancer_cancel(struct facet_balancer *balancer, uint64_
     if (job->place == FACET_JOB_TAKEN) {
         execution = job->record.execution;
         id = job->record.id;
-        pthread_cond_broadcast(&balancer->moved);
+        pthread_cond_broadcast(&balancer->buffer_moved);
     } else {
         facet_job_end(balancer, job, FACET_BAD_STATE, NULL);
         facet_balancer_place_ready(balancer);

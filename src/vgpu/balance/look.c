@@ -12,7 +12,7 @@
 
 /* The actions to be carried out without the lock. */
 struct deferred {
-    struct facet_balance_action actions[FACET_LOOK_ACTIONS + FACET_BALANCER_MEMBERS];
+    struct facet_balance_action actions[FACET_BALANCER_PLAN_ACTIONS + FACET_BALANCER_MEMBERS];
     uint32_t count;
 };
 
@@ -50,17 +50,19 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
 }
 
 /* Members that asked for no share divide the rest of their device equally. */
-static void share_out(struct facet_balancer *balancer, struct facet_member *member)
+static void set_default_share(struct facet_balancer *balancer, struct facet_member *member)
 {
-    uint32_t asked = 0, without = 0;
+    uint32_t requested_milli = 0, without_request = 0;
 
     for (uint32_t i = 0; i < balancer->count; i++) {
         if (balancer->member[i].device != member->device)
             continue;
-        asked += balancer->member[i].request_milli;
-        without += balancer->member[i].request_milli == 0;
+        requested_milli += balancer->member[i].request_milli;
+        without_request += balancer->member[i].request_milli == 0;
     }
-    uint32_t left = asked < FACET_MILLI_WHOLE ? (FACET_MILLI_WHOLE - asked) / (without ? without : 1) : 0;
+    uint32_t left = requested_milli < FACET_MILLI_WHOLE
+                        ? (FACET_MILLI_WHOLE - requested_milli) / (without_request ? without_request : 1)
+                        : 0;
 
     member->share_milli = member->request_milli ? member->request_milli : left ? left : 1;
     if (member->share_milli > member->limit_milli)
@@ -77,7 +79,7 @@ enum facet_status facet_members_init(struct facet_balancer *balancer, struct fac
     for (uint32_t i = 0; i < balancer->count && status == FACET_OK; i++) {
         struct facet_member *member = &balancer->member[i];
 
-        share_out(balancer, member);
+        set_default_share(balancer, member);
         for (uint32_t runner = 0; runner < member->runner_count; runner++) {
             member->runners[runner].balancer = balancer;
             member->runners[runner].member = i;
@@ -109,11 +111,11 @@ static void refresh_member(struct facet_balancer *balancer, uint32_t index)
     struct facet_member *member = &balancer->member[index];
     struct facet_vgpu_info info = {.size = sizeof info};
     enum facet_status status = facet_vgpu_get_info(balancer->driver, member->id, &info, NULL);
-    uint32_t ours = 0;
+    uint32_t own_jobs = 0;
 
     pthread_mutex_lock(&balancer->lock);
     for (uint32_t runner = 0; runner < member->runner_count; runner++)
-        ours += member->runners[runner].job != NULL;
+        own_jobs += member->runners[runner].job != NULL;
     if (status == FACET_NOT_FOUND || (status == FACET_OK && info.status == FACET_VGPU_ERROR)) {
         facet_member_lose(balancer, index);
     } else if (status == FACET_OK) {
@@ -122,10 +124,10 @@ static void refresh_member(struct facet_balancer *balancer, uint32_t index)
         member->paused = info.status == FACET_VGPU_PAUSED;
         member->memory_milli = info.memory_milli;
         member->utilization_milli = info.compute_milli;
-        member->others_active = info.queued + info.running > ours ? info.queued + info.running - ours : 0;
+        member->others_active = info.queued + info.running > own_jobs ? info.queued + info.running - own_jobs : 0;
         if (was_paused && !member->paused) {
             pthread_cond_broadcast(&member->work);
-            pthread_cond_broadcast(&balancer->moved);
+            pthread_cond_broadcast(&balancer->buffer_moved);
         }
     }
     pthread_mutex_unlock(&balancer->lock);
@@ -137,7 +139,7 @@ static void renew_expectations(struct facet_balancer *balancer, struct facet_mem
 {
     member->waiting_ns = 0;
     for (struct facet_job *job = member->queue.first; job; job = job->next) {
-        job->expected_ns = facet_job_expect(balancer, job);
+        job->expected_ns = facet_job_expected_ns(balancer, job);
         member->waiting_ns += job->expected_ns;
     }
 }
@@ -148,7 +150,7 @@ static void add_work(struct facet_balancer *balancer, struct facet_job *job, uin
     bool movable = balancer->config.actions & FACET_BALANCER_MIGRATE || running;
     uint64_t *bytes = &balancer->plan_bytes[(size_t)*count * balancer->count];
 
-    facet_job_locate(balancer, job, bytes);
+    facet_job_count_bytes(balancer, job, bytes);
     balancer->plan_works[(*count)++] = (struct facet_balance_work){
         .id = job->record.task,
         .expected_ns = left_ns,
@@ -156,7 +158,7 @@ static void add_work(struct facet_balancer *balancer, struct facet_job *job, uin
         .priority = job->record.priority,
         .moves = movable ? job->moves : balancer->config.moves,
         .member = (int)job->record.member,
-        .previous = job->previous,
+        .previous_member = job->previous_member,
         .running = running,
     };
 }
@@ -169,7 +171,7 @@ static uint32_t gather_members(struct facet_balancer *balancer, uint64_t now_ns)
     for (uint32_t i = 0; i < balancer->count; i++) {
         const struct facet_member *member = &balancer->member[i];
         struct facet_job *first = member->queue.first;
-        uint32_t end = (i + 1) * (FACET_LOOK_WORKS / balancer->count);
+        uint32_t end = (i + 1) * (FACET_BALANCER_PLAN_WORKS / balancer->count);
 
         for (uint32_t at = 0; at < member->runner_count && count < end; at++) {
             const struct facet_runner *runner = &member->runners[at];
@@ -207,7 +209,7 @@ static void restrict_members(struct facet_balancer *balancer)
 static void log_action(struct facet_balancer *balancer, struct facet_balancer_action action)
 {
     action.size = sizeof action;
-    action.number = ++balancer->logged;
+    action.number = ++balancer->logged_actions;
     action.time_ns = facet_clock_now_ns();
     balancer->log[action.number % balancer->config.log] = action;
 }
@@ -222,7 +224,7 @@ static void migrate_job(struct facet_balancer *balancer, const struct facet_bala
     facet_member_dequeue(balancer, job);
     job->record.migrations++;
     job->moves++;
-    job->previous = (int)from;
+    job->previous_member = (int)from;
     balancer->member[from].left_total++;
     balancer->member[to].arrived_total++;
     facet_member_enqueue(balancer, to, job);
@@ -277,13 +279,13 @@ static void give_units_back(struct facet_balancer *balancer, struct deferred *de
 /* With the lock held. */
 static void read_members(struct facet_balancer *balancer, struct deferred *deferred)
 {
-    struct facet_balance_action actions[FACET_LOOK_ACTIONS];
+    struct facet_balance_action actions[FACET_BALANCER_PLAN_ACTIONS];
     uint64_t now = facet_clock_now_ns();
 
-    while (balancer->nowhere.first) {
-        struct facet_job *job = balancer->nowhere.first;
+    while (balancer->unplaced.first) {
+        struct facet_job *job = balancer->unplaced.first;
 
-        facet_job_list_remove(&balancer->nowhere, job);
+        facet_job_list_remove(&balancer->unplaced, job);
         job->place = FACET_JOB_READY;
         facet_job_list_append(&balancer->ready, job);
     }
@@ -295,7 +297,7 @@ static void read_members(struct facet_balancer *balancer, struct deferred *defer
     restrict_members(balancer);
     uint32_t works = gather_members(balancer, now);
     uint32_t count = facet_balance_rebalance(&balancer->balance, now, balancer->plan_members, balancer->count,
-                                             balancer->plan_works, works, actions, FACET_LOOK_ACTIONS);
+                                             balancer->plan_works, works, actions, FACET_BALANCER_PLAN_ACTIONS);
     for (uint32_t i = 0; i < count; i++) {
         if (actions[i].kind == FACET_BALANCE_MIGRATE)
             migrate_job(balancer, &actions[i]);
@@ -358,7 +360,7 @@ void *facet_balancer_ticker(void *argument)
     for (;;) {
         uint64_t until = facet_clock_now_ns() + balancer->config.interval_ns;
 
-        while (!balancer->closing && facet_balancer_wait_until(balancer, &balancer->tick, until))
+        while (!balancer->closing && facet_balancer_wait_until(balancer, &balancer->ticker_wake, until))
             ;
         if (balancer->closing)
             break;

@@ -11,13 +11,13 @@
 
 static struct facet_rate *find_rate(struct facet_balancer *balancer, const struct facet_job *job)
 {
-    for (uint32_t i = 0; i < FACET_RATES; i++)
+    for (uint32_t i = 0; i < FACET_BALANCER_RATES; i++)
         if (balancer->rates[i].image == job->image && strcmp(balancer->rates[i].kernel, job->record.kernel) == 0)
             return &balancer->rates[i];
     return NULL;
 }
 
-uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_job *job)
+uint64_t facet_job_expected_ns(struct facet_balancer *balancer, const struct facet_job *job)
 {
     const struct facet_rate *rate = find_rate(balancer, job);
     uint64_t each = balancer->mean_ns ? balancer->mean_ns : GUESS_NS;
@@ -29,24 +29,24 @@ uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_jo
 }
 
 /* A new value counts an eighth: one task that was held up does not change everything. */
-static uint64_t mix_means(uint64_t mean, uint64_t value)
+static uint64_t update_mean(uint64_t mean, uint64_t value)
 {
     return mean ? mean - mean / 8 + value / 8 : value;
 }
 
-void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *job)
+void facet_job_update_estimate(struct facet_balancer *balancer, const struct facet_job *job)
 {
     struct facet_rate *rate = find_rate(balancer, job);
 
     if (job->record.groups == 0 || job->record.busy_ns == 0)
         return;
-    for (uint32_t i = 0; !rate && i < FACET_RATES; i++)
+    for (uint32_t i = 0; !rate && i < FACET_BALANCER_RATES; i++)
         if (!balancer->rates[i].image)
             rate = &balancer->rates[i];
-    for (uint32_t i = 0; !rate && i < FACET_RATES; i++)
-        if (balancer->rates[i].used + FACET_RATES <= balancer->rate_uses + 1)
+    for (uint32_t i = 0; !rate && i < FACET_BALANCER_RATES; i++)
+        if (balancer->rates[i].used + FACET_BALANCER_RATES <= balancer->rate_uses + 1)
             rate = &balancer->rates[i];
-    balancer->mean_ns = mix_means(balancer->mean_ns, job->record.busy_ns);
+    balancer->mean_ns = update_mean(balancer->mean_ns, job->record.busy_ns);
     if (!rate)
         return;
     if (rate->image != job->image || strcmp(rate->kernel, job->record.kernel) != 0) {
@@ -54,7 +54,7 @@ void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *jo
         memcpy(rate->kernel, job->record.kernel, sizeof rate->kernel);
     }
     rate->used = ++balancer->rate_uses;
-    rate->group_ns = mix_means(rate->group_ns, job->record.busy_ns / job->record.groups);
+    rate->group_ns = update_mean(rate->group_ns, job->record.busy_ns / job->record.groups);
 }
 
 /* A job that has taken longer than expected, or without an estimate, counts as half done. */
@@ -69,7 +69,7 @@ uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint6
 /* ---- load ---- */
 
 /* Where a buffer has several copies, each counts for less. */
-void facet_job_locate(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes)
+void facet_job_count_bytes(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes)
 {
     memset(ret_bytes, 0, balancer->count * sizeof *ret_bytes);
     for (uint32_t i = 0; i < job->uses_count; i++) {
@@ -168,7 +168,7 @@ void facet_member_enqueue(struct facet_balancer *balancer, uint32_t index, struc
     job->place = FACET_JOB_QUEUED;
     job->record.member = index;
     job->record.id = member->id;
-    job->expected_ns = job->record.expected_ns = facet_job_expect(balancer, job);
+    job->expected_ns = job->record.expected_ns = facet_job_expected_ns(balancer, job);
     member->waiting_ns += job->expected_ns;
     insert_job(&member->queue, job);
     pthread_cond_broadcast(&member->work);
@@ -207,7 +207,7 @@ void facet_member_lose(struct facet_balancer *balancer, uint32_t index)
         make_ready(balancer, job);
     }
     pthread_cond_broadcast(&member->work);
-    pthread_cond_broadcast(&balancer->moved);
+    pthread_cond_broadcast(&balancer->buffer_moved);
 }
 
 /* ---- placing ---- */
@@ -239,7 +239,8 @@ static bool all_are_lost(const struct facet_balancer *balancer)
 /* The measured rate of a round trip; a direction without a measurement counts like the other. */
 static uint64_t bytes_per_s(const struct facet_balancer *balancer)
 {
-    const struct facet_transfer *in = &balancer->in, *out = balancer->out.bytes ? &balancer->out : in;
+    const struct facet_transfer *in = &balancer->copied_in,
+                                *out = balancer->copied_out.bytes ? &balancer->copied_out : in;
 
     if (in->bytes == 0)
         in = out;
@@ -255,7 +256,7 @@ static int choose_member(struct facet_balancer *balancer, const struct facet_job
 
     balancer->balance.config.bytes_per_s = bytes_per_s(balancer);
     facet_balancer_describe(balancer, balancer->described);
-    facet_job_locate(balancer, job, balancer->bytes_on);
+    facet_job_count_bytes(balancer, job, balancer->bytes_on);
     int member = facet_balance_choose(&balancer->balance, balancer->described, balancer->count, &work);
     if (member != FACET_BALANCE_NONE || balancer->balance.config.strategy != FACET_BALANCE_WEIGHTED)
         return member;
@@ -280,32 +281,32 @@ static void place_job(struct facet_balancer *balancer, struct facet_job *job)
         facet_member_enqueue(balancer, (uint32_t)member, job);
         return;
     }
-    job->place = FACET_JOB_NOWHERE;
-    facet_job_list_append(&balancer->nowhere, job);
+    job->place = FACET_JOB_UNPLACED;
+    facet_job_list_append(&balancer->unplaced, job);
 }
 
 /* FACET_OK, or the error of a buffer that it needs. */
-static enum facet_status broken_input(const struct facet_job *job)
+static enum facet_status input_loss(const struct facet_job *job)
 {
     for (uint32_t i = 0; i < job->uses_count; i++)
-        if (job->uses[i].access & FACET_ARGUMENT_READS && job->uses[i].buffer->broken != FACET_OK)
-            return job->uses[i].buffer->broken;
+        if (job->uses[i].access & FACET_ARGUMENT_READS && job->uses[i].buffer->lost_by != FACET_OK)
+            return job->uses[i].buffer->lost_by;
     return FACET_OK;
 }
 
 static void place_ready_job(struct facet_balancer *balancer, struct facet_job *job)
 {
-    enum facet_status broken = broken_input(job);
+    enum facet_status loss = input_loss(job);
     struct facet_error why = {0};
 
-    if (job->over) {
+    if (job->is_over) {
         facet_job_release(balancer, job);
-    } else if (broken != FACET_OK) {
-        facet_error_set(&why, broken, "a buffer that it reads is lost, or was to be written by a task that failed");
-        facet_job_end(balancer, job, broken, &why);
-    } else if (job->host) {
+    } else if (loss != FACET_OK) {
+        facet_error_set(&why, loss, "a buffer that it reads is lost, or was to be written by a task that failed");
+        facet_job_end(balancer, job, loss, &why);
+    } else if (job->of_host) {
         job->place = FACET_JOB_TAKEN;
-        pthread_cond_broadcast(&balancer->over);
+        pthread_cond_broadcast(&balancer->job_over);
     } else {
         place_job(balancer, job);
     }

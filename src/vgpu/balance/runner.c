@@ -153,11 +153,12 @@ static enum facet_status launch_job(struct facet_runner *runner, struct facet_jo
 
 /* ---- following ---- */
 
-static void sleep_unlocked(struct facet_balancer *balancer)
+static void sleep_for_interval(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);
     if (!balancer->closing)
-        facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
+        facet_balancer_wait_until(balancer, &balancer->buffer_moved,
+                                  facet_clock_now_ns() + balancer->config.interval_ns);
     pthread_mutex_unlock(&balancer->lock);
 }
 
@@ -170,7 +171,7 @@ static bool is_closing(struct facet_balancer *balancer)
 }
 
 /* While its vGPU is paused no job ends; on closing a cancelled job is not waited for then. */
-static enum facet_status wait_for(struct facet_runner *runner, struct facet_error *error)
+static enum facet_status wait_for_stream(struct facet_runner *runner, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
 
@@ -183,32 +184,33 @@ static enum facet_status wait_for(struct facet_runner *runner, struct facet_erro
         if (status == FACET_FROZEN && is_closing(balancer))
             return FACET_BAD_STATE;
         if (status == FACET_FROZEN)
-            sleep_unlocked(balancer);
+            sleep_for_interval(balancer);
     }
 }
 
-static void note_execution(struct facet_balancer *balancer, struct facet_job *job, const struct facet_execution *what)
+static void note_execution(struct facet_balancer *balancer, struct facet_job *job,
+                           const struct facet_execution *execution_info)
 {
     pthread_mutex_lock(&balancer->lock);
-    job->record.start_ns = what->start_ns;
-    job->record.end_ns = what->end_ns;
-    job->record.busy_ns = what->busy_ns;
-    job->record.groups = what->groups;
-    job->record.preemptions = what->preemptions;
+    job->record.start_ns = execution_info->start_ns;
+    job->record.end_ns = execution_info->end_ns;
+    job->record.busy_ns = execution_info->busy_ns;
+    job->record.groups = execution_info->groups;
+    job->record.preemptions = execution_info->preemptions;
     pthread_mutex_unlock(&balancer->lock);
 }
 
-static enum facet_status end_status(const struct facet_execution *what, struct facet_error *error)
+static enum facet_status end_status(const struct facet_execution *execution_info, struct facet_error *error)
 {
-    if (what->status == FACET_EXECUTION_CANCELLED)
+    if (execution_info->status == FACET_EXECUTION_CANCELLED)
         return FACET_BAD_STATE;
-    if (what->status != FACET_EXECUTION_FAILED)
+    if (execution_info->status != FACET_EXECUTION_FAILED)
         return FACET_OK;
-    return facet_error_set(error, (enum facet_status)what->failure, "kernel '%s' failed on the device: %s",
-                           what->kernel, facet_status_text((enum facet_status)what->failure));
+    return facet_error_set(error, (enum facet_status)execution_info->failure, "kernel '%s' failed on the device: %s",
+                           execution_info->kernel, facet_status_text((enum facet_status)execution_info->failure));
 }
 
-static bool is_there(struct facet_balancer *balancer, uint32_t id)
+static bool vgpu_exists(struct facet_balancer *balancer, uint32_t id)
 {
     uint32_t status = FACET_VGPU_DESTROYED;
 
@@ -219,18 +221,18 @@ static bool is_there(struct facet_balancer *balancer, uint32_t id)
 static enum facet_status follow_job(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
-    struct facet_execution what = {.size = sizeof what};
-    enum facet_status found = wait_for(runner, error);
+    struct facet_execution execution_info = {.size = sizeof execution_info};
+    enum facet_status found = wait_for_stream(runner, error);
 
     if (found == FACET_DEVICE_LOST || found == FACET_NOT_FOUND || found == FACET_BAD_STATE)
         return found;
     struct facet_error *reason = found == FACET_OK ? error : NULL;
     enum facet_status status = facet_vgpu_get_execution(balancer->driver, balancer->member[runner->member].id,
-                                                        job->record.execution, &what, reason);
+                                                        job->record.execution, &execution_info, reason);
     if (status == FACET_OK) {
-        note_execution(balancer, job, &what);
-        status = end_status(&what, reason);
-    } else if (status == FACET_NOT_FOUND && is_there(balancer, balancer->member[runner->member].id)) {
+        note_execution(balancer, job, &execution_info);
+        status = end_status(&execution_info, reason);
+    } else if (status == FACET_NOT_FOUND && vgpu_exists(balancer, balancer->member[runner->member].id)) {
         status = FACET_OK; /* it is over; only its times are forgotten */
     }
     return found == FACET_OK ? status : found;
@@ -269,7 +271,7 @@ static void return_to_placement(struct facet_balancer *balancer, struct facet_jo
 }
 
 /* With the lock held. */
-static void finish_job(struct facet_runner *runner, struct facet_job *job, enum facet_status status, bool broken,
+static void finish_job(struct facet_runner *runner, struct facet_job *job, enum facet_status status, bool buffer_lost,
                        struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -278,10 +280,10 @@ static void finish_job(struct facet_runner *runner, struct facet_job *job, enum 
     runner->job = NULL;
     balancer->release_count++;
     job->pinned = false;
-    pthread_cond_broadcast(&balancer->moved);
-    if (status == FACET_DEVICE_LOST && !broken)
+    pthread_cond_broadcast(&balancer->buffer_moved);
+    if (status == FACET_DEVICE_LOST && !buffer_lost)
         facet_member_lose(balancer, runner->member);
-    if (status == FACET_DEVICE_LOST && !broken && !job->launched && !job->cancelled && !balancer->closing) {
+    if (status == FACET_DEVICE_LOST && !buffer_lost && !job->launched && !job->cancelled && !balancer->closing) {
         return_to_placement(balancer, job);
         return;
     }
@@ -290,24 +292,24 @@ static void finish_job(struct facet_runner *runner, struct facet_job *job, enum 
     member->over_total++;
     member->busy_ns += job->record.busy_ns;
     if (status == FACET_OK)
-        facet_job_learn(balancer, job);
+        facet_job_update_estimate(balancer, job);
     facet_job_end(balancer, job, status, error);
 }
 
 static void run_job(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_error error = {0};
-    bool broken = false;
-    enum facet_status status = facet_job_bring_buffers(runner, job, &broken, &error);
+    bool buffer_lost = false;
+    enum facet_status status = facet_job_bring_buffers(runner, job, &buffer_lost, &error);
 
     if (status == FACET_OK)
         status = launch_job(runner, job, &error);
     if (status == FACET_OK)
         status = follow_job(runner, job, &error);
-    if (status == FACET_NOT_FOUND && !broken) /* the vGPU was destroyed */
+    if (status == FACET_NOT_FOUND && !buffer_lost) /* the vGPU was destroyed */
         status = FACET_DEVICE_LOST;
     pthread_mutex_lock(&runner->balancer->lock);
-    finish_job(runner, job, status, broken, &error);
+    finish_job(runner, job, status, buffer_lost, &error);
     facet_balancer_place_ready(runner->balancer);
     pthread_mutex_unlock(&runner->balancer->lock);
 }

@@ -33,8 +33,8 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-#define TRIES    200 /* until a page that does not come is given up */
-#define RETRY_NS FACET_NS_PER_MS
+#define FAULT_TRIES 200 /* until a page that does not come is given up */
+#define RETRY_NS    FACET_NS_PER_MS
 
 /* ---- opening ---- */
 
@@ -59,10 +59,10 @@ static int open_faults(bool *ret_system_calls)
 static enum facet_status agree_on_features(struct facet_managed *managed, struct facet_error *error)
 {
     struct uffdio_api newest = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_POISON};
-    struct uffdio_api least = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
+    struct uffdio_api min = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
 
-    managed->poisons = ioctl(managed->faults, UFFDIO_API, &newest) == 0;
-    if (managed->poisons || ioctl(managed->faults, UFFDIO_API, &least) == 0)
+    managed->can_poison = ioctl(managed->fault_fd, UFFDIO_API, &newest) == 0;
+    if (managed->can_poison || ioctl(managed->fault_fd, UFFDIO_API, &min) == 0)
         return FACET_OK;
     return facet_error_set(error, FACET_UNSUPPORTED,
                            "managed memory needs a kernel that tells of writes to protected memory (userfaultfd, "
@@ -91,7 +91,7 @@ static enum facet_status try_fault(struct facet_managed *managed, uint64_t addre
     uint64_t start = facet_managed_address(managed, range, page);
 
     switch (range->state[page]) {
-    case FACET_MANAGED_AWAY:
+    case FACET_MANAGED_AT_DEVICE:
         return facet_managed_fetch(managed, start, 1, write, error);
     case FACET_MANAGED_CLEAN:
         if (write)
@@ -106,7 +106,7 @@ static enum facet_status try_fault(struct facet_managed *managed, uint64_t addre
     return FACET_OK;
 }
 
-static void give_up(struct facet_managed *managed, uint64_t address)
+static void poison_page(struct facet_managed *managed, uint64_t address)
 {
     struct facet_managed_range *range = facet_managed_find(managed, address, 1);
 
@@ -122,8 +122,8 @@ static void answer_fault(struct facet_managed *managed, uint64_t address, bool w
     pthread_mutex_lock(&managed->lock);
     struct facet_managed_range *range = facet_managed_find(managed, address, 1);
     if (range)
-        range->faults++;
-    for (int tries = 0; tries < TRIES; tries++) {
+        range->fault_count++;
+    for (int tries = 0; tries < FAULT_TRIES; tries++) {
         status = try_fault(managed, address, write, NULL);
         if (status == FACET_OK || status == FACET_FROZEN || status == FACET_BAD_STATE || status == FACET_DEVICE_LOST)
             break;
@@ -134,14 +134,14 @@ static void answer_fault(struct facet_managed *managed, uint64_t address, bool w
     if (status == FACET_DEVICE_LOST)
         atomic_store(&managed->vgpu->device->lost, true);
     if (status != FACET_OK && status != FACET_FROZEN && status != FACET_BAD_STATE)
-        give_up(managed, address);
+        poison_page(managed, address);
     pthread_mutex_unlock(&managed->lock);
 }
 
 static void read_faults(struct facet_managed *managed)
 {
     struct uffd_msg messages[16];
-    ssize_t got = read(managed->faults, messages, sizeof messages);
+    ssize_t got = read(managed->fault_fd, messages, sizeof messages);
 
     for (size_t i = 0; got > 0 && i < (size_t)got / sizeof messages[0]; i++) {
         const struct uffd_msg *message = &messages[i];
@@ -175,15 +175,16 @@ static bool is_ending(struct facet_managed *managed)
 static void *run_fault_thread(void *argument)
 {
     struct facet_managed *managed = argument;
-    struct pollfd told[2] = {{.fd = managed->faults, .events = POLLIN}, {.fd = managed->kick, .events = POLLIN}};
-    uint64_t kicks;
+    struct pollfd readiness[2] = {{.fd = managed->fault_fd, .events = POLLIN},
+                                  {.fd = managed->wake_fd, .events = POLLIN}};
+    uint64_t wake_count;
 
     while (!is_ending(managed)) {
-        if (poll(told, 2, -1) < 0)
+        if (poll(readiness, 2, -1) < 0)
             continue;
-        if (told[1].revents && read(managed->kick, &kicks, sizeof kicks) > 0 && !is_ending(managed))
+        if (readiness[1].revents && read(managed->wake_fd, &wake_count, sizeof wake_count) > 0 && !is_ending(managed))
             wake_all(managed);
-        if (told[0].revents)
+        if (readiness[0].revents)
             read_faults(managed);
     }
     return NULL;
@@ -210,16 +211,16 @@ enum facet_status facet_managed_watch(struct facet_managed *managed, struct face
     enum facet_status status;
     int result;
 
-    managed->faults = open_faults(&managed->system_calls);
-    if (managed->faults < 0)
+    managed->fault_fd = open_faults(&managed->system_calls);
+    if (managed->fault_fd < 0)
         return facet_error_set(error, FACET_UNSUPPORTED,
                                "managed memory needs userfaultfd, which this kernel or container does not permit: %s",
                                strerror(errno));
     status = agree_on_features(managed, error);
     if (status != FACET_OK)
         return status;
-    managed->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (managed->kick < 0)
+    managed->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (managed->wake_fd < 0)
         return facet_error_errno(error, errno, "no descriptor for managed memory");
     result = start_fault_thread(managed);
     return result == 0 ? FACET_OK : facet_error_errno(error, result, "no thread for managed memory");
@@ -229,7 +230,7 @@ static void wake_fault_thread(const struct facet_managed *managed)
 {
     const uint64_t one = 1;
 
-    (void)!write(managed->kick, &one, sizeof one);
+    (void)!write(managed->wake_fd, &one, sizeof one);
 }
 
 void facet_managed_stop(struct facet_managed *managed)
@@ -238,7 +239,7 @@ void facet_managed_stop(struct facet_managed *managed)
         return;
     pthread_mutex_lock(&managed->lock);
     managed->ending = true;
-    pthread_cond_broadcast(&managed->still);
+    pthread_cond_broadcast(&managed->idle);
     pthread_mutex_unlock(&managed->lock);
     wake_fault_thread(managed);
     pthread_join(managed->thread, NULL);
@@ -248,11 +249,11 @@ void facet_managed_stop(struct facet_managed *managed)
 void facet_managed_unwatch(struct facet_managed *managed)
 {
     facet_managed_stop(managed);
-    if (managed->faults >= 0)
-        close(managed->faults);
-    if (managed->kick >= 0)
-        close(managed->kick);
-    managed->faults = managed->kick = -1;
+    if (managed->fault_fd >= 0)
+        close(managed->fault_fd);
+    if (managed->wake_fd >= 0)
+        close(managed->wake_fd);
+    managed->fault_fd = managed->wake_fd = -1;
 }
 
 void facet_managed_resumed(struct facet_vgpu *vgpu)

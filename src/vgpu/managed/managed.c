@@ -31,7 +31,7 @@ static void discard_managed(struct facet_managed *managed)
         free(range);
     }
     facet_managed_unwatch(managed);
-    pthread_cond_destroy(&managed->still);
+    pthread_cond_destroy(&managed->idle);
     pthread_mutex_destroy(&managed->lock);
     free(managed->buffer);
     free(managed);
@@ -45,12 +45,12 @@ static struct facet_managed *new_managed(struct facet_vgpu *vgpu, uint64_t page_
     if (!managed)
         return NULL;
     *managed =
-        (struct facet_managed){.vgpu = vgpu, .page_bytes = page_bytes, .faults = -1, .kick = -1, .generation = 1};
+        (struct facet_managed){.vgpu = vgpu, .page_bytes = page_bytes, .fault_fd = -1, .wake_fd = -1, .generation = 1};
     managed->buffer_bytes = page_bytes > BUFFER_BYTES ? page_bytes : BUFFER_BYTES;
     pthread_mutex_init(&managed->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&managed->still, &clock);
+    pthread_cond_init(&managed->idle, &clock);
     pthread_condattr_destroy(&clock);
     managed->buffer = malloc(managed->buffer_bytes);
     if (managed->buffer)
@@ -259,7 +259,7 @@ enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint3
     status = allocate_managed(vgpu, bytes, options, ret_pointer, error);
     if (status == FACET_OK)
         atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }
 
 /* Its pages at the host are dropped: their content is not needed any more. */
@@ -353,11 +353,11 @@ static void describe_range(const struct facet_managed *managed, const struct fac
         .bytes = range->bytes,
         .page_bytes = managed->page_bytes,
         .pages = range->pages,
-        .pages_at_host = range->at_host,
-        .pages_dirty = range->dirty,
+        .pages_at_host = range->pages_at_host,
+        .pages_dirty = range->dirty_pages,
         .to_host_total = range->to_host,
         .to_device_total = range->to_device,
-        .faults_total = range->faults,
+        .faults_total = range->fault_count,
     };
 
     memcpy(ret_usage, &usage, usage.size);
@@ -395,7 +395,7 @@ static enum facet_status fetch_all(struct facet_managed *managed, uint64_t first
         uint64_t left = (last - at) / managed->page_bytes + 1;
         const struct facet_managed_range *range = facet_managed_find(managed, at, 1);
 
-        if (range && range->state[(at - range->address) / managed->page_bytes] == FACET_MANAGED_AWAY)
+        if (range && range->state[(at - range->address) / managed->page_bytes] == FACET_MANAGED_AT_DEVICE)
             status = facet_managed_fetch(managed, at, (uint32_t)left, false, error);
     }
     return status;
@@ -440,5 +440,5 @@ enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, 
     pthread_mutex_lock(&managed->lock);
     status = prefetch_range(managed, (uintptr_t)pointer, bytes, to_host, error);
     pthread_mutex_unlock(&managed->lock);
-    return facet_vgpu_note(vgpu, status);
+    return facet_vgpu_note_status(vgpu, status);
 }

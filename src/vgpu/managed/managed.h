@@ -6,9 +6,9 @@
  * Never: seen by other files of this room, which have the few functions of driver.h.
  *
  * The rule. A page is at the host only while nothing of its vGPU is queued or running: a caller that is about to queue
- * work sends all pages back first, and none comes until that is over (`active`, `generation`, `drained`). So the
- * device's copy of a page that is at the host cannot change, and whole pages go back without losing the bytes that a
- * kernel wrote beside.
+ * work sends all pages back first, and none comes until that is over (`active`, `generation`, `drained_generation`). So
+ * the device's copy of a page that is at the host cannot change, and whole pages go back without losing the bytes that
+ * a kernel wrote beside.
  *
  * The lock of a vGPU's managed memory comes before a stream's. It is held while an idle device is read or written, and
  * never while a thread waits for work to end.
@@ -21,19 +21,19 @@
 #include "vgpu/driver.h"
 
 enum facet_managed_state {
-    FACET_MANAGED_AWAY = 0,  /* at the device; nothing is mapped here */
-    FACET_MANAGED_CLEAN = 1, /* here, as the device has it, and protected from writes */
-    FACET_MANAGED_DIRTY = 2, /* here, and newer than the device's copy */
-    FACET_MANAGED_LOST = 3,  /* lost for good: touching it is a fault */
+    FACET_MANAGED_AT_DEVICE = 0, /* at the device; nothing is mapped here */
+    FACET_MANAGED_CLEAN = 1,     /* here, as the device has it, and protected from writes */
+    FACET_MANAGED_DIRTY = 2,     /* here, and newer than the device's copy */
+    FACET_MANAGED_LOST = 3,      /* lost for good: touching it is a fault */
 };
 
 /* One allocation. */
 struct facet_managed_range {
-    LIST_ENTRY(facet_managed_range) all, hot; /* hot: with pages at the host */
+    LIST_ENTRY(facet_managed_range) all, with_host_pages; /* with_host_pages: with pages at the host */
     uint64_t address, bytes;
-    uint32_t pages, at_host, dirty;
-    uint64_t to_host, to_device, faults; /* pages, pages, times */
-    uint8_t state[];                     /* enum facet_managed_state, by page */
+    uint32_t pages, pages_at_host, dirty_pages;
+    uint64_t to_host, to_device, fault_count; /* pages, pages, times */
+    uint8_t state[];                          /* enum facet_managed_state, by page */
 };
 
 /* All of one vGPU. */
@@ -42,19 +42,19 @@ struct facet_managed {
     uint64_t page_bytes;
     bool shared;       /* addresses of the device are pointers of this process: nothing is mapped here, nothing moves */
     bool system_calls; /* system calls may be given pointers */
-    bool poisons;      /* the kernel can make single pages fault */
-    int faults, kick;  /* userfaultfd, eventfd */
+    bool can_poison;   /* the kernel can make single pages fault */
+    int fault_fd, wake_fd; /* userfaultfd, eventfd */
     pthread_t thread;
     bool running;
 
     pthread_mutex_t lock; /* all below */
-    pthread_cond_t still; /* `active` or `starving` fell to 0 */
+    pthread_cond_t idle;  /* `active` or `starved_times` fell to 0 */
     void *tree;           /* ranges, by address */
-    LIST_HEAD(, facet_managed_range) ranges, hot;
-    uint64_t active;     /* calls that are queueing work, or using the memory */
-    uint64_t generation; /* how many of those calls have ended, plus one */
-    uint64_t drained;    /* the generation whose work is known to be over */
-    uint32_t starving;   /* how often work was queued while a thread waited for the device to be idle */
+    LIST_HEAD(, facet_managed_range) ranges, with_host_pages;
+    uint64_t active;             /* calls that are queueing work, or using the memory */
+    uint64_t generation;         /* how many of those calls have ended, plus one */
+    uint64_t drained_generation; /* the generation whose work is known to be over */
+    uint32_t starved_times;      /* how often work was queued while a thread waited for the device to be idle */
     bool ending;
     uint64_t buffer_bytes;
     char *buffer; /* of whole pages */

@@ -39,10 +39,11 @@ static bool write_here(uint64_t address, uint64_t word)
 static enum facet_status copy_word(const struct facet_vgpu *vgpu, uint64_t address, uint64_t *word,
                                    enum facet_copy kind, struct facet_error *error)
 {
-    uint64_t here = (uintptr_t)word;
+    uint64_t word_address = (uintptr_t)word;
     bool in = kind == FACET_COPY_TO_DEVICE;
 
-    return facet_space_copy(vgpu->space, in ? address : here, in ? here : address, sizeof *word, kind, error);
+    return facet_space_copy(vgpu->space, in ? address : word_address, in ? word_address : address, sizeof *word, kind,
+                            error);
 }
 
 /* A value that memory does not hold by chance. The host writes nothing before it has found the device's word here. */
@@ -51,7 +52,7 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
 {
     uint64_t words[2] = {0}, before = 0, back = 0;
     enum facet_status status;
-    bool here = false;
+    bool is_mapped = false;
 
     if (getrandom(words, sizeof words, 0) != (ssize_t)sizeof words)
         return facet_error_errno(error, errno, "no random numbers");
@@ -59,13 +60,13 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
     if (status == FACET_OK)
         status = copy_word(vgpu, address, &words[0], FACET_COPY_TO_DEVICE, error);
     if (status == FACET_OK)
-        here = is_here(address, words[0]) && write_here(address, words[1]);
-    if (status == FACET_OK && here)
+        is_mapped = is_here(address, words[0]) && write_here(address, words[1]);
+    if (status == FACET_OK && is_mapped)
         status = copy_word(vgpu, address, &back, FACET_COPY_TO_HOST, error);
     if (status == FACET_OK)
         status = copy_word(vgpu, address, &before, FACET_COPY_TO_DEVICE, error);
     if (status == FACET_OK)
-        *ret_shared = here && back == words[1];
+        *ret_shared = is_mapped && back == words[1];
     return status;
 }
 
@@ -77,7 +78,7 @@ static enum facet_status watch_range(const struct facet_managed *managed, uint64
     struct uffdio_register watch = {.range = {.start = address, .len = bytes},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP};
 
-    if (ioctl(managed->faults, UFFDIO_REGISTER, &watch) < 0)
+    if (ioctl(managed->fault_fd, UFFDIO_REGISTER, &watch) < 0)
         return facet_error_errno(error, errno, "cannot watch over managed memory");
     if ((watch.ioctls & NEEDED) != NEEDED)
         return facet_error_set(error, FACET_UNSUPPORTED,
@@ -105,7 +106,7 @@ static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct 
 enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                     struct facet_error *error)
 {
-    const int where = facet_space_is_apart(managed->vgpu->space) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+    const int where = facet_space_reserved_in_process(managed->vgpu->space) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | where;
     long got = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, flags, -1, 0L);
     int failed = got == -1 ? errno : 0;

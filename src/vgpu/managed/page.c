@@ -25,10 +25,12 @@ struct uffdio_poison {
 #define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
 #endif
 
-#define POLL_LEAST_NS (20 * FACET_NS_PER_US)
-#define POLL_MOST_NS  (5 * FACET_NS_PER_MS)
-#define TURN_NS       FACET_NS_PER_MS /* how long a caller that queues lets a starving thread go first; doubled each time */
-#define TURN_SHIFT    10u
+#define POLL_MIN_NS (20 * FACET_NS_PER_US)
+#define POLL_MAX_NS (5 * FACET_NS_PER_MS)
+#define YIELD_NS                                                                                                       \
+    FACET_NS_PER_MS /* how long a caller that queues lets a starving thread go first; doubled each time                \
+                     */
+#define YIELD_SHIFT_MAX 10u
 
 /* ---- finding ---- */
 
@@ -65,26 +67,26 @@ void facet_managed_remove(struct facet_managed *managed, struct facet_managed_ra
 {
     tdelete(range, &managed->tree, compare_pages);
     LIST_REMOVE(range, all);
-    if (range->at_host > 0)
-        LIST_REMOVE(range, hot);
+    if (range->pages_at_host > 0)
+        LIST_REMOVE(range, with_host_pages);
 }
 
 /* ---- states ---- */
 
 static void set_state(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page, uint8_t state)
 {
-    bool was = range->at_host > 0;
+    bool had_host_pages = range->pages_at_host > 0;
     uint8_t before = range->state[page];
 
-    range->at_host -= before == FACET_MANAGED_CLEAN || before == FACET_MANAGED_DIRTY;
-    range->at_host += state == FACET_MANAGED_CLEAN || state == FACET_MANAGED_DIRTY;
-    range->dirty -= before == FACET_MANAGED_DIRTY;
-    range->dirty += state == FACET_MANAGED_DIRTY;
+    range->pages_at_host -= before == FACET_MANAGED_CLEAN || before == FACET_MANAGED_DIRTY;
+    range->pages_at_host += state == FACET_MANAGED_CLEAN || state == FACET_MANAGED_DIRTY;
+    range->dirty_pages -= before == FACET_MANAGED_DIRTY;
+    range->dirty_pages += state == FACET_MANAGED_DIRTY;
     range->state[page] = state;
-    if (!was && range->at_host > 0)
-        LIST_INSERT_HEAD(&managed->hot, range, hot);
-    else if (was && range->at_host == 0)
-        LIST_REMOVE(range, hot);
+    if (!had_host_pages && range->pages_at_host > 0)
+        LIST_INSERT_HEAD(&managed->with_host_pages, range, with_host_pages);
+    else if (had_host_pages && range->pages_at_host == 0)
+        LIST_REMOVE(range, with_host_pages);
 }
 
 /* How many pages from `first` on, and before `end`, are in the state of `first`. */
@@ -101,16 +103,16 @@ void facet_managed_wake(const struct facet_managed *managed, uint64_t address, u
 {
     struct uffdio_range range = {.start = address, .len = bytes};
 
-    (void)!ioctl(managed->faults, UFFDIO_WAKE, &range);
+    (void)!ioctl(managed->fault_fd, UFFDIO_WAKE, &range);
 }
 
 static enum facet_status protect_pages(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool on,
                                        struct facet_error *error)
 {
-    struct uffdio_writeprotect wall = {.range = {.start = address, .len = bytes},
-                                       .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+    struct uffdio_writeprotect protection = {.range = {.start = address, .len = bytes},
+                                             .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
 
-    if (ioctl(managed->faults, UFFDIO_WRITEPROTECT, &wall) == 0)
+    if (ioctl(managed->fault_fd, UFFDIO_WRITEPROTECT, &protection) == 0)
         return FACET_OK;
     return facet_error_errno(error, errno, "cannot %sprotect managed memory at 0x%" PRIx64, on ? "" : "un", address);
 }
@@ -132,9 +134,9 @@ void facet_managed_poison(struct facet_managed *managed, struct facet_managed_ra
     uint64_t address = facet_managed_address(managed, range, page);
     struct uffdio_poison poison = {.range = {.start = address, .len = managed->page_bytes}};
 
-    if (!managed->poisons || ioctl(managed->faults, UFFDIO_POISON, &poison) < 0) {
+    if (!managed->can_poison || ioctl(managed->fault_fd, UFFDIO_POISON, &poison) < 0) {
         (void)!mprotect(facet_managed_at(address), managed->page_bytes, PROT_NONE);
-        (void)!ioctl(managed->faults, UFFDIO_UNREGISTER, &poison.range);
+        (void)!ioctl(managed->fault_fd, UFFDIO_UNREGISTER, &poison.range);
     }
     set_state(managed, range, page, FACET_MANAGED_LOST);
 }
@@ -154,7 +156,7 @@ static enum facet_status install_pages(const struct facet_managed *managed, uint
                                    .len = bytes - done,
                                    .mode = UFFDIO_COPY_MODE_WP | (wake ? 0 : UFFDIO_COPY_MODE_DONTWAKE)};
 
-        if (ioctl(managed->faults, UFFDIO_COPY, &copy) < 0 && errno != EAGAIN)
+        if (ioctl(managed->fault_fd, UFFDIO_COPY, &copy) < 0 && errno != EAGAIN)
             failed = errno;
         done += copy.copy > 0 ? (uint64_t)copy.copy : 0;
     }
@@ -222,7 +224,7 @@ static enum facet_status check_alive(const struct facet_managed *managed, struct
 /* Without the lock: until the queued work is over. */
 static enum facet_status drain_streams(struct facet_managed *managed, struct facet_error *error)
 {
-    uint64_t look_ns = POLL_LEAST_NS;
+    uint64_t poll_ns = POLL_MIN_NS;
     enum facet_status status;
     bool busy = false;
 
@@ -230,9 +232,9 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
         status = is_busy(managed->vgpu, &busy, error);
         if (status != FACET_OK || !busy)
             return status;
-        sleep_for(look_ns);
-        look_ns += look_ns / 8; /* late at most in proportion to the time waited */
-        look_ns = look_ns > POLL_MOST_NS ? POLL_MOST_NS : look_ns;
+        sleep_for(poll_ns);
+        poll_ns += poll_ns / 8; /* late at most in proportion to the time waited */
+        poll_ns = poll_ns > POLL_MAX_NS ? POLL_MAX_NS : poll_ns;
         pthread_mutex_lock(&managed->lock);
         status = check_alive(managed, error);
         pthread_mutex_unlock(&managed->lock);
@@ -243,10 +245,10 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
 
 static void wait_for_calls(struct facet_managed *managed)
 {
-    struct timespec until = facet_ns_timespec(facet_clock_now_ns() + POLL_MOST_NS);
+    struct timespec until = facet_ns_timespec(facet_clock_now_ns() + POLL_MAX_NS);
 
     if (managed->active > 0)
-        pthread_cond_timedwait(&managed->still, &managed->lock, &until);
+        pthread_cond_timedwait(&managed->idle, &managed->lock, &until);
 }
 
 /* Waits until no work is queued, running, or about to be queued; it stays so while the lock is held. */
@@ -255,7 +257,7 @@ static enum facet_status wait_until_idle(struct facet_managed *managed, struct f
     enum facet_status status = check_alive(managed, error);
     uint32_t tries = 0;
 
-    while (status == FACET_OK && (managed->active > 0 || managed->drained != managed->generation)) {
+    while (status == FACET_OK && (managed->active > 0 || managed->drained_generation != managed->generation)) {
         uint64_t generation = managed->generation;
         bool calls = managed->active > 0;
 
@@ -266,16 +268,16 @@ static enum facet_status wait_until_idle(struct facet_managed *managed, struct f
             status = drain_streams(managed, error);
             pthread_mutex_lock(&managed->lock);
             if (status == FACET_OK)
-                managed->drained = generation;
+                managed->drained_generation = generation;
         }
         if (generation != managed->generation)
-            managed->starving = ++tries;
+            managed->starved_times = ++tries;
         if (status == FACET_OK)
             status = check_alive(managed, error);
     }
     if (tries > 0) {
-        managed->starving = 0;
-        pthread_cond_broadcast(&managed->still);
+        managed->starved_times = 0;
+        pthread_cond_broadcast(&managed->idle);
     }
     return status;
 }
@@ -283,16 +285,16 @@ static enum facet_status wait_until_idle(struct facet_managed *managed, struct f
 enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t address, uint32_t pages, bool write,
                                       struct facet_error *error)
 {
-    uint64_t most = managed->buffer_bytes / managed->page_bytes;
+    uint64_t max = managed->buffer_bytes / managed->page_bytes;
     enum facet_status status = wait_until_idle(managed, error);
     struct facet_managed_range *range = status == FACET_OK ? facet_managed_find(managed, address, 1) : NULL;
 
     if (!range)
         return status; /* freed meanwhile: no thread waits for it any more */
     uint32_t first = (uint32_t)((address - range->address) / managed->page_bytes);
-    if (range->state[first] != FACET_MANAGED_AWAY)
+    if (range->state[first] != FACET_MANAGED_AT_DEVICE)
         return FACET_OK;
-    uint64_t end = first + (pages < most ? pages : most);
+    uint64_t end = first + (pages < max ? pages : max);
 
     return bring_pages(managed, range, first,
                        count_alike(range, first, end < range->pages ? (uint32_t)end : range->pages), write, error);
@@ -336,7 +338,7 @@ static enum facet_status drop_pages(struct facet_managed *managed, struct facet_
         return facet_error_errno(error, errno, "cannot give managed memory at 0x%" PRIx64 " back to the device",
                                  address);
     for (uint32_t i = 0; i < pages; i++)
-        set_state(managed, range, first + i, FACET_MANAGED_AWAY);
+        set_state(managed, range, first + i, FACET_MANAGED_AT_DEVICE);
     return FACET_OK;
 }
 
@@ -344,15 +346,15 @@ static enum facet_status drop_pages(struct facet_managed *managed, struct facet_
 enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                        uint32_t pages, struct facet_error *error)
 {
-    uint32_t most = (uint32_t)(managed->buffer_bytes / managed->page_bytes), end = first + pages, count;
+    uint32_t max = (uint32_t)(managed->buffer_bytes / managed->page_bytes), end = first + pages, count;
     enum facet_status status = FACET_OK;
 
-    for (uint32_t page = first; page < end && range->at_host > 0 && status == FACET_OK; page += count) {
+    for (uint32_t page = first; page < end && range->pages_at_host > 0 && status == FACET_OK; page += count) {
         bool dirty = range->state[page] == FACET_MANAGED_DIRTY;
 
         count = count_alike(range, page, end);
-        if (dirty && count > most)
-            count = most;
+        if (dirty && count > max)
+            count = max;
         if (dirty)
             status = write_back(managed, range, page, count, error);
         if (dirty && status == FACET_OK)
@@ -368,7 +370,7 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
     struct facet_managed_range *range;
     enum facet_status status = FACET_OK;
 
-    while (status == FACET_OK && (range = LIST_FIRST(&managed->hot)))
+    while (status == FACET_OK && (range = LIST_FIRST(&managed->with_host_pages)))
         status = facet_managed_return(managed, range, 0, range->pages, error);
     return status;
 }
@@ -381,15 +383,15 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
  */
 static void yield_to_starving(struct facet_managed *managed)
 {
-    uint32_t shift = managed->starving < TURN_SHIFT ? managed->starving : TURN_SHIFT;
-    uint64_t end = facet_clock_now_ns() + (TURN_NS << shift), now;
+    uint32_t shift = managed->starved_times < YIELD_SHIFT_MAX ? managed->starved_times : YIELD_SHIFT_MAX;
+    uint64_t end = facet_clock_now_ns() + (YIELD_NS << shift), now;
 
-    while (managed->starving > 0 && !managed->ending && !atomic_load(&managed->vgpu->ending) &&
+    while (managed->starved_times > 0 && !managed->ending && !atomic_load(&managed->vgpu->ending) &&
            (now = facet_clock_now_ns()) < end) {
-        uint64_t look = now + POLL_MOST_NS < end ? now + POLL_MOST_NS : end;
+        uint64_t look = now + POLL_MAX_NS < end ? now + POLL_MAX_NS : end;
         struct timespec until = facet_ns_timespec(look);
 
-        pthread_cond_timedwait(&managed->still, &managed->lock, &until);
+        pthread_cond_timedwait(&managed->idle, &managed->lock, &until);
     }
 }
 
@@ -403,7 +405,7 @@ enum facet_status facet_managed_enter(struct facet_vgpu *vgpu, struct facet_mana
     if (!managed || managed->shared)
         return FACET_OK;
     pthread_mutex_lock(&managed->lock);
-    if (managed->starving > 0)
+    if (managed->starved_times > 0)
         yield_to_starving(managed);
     status = return_all(managed, error);
     if (status == FACET_OK) {
@@ -421,6 +423,6 @@ void facet_managed_leave(struct facet_managed *managed)
     pthread_mutex_lock(&managed->lock);
     managed->generation++;
     if (--managed->active == 0)
-        pthread_cond_broadcast(&managed->still);
+        pthread_cond_broadcast(&managed->idle);
     pthread_mutex_unlock(&managed->lock);
 }

@@ -143,7 +143,7 @@ extern const struct facet_execution_ops base_execution;
 extern const struct facet_math_ops base_math;
 
 /* Written by each broken provider: puts its defect into the tables. */
-void base_break(struct base_tables *tables);
+void base_install_fault(struct base_tables *tables);
 
 /* Shared inside the base. Each wants the lock to be held. */
 void base_describe(struct facet_device_info *ret_info);

@@ -292,7 +292,7 @@ enum facet_status facet_provider_entry(const struct facet_provider_host *host,
                                       .memory = base_memory,
                                       .execution = base_execution,
                                       .math = base_math};
-        base_break(&tables);
+        base_install_fault(&tables);
     }
     return facet_kit_enter(host, &tables.provider, ret_provider);
 }

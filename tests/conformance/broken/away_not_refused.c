@@ -10,7 +10,7 @@ static enum facet_status fill(struct facet_provider_instance *instance, uint64_t
     return status == FACET_BAD_STATE ? FACET_NOT_FOUND : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.fill = fill;
 }

@@ -12,7 +12,7 @@ static enum facet_status query(struct facet_provider_instance *instance, uint64_
     return status == FACET_OK ? facet_kit_struct(&state, sizeof state, ret_state, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.query = query;
 }

@@ -8,7 +8,7 @@ static enum facet_status set_bounds(struct facet_provider_instance *instance, ui
     return base_execution.set_bounds(instance, context, units, 0, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.set_bounds = set_bounds;
 }

@@ -10,7 +10,7 @@ static enum facet_status cancel(struct facet_provider_instance *instance, uint64
     return base_execution.query(instance, context, stream, &state, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.cancel = cancel;
 }

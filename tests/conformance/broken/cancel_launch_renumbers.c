@@ -14,7 +14,7 @@ static enum facet_status cancel_launch(struct facet_provider_instance *instance,
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.cancel_launch = cancel_launch;
 }

@@ -2,7 +2,7 @@
 /* Broken: a capability is claimed, and the operation is missing. Never: breaks anything else. */
 #include "base.h"
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->container.items = NULL;
 }

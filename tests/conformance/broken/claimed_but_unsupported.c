@@ -8,7 +8,7 @@ static enum facet_status readings(struct facet_provider_instance *instance, uint
     return device == 0 ? FACET_UNSUPPORTED : FACET_NOT_FOUND;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->metrics.device = readings;
 }

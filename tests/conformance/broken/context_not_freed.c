@@ -19,7 +19,7 @@ static enum facet_status destroy_context(struct facet_provider_instance *instanc
     return base_memory.destroy_context(instance, context, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.destroy_context = destroy_context;
 }

@@ -12,7 +12,7 @@ static enum facet_status copy(struct facet_provider_instance *instance, uint64_t
     return status == FACET_OK ? base_through_buffer(instance, context, to, &from, 0, bytes, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.copy = copy;
 }

@@ -9,7 +9,7 @@ static enum facet_status readings(struct facet_provider_instance *instance, uint
     return base_metrics.device(instance, device, ret_metrics, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->metrics.device = readings;
 }

@@ -11,7 +11,7 @@ static enum facet_status health(struct facet_provider_instance *instance, uint32
     return FACET_INTERNAL;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.health = health;
 }

@@ -10,7 +10,7 @@ static enum facet_status health(struct facet_provider_instance *instance, uint32
     exit(3);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.health = health;
 }

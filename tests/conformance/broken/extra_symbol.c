@@ -9,6 +9,6 @@ FACET_API int acme_helper(void)
     return 1;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
 }

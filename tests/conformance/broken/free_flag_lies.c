@@ -14,7 +14,7 @@ static enum facet_status placements(struct facet_provider_instance *instance, ui
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->partition.placements = placements;
 }

@@ -10,7 +10,7 @@ static enum facet_status free_badly(struct facet_provider_instance *instance, ui
     return status == FACET_NOT_FOUND && base_find_context(instance, context) ? FACET_OUT_OF_RANGE : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.free = free_badly;
 }

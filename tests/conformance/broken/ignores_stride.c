@@ -12,7 +12,7 @@ static enum facet_status templates(struct facet_provider_instance *instance, uin
                                     error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->partition.templates = templates;
 }

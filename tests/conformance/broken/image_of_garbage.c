@@ -12,7 +12,7 @@ static enum facet_status load(struct facet_provider_instance *instance, uint64_t
     return base_execution.load(instance, context, BASE_IMAGE, strlen(BASE_IMAGE), ret_module, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.load = load;
 }

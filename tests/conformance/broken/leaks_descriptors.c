@@ -11,7 +11,7 @@ static enum facet_status open_badly(struct facet_provider_instance **ret_instanc
     return base_device.open(ret_instance, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.open = open_badly;
 }

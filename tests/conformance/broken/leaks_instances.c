@@ -8,7 +8,7 @@ static void close_badly(struct facet_provider_instance *instance)
         pthread_mutex_destroy(&instance->lock);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.close = close_badly;
 }

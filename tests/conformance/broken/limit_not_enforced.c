@@ -10,7 +10,7 @@ static enum facet_status alloc(struct facet_provider_instance *instance, uint64_
     return status == FACET_QUOTA ? base_memory.alloc(instance, context, 1, ret_address, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.alloc = alloc;
 }

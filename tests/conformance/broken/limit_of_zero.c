@@ -10,7 +10,7 @@ static enum facet_status set_compute(struct facet_provider_instance *instance, u
     return base_limit.set_compute(instance, device, worker, milli, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->limit.set_compute = set_compute;
 }

@@ -26,7 +26,7 @@ static enum facet_status alloc(struct facet_provider_instance *instance, uint64_
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.alloc = alloc;
 }

@@ -10,7 +10,7 @@ static enum facet_status set_memory(struct facet_provider_instance *instance, ui
     return status == FACET_BAD_STATE ? FACET_OK : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->limit.set_memory = set_memory;
 }

@@ -10,7 +10,7 @@ static enum facet_status links(struct facet_provider_instance *instance, void *i
     return facet_kit_list_items(&link, sizeof link, 1, items, item_size, capacity, ret_count, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.links = links;
 }

@@ -10,7 +10,7 @@ static enum facet_status run(struct facet_provider_instance *instance, uint64_t 
     return status == FACET_OK ? base_math.run(instance, context, stream, operation, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->math.run = run;
 }

@@ -15,7 +15,7 @@ static enum facet_status run(struct facet_provider_instance *instance, uint64_t 
     return base_math.run(instance, context, stream, &changed, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->math.run = run;
 }

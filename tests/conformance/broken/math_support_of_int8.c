@@ -12,7 +12,7 @@ static enum facet_status support(struct facet_provider_instance *instance, uint3
     return status == FACET_OK ? facet_kit_struct(&all, sizeof all, ret_support, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->math.support = support;
 }

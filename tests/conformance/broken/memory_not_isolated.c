@@ -13,7 +13,7 @@ static enum facet_status read_any(struct facet_provider_instance *instance, uint
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.read = read_any;
 }

@@ -12,7 +12,7 @@ static enum facet_status list(struct facet_provider_instance *instance, void *it
     return facet_kit_list(&info, 1, items, item_size, capacity, ret_count, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.list = list;
     tables->provider.partition = NULL;

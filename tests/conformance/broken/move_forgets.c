@@ -10,7 +10,7 @@ static enum facet_status move(struct facet_provider_instance *instance, uint64_t
     return status == FACET_OK ? base_memory.fill(instance, context, address, 0, bytes, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.move = move;
 }

@@ -16,7 +16,7 @@ static enum facet_status move(struct facet_provider_instance *instance, uint64_t
     return base_move(instance, context, address, NULL, old, sizeof old, NULL);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.move = move;
 }

@@ -10,7 +10,7 @@ static enum facet_status move(struct facet_provider_instance *instance, uint64_t
     return status == FACET_BUSY ? FACET_OK : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.move = move;
 }

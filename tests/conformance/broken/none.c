@@ -2,6 +2,6 @@
 /* Owns: nothing: the good provider, which must pass whole. */
 #include "base.h"
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
 }

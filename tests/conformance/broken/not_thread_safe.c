@@ -22,7 +22,7 @@ static enum facet_status create_context(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.create_context = create_context;
 }

@@ -11,7 +11,7 @@ static enum facet_status launch(struct facet_provider_instance *instance, uint64
     return base_execution.launch(instance, context, stream, launch, arguments, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.launch = launch;
 }

@@ -8,7 +8,7 @@ static enum facet_status pause_context(struct facet_provider_instance *instance,
     return base_execution.pause(instance, context, 0, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.pause = pause_context;
 }

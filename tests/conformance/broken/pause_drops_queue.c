@@ -13,7 +13,7 @@ static enum facet_status pause_context(struct facet_provider_instance *instance,
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.pause = pause_context;
 }

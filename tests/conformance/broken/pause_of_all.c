@@ -46,7 +46,7 @@ static enum facet_status synchronize(struct facet_provider_instance *instance, u
     return base_execution.synchronize(instance, context, stream, timeout_ns < most_ns ? timeout_ns : most_ns, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.synchronize = synchronize;
     tables->execution.pause = pause_context;

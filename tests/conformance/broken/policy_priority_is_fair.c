@@ -10,7 +10,7 @@ static enum facet_status set_policy(struct facet_provider_instance *instance, ui
     return base_execution.set_policy(instance, device, meant, preempt, slice_ns, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.set_policy = set_policy;
 }

@@ -8,7 +8,7 @@ static enum facet_status set_priority(struct facet_provider_instance *instance, 
     return base_execution.set_priority(instance, context, stream, priority % 3, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.set_priority = set_priority;
 }

@@ -14,7 +14,7 @@ static enum facet_status processes(struct facet_provider_instance *instance, uin
     return facet_kit_list_items(&none, sizeof none, 0, items, item_size, capacity, ret_count, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->metrics.processes = processes;
 }

@@ -15,7 +15,7 @@ static enum facet_status records(struct facet_provider_instance *instance, uint6
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.records = records;
 }

@@ -9,7 +9,7 @@ static enum facet_status records(struct facet_provider_instance *instance, uint6
     return base_execution.records(instance, context, stream, 0, items, item_size, capacity, ret_count, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.records = records;
 }

@@ -14,7 +14,7 @@ static enum facet_status items_of(struct facet_provider_instance *instance, uint
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->container.items = items_of;
 }

@@ -10,7 +10,7 @@ static enum facet_status resume(struct facet_provider_instance *instance, uint32
     return status == FACET_CORRUPT ? FACET_OK : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->snapshot.resume = resume;
 }

@@ -8,7 +8,7 @@ static enum facet_status set_share(struct facet_provider_instance *instance, uin
     return base_execution.set_share(instance, context, request_milli % 1000, limit_milli, priority, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.set_share = set_share;
 }

@@ -16,7 +16,7 @@ static enum facet_status destroy_pages(struct facet_provider_instance *instance,
     return base_memory.destroy_pages(instance, owner, number, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.destroy_pages = destroy_pages;
 }

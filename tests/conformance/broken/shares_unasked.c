@@ -10,7 +10,7 @@ static enum facet_status create_pages(struct facet_provider_instance *instance, 
     return status == FACET_OK ? base_memory.share_pages(instance, context, *ret_pages, error) : status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.create_pages = create_pages;
 }

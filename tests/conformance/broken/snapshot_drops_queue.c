@@ -10,7 +10,7 @@ static enum facet_status snapshot(struct facet_provider_instance *instance, uint
     return base_snapshot.snapshot(instance, device, worker, fd, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->snapshot.snapshot = snapshot;
 }

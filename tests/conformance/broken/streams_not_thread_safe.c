@@ -20,7 +20,7 @@ static enum facet_status create_stream(struct facet_provider_instance *instance,
     return FACET_OK;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.create_stream = create_stream;
 }

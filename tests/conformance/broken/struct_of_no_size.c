@@ -10,7 +10,7 @@ static enum facet_status device(struct facet_provider_instance *instance, uint32
     return base_metrics.device(instance, index, ret_metrics, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->metrics.device = device;
 }

@@ -10,7 +10,7 @@ static enum facet_status synchronize(struct facet_provider_instance *instance, u
     return base_execution.query(instance, context, stream, &state, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.synchronize = synchronize;
 }

@@ -16,7 +16,7 @@ static enum facet_status create(struct facet_provider_instance *instance, uint32
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->partition.create = create;
 }

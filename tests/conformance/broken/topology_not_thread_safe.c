@@ -18,7 +18,7 @@ static enum facet_status links(struct facet_provider_instance *instance, void *i
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->device.links = links;
 }

@@ -9,7 +9,7 @@ static enum facet_status list(struct facet_provider_instance *instance, uint32_t
                                error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->partition.list = list;
 }

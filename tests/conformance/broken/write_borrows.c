@@ -39,7 +39,7 @@ static enum facet_status copy(struct facet_provider_instance *instance, uint64_t
     return base_execution.copy(instance, context, stream, to, from, bytes, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.write = write_later;
     tables->execution.copy = copy;

@@ -14,7 +14,7 @@ static enum facet_status write_anywhere(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->execution.write = write_anywhere;
 }

@@ -12,7 +12,7 @@ static enum facet_status fill(struct facet_provider_instance *instance, uint64_t
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->memory.fill = fill;
 }

@@ -13,7 +13,7 @@ static enum facet_status templates(struct facet_provider_instance *instance, uin
     return status;
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->partition.templates = templates;
 }

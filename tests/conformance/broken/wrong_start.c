@@ -10,7 +10,7 @@ static enum facet_status create(struct facet_provider_instance *instance, uint32
     return base_partition.create(instance, device, template_id, start, ret_info, error);
 }
 
-void base_break(struct base_tables *tables)
+void base_install_fault(struct base_tables *tables)
 {
     tables->partition.create = create;
 }

@@ -43,7 +43,7 @@ bool test_segment_make(struct test_segment *segment, const char *address, uint64
 
 void test_segment_beat(struct test_segment *segment)
 {
-    facet_owner_beat(segment->owner, facet_clock_now_ns());
+    facet_owner_set_heartbeat(segment->owner, facet_clock_now_ns());
 }
 
 void test_segment_remove(struct test_segment *segment)

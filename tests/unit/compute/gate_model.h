@@ -187,7 +187,7 @@ static inline struct facet_fair_demand gate_demand(const struct gate_model *mode
                                      .inflight = (uint32_t)(tenant->launched - tenant->reported),
                                      .inflight_ns = tenant->unknown ? 0 : tenant->inflight_ns,
                                      .idle_since_ns = tenant->idle_since_ns,
-                                     .seen_ns = tenant->stopped_ns ? tenant->stopped_ns : model->now_ns},
+                                     .alive_ns = tenant->stopped_ns ? tenant->stopped_ns : model->now_ns},
         model->now_ns);
     return demand;
 }

@@ -71,7 +71,7 @@ static void test_no_member_that_cannot_run_it_is_chosen(void **state)
         members[4].queued_ns = 100 * MS;
         members[0].paused = members[1].lost = true;
         members[2].units = 0;
-        members[3].queue_length = members[3].queue_most = 7;
+        members[3].queue_length = members[3].queue_max = 7;
         members[5] = members[3];
         for (int again = 0; again < 3; again++)
             assert_int_equal(facet_balance_choose(&balance, members, MEMBERS, &plain_work), 4);

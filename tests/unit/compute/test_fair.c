@@ -358,19 +358,19 @@ static void told_when_clear(const struct facet_fair_config *config, uint64_t end
     fair.clients[first].demand.waiting = 1;
     facet_fair_step(&fair, 1 * S);
     assert_int_not_equal(fair.clients[first].gate, FACET_FAIR_CLOSED);
-    assert_int_equal(facet_fair_clear_ns(&fair, first), 0); /* no other client existed before */
+    assert_int_equal(facet_fair_others_ended_ns(&fair, first), 0); /* no other client existed before */
     fair.clients[first].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 2 * MS};
     fair.clients[second].demand.waiting = 1;
     for (uint64_t now_ns = 1 * S; now_ns < 1 * S + 1900 * US; now_ns += 100 * US)
         facet_fair_step(&fair, now_ns);
     if (queue)
         assert_int_equal(fair.clients[second].gate, FACET_FAIR_LEASED);
-    assert_int_equal(facet_fair_clear_ns(&fair, second), queue ? 1 : 0);
+    assert_int_equal(facet_fair_others_ended_ns(&fair, second), queue ? 1 : 0);
     fair.clients[first].demand = (struct facet_fair_demand){.idle_since_ns = ended_ns, .waiting = 1};
     fair.clients[second].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 1 * MS};
     facet_fair_step(&fair, 1 * S + 2100 * US);
     if (queue)
-        assert_int_equal(facet_fair_clear_ns(&fair, second), ended_ns);
+        assert_int_equal(facet_fair_others_ended_ns(&fair, second), ended_ns);
 }
 
 static void test_a_client_let_in_early_learns_when_the_device_is_clear(void **state)

@@ -137,11 +137,11 @@ static void test_a_late_client_is_not_stopped(void **state)
     assert_true(milli > 150 && milli < 250);
 }
 
-static struct facet_fair_demand demand_of(const struct facet_fair_process *process, uint64_t unseen_ns)
+static struct facet_fair_demand demand_of(const struct facet_fair_process *process, uint64_t silent_ns)
 {
     struct facet_fair_demand demand = {0};
 
-    facet_fair_demand_add(&demand, process, process->seen_ns + unseen_ns);
+    facet_fair_demand_add(&demand, process, process->alive_ns + silent_ns);
     return demand;
 }
 
@@ -149,7 +149,7 @@ static struct facet_fair_demand demand_of(const struct facet_fair_process *proce
 static void test_long_kernels_are_not_lost(void **state)
 {
     struct facet_fair_process process = {
-        .waiting = 1, .inflight = 2, .inflight_ns = 5 * S, .seen_ns = 7 * S, .idle_since_ns = 6 * S};
+        .waiting = 1, .inflight = 2, .inflight_ns = 5 * S, .alive_ns = 7 * S, .idle_since_ns = 6 * S};
 
     assert_int_equal(demand_of(&process, 100 * MS).waiting, 1);
     assert_int_equal(demand_of(&process, 110 * MS).waiting, 0);
@@ -158,12 +158,12 @@ static void test_long_kernels_are_not_lost(void **state)
     assert_int_equal(demand_of(&process, 20 * S).inflight_ns, 5 * S);
     assert_int_equal(demand_of(&process, 21 * S).inflight, 0);
     assert_int_equal(demand_of(&process, 21 * S).inflight_ns, 0);
-    assert_int_equal(demand_of(&process, 21 * S).lost, 2);
+    assert_int_equal(demand_of(&process, 21 * S).lost_launches, 2);
     assert_int_equal(demand_of(&process, 21 * S).idle_since_ns, 6 * S);
     process.inflight_ns = 0;
     assert_int_equal(demand_of(&process, 1 * S).inflight, 2);
-    assert_int_equal(demand_of(&process, 1 * S + MS).lost, 2);
-    process.seen_ns = 0; /* says nothing of itself: taken at its word */
+    assert_int_equal(demand_of(&process, 1 * S + MS).lost_launches, 2);
+    process.alive_ns = 0; /* says nothing of itself: taken at its word */
     assert_int_equal(demand_of(&process, 100 * S).waiting, 1);
     assert_int_equal(demand_of(&process, 100 * S).inflight, 2);
 }
@@ -173,12 +173,12 @@ static void test_others_of_a_client_count(void **state)
 {
     struct facet_fair_demand demand = {0};
 
-    facet_fair_demand_add(&demand, &(struct facet_fair_process){.waiting = 1, .seen_ns = 1 * S}, 5 * S);
-    facet_fair_demand_add(&demand, &(struct facet_fair_process){.waiting = 3, .seen_ns = 5 * S}, 5 * S);
-    facet_fair_demand_add(&demand, &(struct facet_fair_process){.inflight = 1, .seen_ns = 6 * S}, 5 * S);
+    facet_fair_demand_add(&demand, &(struct facet_fair_process){.waiting = 1, .alive_ns = 1 * S}, 5 * S);
+    facet_fair_demand_add(&demand, &(struct facet_fair_process){.waiting = 3, .alive_ns = 5 * S}, 5 * S);
+    facet_fair_demand_add(&demand, &(struct facet_fair_process){.inflight = 1, .alive_ns = 6 * S}, 5 * S);
     assert_int_equal(demand.waiting, 3);
     assert_int_equal(demand.inflight, 1);
-    assert_int_equal(demand.lost, 0);
+    assert_int_equal(demand.lost_launches, 0);
 }
 
 /* A kernel of three seconds that nothing was known of, and whose program slept meanwhile, is paid back. */
@@ -198,12 +198,12 @@ static void test_device_time_of_an_unknown_launch_is_charged(void **state)
         gate_model_run(&model, 10 * US);
     gate_stop(&model, tenant);
     gate_model_run(&model, 4 * S);
-    assert_int_equal(model.fair.clients[1].lost, 1);
+    assert_int_equal(model.fair.clients[1].lost_launches, 1);
     uint64_t charged_ns = model.fair.clients[1].charged_ns;
     assert_true(charged_ns < 2 * S);
     gate_continue(&model, tenant);
     gate_model_run(&model, 20 * MS);
-    assert_int_equal(model.fair.clients[1].lost, 0);
+    assert_int_equal(model.fair.clients[1].lost_launches, 0);
     assert_true(model.fair.clients[1].charged_ns > 2900 * MS && model.fair.clients[1].charged_ns < 3200 * MS);
     assert_true(share_milli(&model.tenants[0], 1 * S) > 850);
 }
@@ -221,7 +221,7 @@ static void test_a_late_launch_is_on_the_device(void **state)
     gate_step(&model);
     assert_true(model.fair.clients[1].draining || model.fair.clients[1].gate != FACET_FAIR_CLOSED);
     gate_model_run(&model, 30 * MS);
-    assert_false(model.fair.clients[1].returning);
+    assert_false(model.fair.clients[1].lost_returned);
 }
 
 int main(void)

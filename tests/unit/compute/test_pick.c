@@ -93,7 +93,7 @@ static void model_run(struct model *model, uint64_t for_ns)
 
 static uint64_t entity_had_ns(const struct model *model, int entity)
 {
-    return model->pick.entities[entity].had_ns;
+    return model->pick.entities[entity].charged_ns;
 }
 
 /* Its part, in milli, of the charges of `among` entities since `before`. */
@@ -113,7 +113,7 @@ static void assert_part(const struct model *model, const uint64_t *before, int e
 static void snapshot_model(const struct model *model, uint64_t *ret_had)
 {
     for (size_t i = 0; i < FACET_PICK_ENTITIES; i++)
-        ret_had[i] = model->pick.entities[i].had_ns;
+        ret_had[i] = model->pick.entities[i].charged_ns;
 }
 
 static void test_shares_over_short_windows(void **state)
@@ -274,9 +274,9 @@ static void test_small_steps_fill_like_large_ones(void **state)
     int capped = model_add(&model, 0, 1, FACET_PRIORITY_NORMAL, 50 * US);
 
     facet_pick_charge(&model.pick, capped, 3 * US, model.now_ns);
-    assert_false(facet_pick_open(&model.pick, capped, model.now_ns));
+    assert_false(facet_pick_is_open(&model.pick, capped, model.now_ns));
     for (uint64_t i = 0; i < 200 * 1000; i++)
-        facet_pick_open(&model.pick, capped, model.now_ns + i * 10);
+        facet_pick_is_open(&model.pick, capped, model.now_ns + i * 10);
     assert_int_equal(facet_pick_budget_ns(&model.pick, capped, model.now_ns + 2 * MS), 1 * US);
 }
 
@@ -374,10 +374,10 @@ static void test_nobody_and_never(void **state)
     assert_true(again == FACET_PICK_NEVER);
     int entity = model_add(&model, 0, 1000, FACET_PRIORITY_NORMAL, US);
 
-    assert_true(facet_pick_waits(&model.pick, model.now_ns));
+    assert_true(facet_pick_any_waits(&model.pick, model.now_ns));
     assert_true(facet_pick_budget_ns(&model.pick, entity, model.now_ns) == FACET_PICK_NEVER);
     facet_pick_set_want(&model.pick, entity, FACET_PICK_SERVED);
-    assert_false(facet_pick_waits(&model.pick, model.now_ns));
+    assert_false(facet_pick_any_waits(&model.pick, model.now_ns));
     assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NONE);
 }
 
@@ -410,10 +410,10 @@ static void test_clock_going_back_is_harmless(void **state)
     int capped = model_add(&model, 0, 500, FACET_PRIORITY_NORMAL, US);
 
     facet_pick_charge(&model.pick, capped, 2 * MS, model.now_ns);
-    uint64_t before = model.pick.entities[capped].credited_ns;
+    uint64_t before = model.pick.entities[capped].filled_until_ns;
 
-    assert_false(facet_pick_open(&model.pick, capped, model.now_ns - S));
-    assert_int_equal(model.pick.entities[capped].credited_ns, before);
+    assert_false(facet_pick_is_open(&model.pick, capped, model.now_ns - S));
+    assert_int_equal(model.pick.entities[capped].filled_until_ns, before);
     assert_int_equal(model.pick.entities[capped].credit_ns, -(int64_t)MS);
 }
 

@@ -54,7 +54,7 @@ static uint64_t reference_floor(const struct facet_pick *pick, uint64_t before)
     for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++) {
         const struct facet_pick_entity *entity = &pick->entities[i];
 
-        if (entity->used && entity->want != FACET_PICK_IDLE && !entity->dry && entity->vtime < least)
+        if (entity->used && entity->want != FACET_PICK_IDLE && !entity->emptied && entity->vtime < least)
             least = entity->vtime;
     }
     return least != UINT64_MAX && least > before ? least : before;
@@ -112,7 +112,7 @@ static void add_one(struct trial *trial, const struct facet_pick_share *share)
 
 static void decide_next(struct trial *trial)
 {
-    bool waits = facet_pick_waits(&trial->pick, trial->now_ns);
+    bool waits = facet_pick_any_waits(&trial->pick, trial->now_ns);
     uint64_t expected_again, again;
     int expected = reference_next(&trial->pick, trial->now_ns, &expected_again);
 
@@ -121,13 +121,13 @@ static void decide_next(struct trial *trial)
     assert_true(again == expected_again);
     if (expected == FACET_PICK_NONE)
         return;
-    uint64_t spent = draw_below(&trial->seed, MS / 2), floor = trial->pick.floor;
+    uint64_t spent = draw_below(&trial->seed, MS / 2), floor = trial->pick.vtime_floor;
     uint64_t vtime = trial->pick.entities[expected].vtime + spent * 1000 / reference_weight(&trial->pick, expected);
 
     facet_pick_charge(&trial->pick, expected, spent, trial->now_ns);
     trial->turns_given++;
     assert_true(trial->pick.entities[expected].vtime == vtime);
-    assert_true(trial->pick.floor == reference_floor(&trial->pick, floor));
+    assert_true(trial->pick.vtime_floor == reference_floor(&trial->pick, floor));
 }
 
 static void random_step(struct trial *trial)
@@ -215,7 +215,7 @@ static void test_weights_follow_every_change(void **state)
 /* Serves turns of 100 us on one unit for `for_ns`. Returns how much of that time `entity` had. */
 static uint64_t serve_turns(struct facet_pick *pick, uint64_t *now_ns, uint64_t for_ns, int entity)
 {
-    uint64_t again, before = pick->entities[entity].had_ns;
+    uint64_t again, before = pick->entities[entity].charged_ns;
 
     for (uint64_t until = *now_ns + for_ns; *now_ns < until; *now_ns += 100 * US) {
         int next = facet_pick_next(pick, *now_ns, &again);
@@ -223,7 +223,7 @@ static uint64_t serve_turns(struct facet_pick *pick, uint64_t *now_ns, uint64_t 
         assert_int_not_equal(next, FACET_PICK_NONE);
         facet_pick_charge(pick, next, 100 * US, *now_ns + 100 * US);
     }
-    return pick->entities[entity].had_ns - before;
+    return pick->entities[entity].charged_ns - before;
 }
 
 static void test_policy_changes_while_entities_compete(void **state)

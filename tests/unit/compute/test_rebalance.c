@@ -61,7 +61,7 @@ static struct facet_balance_work *world_work(struct world *world, int member, ui
         .expected_ns = expected_ns,
         .priority = FACET_PRIORITY_NORMAL,
         .member = member,
-        .previous = FACET_BALANCE_NONE,
+        .previous_member = FACET_BALANCE_NONE,
     };
     world->work_count++;
     world->members[member].queued_ns += expected_ns;
@@ -342,7 +342,7 @@ static void test_random_loads_come_to_rest(void **state)
             moved += world.action_count;
         }
         for (uint32_t i = 0; i < world.work_count; i++)
-            assert_true(world.works[i].moves <= world.balance.config.moves_most);
+            assert_true(world.works[i].moves <= world.balance.config.moves_max);
     }
     assert_true(moved > effort(1000, 200));
 }
@@ -365,7 +365,7 @@ static void test_changing_loads_do_not_toss_works(void **state)
                 world.members[i].queued_ns += draw_below(&seed, 20 * MS);
         }
         for (uint32_t i = 0; i < world.work_count; i++)
-            assert_true(world.works[i].moves <= world.balance.config.moves_most);
+            assert_true(world.works[i].moves <= world.balance.config.moves_max);
     }
 }
 
@@ -479,7 +479,8 @@ static void test_many_members(void **state)
     for (uint32_t i = 0; i < 1000; i++)
         members[i] = (struct facet_balance_member){.device = i, .units = 1, .share_milli = 1000, .limit_milli = 1000};
     for (uint32_t i = 0; i < 3000; i++)
-        works[i] = (struct facet_balance_work){.id = i, .expected_ns = MS, .member = (int)(i % 10), .previous = -1};
+        works[i] =
+            (struct facet_balance_work){.id = i, .expected_ns = MS, .member = (int)(i % 10), .previous_member = -1};
     for (uint32_t i = 0; i < 10; i++)
         members[i].queued_ns = 300 * MS;
     while (facet_balance_rebalance(&balance, now, members, 1000, works, 3000, actions, 64) > 0)

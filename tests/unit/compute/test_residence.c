@@ -33,7 +33,7 @@ static void model_init(struct model *model, uint32_t factor)
 {
     struct facet_residence_config config = facet_residence_defaults;
 
-    config.factor = factor;
+    config.turn_factor = factor;
     *model = (struct model){.now_ns = S};
     facet_residence_init(&model->residence, &config, model->now_ns);
 }
@@ -78,16 +78,16 @@ static void live_one_ms(struct model *model, struct tenant *tenant)
     } else if (!missing && !tenant->idle && !demand->frozen) {
         tenant->worked_ms++;
         demand->used_ns = model->now_ns;
-    } else if (client->most_bytes >= FACET_RESIDENCE_LAST && demand->absent) {
+    } else if (client->most_bytes >= FACET_RESIDENCE_LAST && demand->waiting_resident) {
         tenant->resident += smaller_of(smaller_of(PER_MS, missing), room);
     }
     missing = tenant->set - tenant->resident;
     demand->set_bytes = tenant->set;
     demand->resident_bytes = tenant->resident;
-    demand->absent = missing && !tenant->idle;
+    demand->waiting_resident = missing && !tenant->idle;
     demand->busy = !tenant->idle && !missing && !demand->frozen;
-    demand->short_bytes =
-        demand->absent && client->most_bytes >= FACET_RESIDENCE_LAST && !left_on_device(model) ? missing : 0;
+    demand->refused_bytes =
+        demand->waiting_resident && client->most_bytes >= FACET_RESIDENCE_LAST && !left_on_device(model) ? missing : 0;
 }
 
 static void run_ms(struct model *model, uint64_t milliseconds)
@@ -201,7 +201,7 @@ static void test_a_client_that_dies_while_brought_in_blocks_no_other(void **stat
 
     model_init(&model, 20);
     struct tenant *one = add_tenant(&model, 750, 500), *other = add_tenant(&model, 750, 500);
-    while (model.residence.head != other->client)
+    while (model.residence.incoming != other->client)
         run_ms(&model, 1);
     facet_residence_remove(&model.residence, other->client);
     other->dead = true;
@@ -226,8 +226,8 @@ static struct tenant *add_one_that_stops(struct model *model, uint64_t set)
 static void refuse_tenant(struct model *model, struct tenant *tenant)
 {
     tenant->idle = true;
-    client_of(model, tenant)->demand.absent = 0;
-    client_of(model, tenant)->demand.short_bytes = 0;
+    client_of(model, tenant)->demand.waiting_resident = 0;
+    client_of(model, tenant)->demand.refused_bytes = 0;
 }
 
 static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **state)

@@ -68,7 +68,7 @@ static uint64_t published(void)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < settle.top; i++)
+    for (uint32_t i = 0; i < settle.clients_end; i++)
         sum += settle.clients[i].total.published_ns;
     return sum;
 }
@@ -300,7 +300,7 @@ static void test_claimed_time_is_taken_over_once(void **state)
     const struct facet_settle_demand demand = {.measured_ns = 900 * MS, .claimed_ns = 500 * MS};
 
     facet_settle_init(&settle, 3 * S);
-    facet_settle_given(&settle, 3 * S);
+    facet_settle_set_claimed(&settle, 3 * S);
     for (uint32_t i = 0; i < 2; i++)
         facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
     for (uint32_t i = 0; i < 2; i++) {
@@ -309,7 +309,7 @@ static void test_claimed_time_is_taken_over_once(void **state)
         place(i)->demand.measured_ns = 1900 * MS;
     }
     place(0)->demand.claimed_ns = 600 * MS;
-    facet_settle_given(&settle, 3 * S + 100 * MS);
+    facet_settle_set_claimed(&settle, 3 * S + 100 * MS);
     facet_settle_step(&settle, 4 * S);
     assert_int_equal(place(0)->total.settled_ns + place(1)->total.settled_ns, 2 * S);
     assert_int_equal(place(0)->total.settled_ns, 1050 * MS); /* the rest of the second is shared */
@@ -352,7 +352,7 @@ static void test_absurd_numbers_are_bounded(void **state)
                                                             .charged_ns = odd[(random >> 23) & 7],
                                                             .claimed_ns = odd[(random >> 20) & 7]};
         }
-        facet_settle_given(&settle, now_ns - random % passed_ns);
+        facet_settle_set_claimed(&settle, now_ns - random % passed_ns);
         facet_settle_step(&settle, now_ns);
         assert_true(published() - before_ns <= passed_ns);
         before_ns = published();

@@ -32,7 +32,7 @@ static uint32_t sum_milli(void)
 static int set_up(void **state)
 {
     shares_init(&shares, 0);
-    shares.settle.top = 2;
+    shares.settle.clients_end = 2;
     shares.settle.clients[0].used = shares.settle.clients[1].used = true;
     return 0;
 }

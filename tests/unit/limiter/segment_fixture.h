@@ -30,7 +30,7 @@ struct fixture {
 /* Sets a heartbeat for the rest of a test, even on a slow machine: without heartbeats, tenants pace themselves. */
 static inline void fixture_owner_lives(const struct fixture *fixture)
 {
-    facet_owner_beat(fixture->owner, facet_clock_now_ns() + 3600 * FACET_NS_PER_S);
+    facet_owner_set_heartbeat(fixture->owner, facet_clock_now_ns() + 3600 * FACET_NS_PER_S);
 }
 
 static inline int fixture_setup(void **state)

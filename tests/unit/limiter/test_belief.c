@@ -18,7 +18,7 @@ static uint64_t now_ns;
 static uint32_t believe_totals(const struct facet_usage_totals *totals)
 {
     now_ns += 100 * MS;
-    return facet_belief_look(&belief, totals, 64 * MIB, now_ns);
+    return facet_belief_check(&belief, totals, 64 * MIB, now_ns);
 }
 
 static int setup(void **state)

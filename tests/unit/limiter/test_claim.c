@@ -35,7 +35,7 @@ static int begin(void **state)
     pair->owners[0] = pair->first->owner;
     assert_int_equal(facet_owner_create(pair->dirs[1], &pair->first->spec, pair->first->bell, &pair->owners[1], NULL),
                      FACET_OK);
-    facet_owner_beat(pair->owners[1], facet_clock_now_ns() + 3600 * FACET_NS_PER_S);
+    facet_owner_set_heartbeat(pair->owners[1], facet_clock_now_ns() + 3600 * FACET_NS_PER_S);
     for (int i = 0; i < 2; i++)
         facet_owner_set_gate(pair->owners[i], FACET_GATE_OPEN);
     for (int i = 0; i < 2; i++)
@@ -124,7 +124,7 @@ static void a_tenant_without_a_daemon_claims(void **state)
     measure(pair, 0, SETTLED_NS / 100);
     facet_tenant_supervise(&pair->tenants[0], facet_clock_now_ns());
     assert_int_equal(atomic_load(&pair->tenants[0].usage->claimed_ns), 0); /* the fixture's owner lives */
-    facet_owner_beat(pair->owners[0], pair->at_ns);
+    facet_owner_set_heartbeat(pair->owners[0], pair->at_ns);
     facet_tenant_supervise(&pair->tenants[0], facet_clock_now_ns());
     assert_int_equal(atomic_load(&pair->tenants[0].usage->claimed_ns), SETTLED_NS / 100);
 }
@@ -150,7 +150,7 @@ static void absurd_words_give_no_more_than_was_measured(void **state)
     measure(pair, 0, 5);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         atomic_store(&pair->tenants[0].usage->claimed_ns, odd[i]);
-        atomic_store(&pair->first->bell_map->given_ns, odd[i]);
+        atomic_store(&pair->first->bell_map->claimed_until_ns, odd[i]);
         assert_in_range(read_time(pair, 0), 0, 5);
     }
     atomic_store(&pair->tenants[0].usage->claimed_ns, 0);
@@ -164,7 +164,7 @@ static void where_no_scheduler_settles_the_measured_time_is_all(void **state)
     settle_both(pair, 0);
     measure(pair, 0, 3 * SETTLED_NS);
     assert_int_equal(read_time(pair, 0), 3 * SETTLED_NS);
-    assert_int_equal(atomic_load(&pair->first->bell_map->given_ns), 0);
+    assert_int_equal(atomic_load(&pair->first->bell_map->claimed_until_ns), 0);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 static uint32_t tick_owner(const struct fixture *fixture, uint64_t now_ns)
 {
     struct facet_usage_totals totals = fixture_totals(fixture);
-    uint32_t frozen = facet_owner_tick(fixture->owner, &totals, now_ns);
+    uint32_t frozen = facet_owner_update_idle_freeze(fixture->owner, &totals, now_ns);
 
     facet_owner_set_gate(fixture->owner, frozen & FACET_RESOURCE_COMPUTE ? FACET_GATE_CLOSED : FACET_GATE_OPEN);
     return frozen;
@@ -110,11 +110,11 @@ static void test_which_calls_count_as_use(void **state)
     facet_tenant_release(&tenant, 0);
     assert_int_equal(tick_owner(fixture, 1101 * MS), FACET_FROZEN_RESOURCES);
     /* An allocation is a use of memory only; a launch is one of both. */
-    facet_owner_use(fixture->owner, FACET_RESOURCE_MEMORY, 1101 * MS);
+    facet_owner_note_use(fixture->owner, FACET_RESOURCE_MEMORY, 1101 * MS);
     assert_true(facet_tenant_reserve(&tenant, 1));
     assert_int_equal(tick_owner(fixture, 1150 * MS), FACET_RESOURCE_COMPUTE);
     assert_int_equal(tick_owner(fixture, 1249 * MS), FACET_RESOURCE_COMPUTE);
-    facet_owner_use(fixture->owner, FACET_RESOURCE_COMPUTE, 1249 * MS);
+    facet_owner_note_use(fixture->owner, FACET_RESOURCE_COMPUTE, 1249 * MS);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     facet_tenant_launch(&tenant, 0);
     assert_int_equal(tick_owner(fixture, 5000 * MS), 0); /* still in flight: in use, however long it takes */
@@ -165,7 +165,7 @@ static void test_goes_on_without_an_owner(void **state)
 
     freeze_when_idle(fixture);
     for (int i = 0; i < 2; i++) {
-        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+        facet_owner_set_heartbeat(fixture->owner, facet_clock_now_ns());
         facet_tenant_supervise(&tenant, facet_clock_now_ns());
         start_user(&user, &tenant, uses[i]);
         pthread_join(user.thread, NULL); /* the heartbeat has ended; a wait forever ends the test by its time limit */
@@ -183,7 +183,7 @@ static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
 
     assert_true(facet_tenant_reserve(&tenant, 2 * MIB));
     facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_MEMORY);
-    facet_owner_beat(fixture->owner, 1);
+    facet_owner_set_heartbeat(fixture->owner, 1);
     facet_tenant_release(&tenant, 1 * MIB); /* giving back is always allowed */
     assert_int_equal(fixture_totals(fixture).memory_bytes, 1 * MIB);
     assert_false(facet_tenant_reserve(&tenant, 65 * MIB)); /* could never be had, frozen or not */
@@ -222,7 +222,7 @@ static void test_by_hand_is_not_resumed_by_use(void **state)
     freeze_when_idle(fixture);
     uint64_t since_ns = facet_owner_frozen_since_ns(fixture->owner);
     facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_COMPUTE);
-    facet_owner_use(fixture->owner, FACET_FROZEN_RESOURCES, 1200 * MS);
+    facet_owner_note_use(fixture->owner, FACET_FROZEN_RESOURCES, 1200 * MS);
     assert_int_equal(tick_owner(fixture, 1201 * MS), 0);
     assert_int_equal(facet_owner_frozen(fixture->owner), FACET_RESOURCE_COMPUTE);
     assert_int_equal(facet_owner_frozen_since_ns(fixture->owner), since_ns);
@@ -242,7 +242,7 @@ static void test_another_owner_keeps_an_idle_freeze(void **state)
     fixture->owner = NULL;
     assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
     assert_int_equal(tick_owner(fixture, 5000 * MS), FACET_FROZEN_RESOURCES);
-    facet_owner_use(fixture->owner, FACET_FROZEN_RESOURCES, 5001 * MS);
+    facet_owner_note_use(fixture->owner, FACET_FROZEN_RESOURCES, 5001 * MS);
     assert_int_equal(tick_owner(fixture, 5002 * MS), 0);
     assert_int_equal(tick_owner(fixture, 5101 * MS), FACET_FROZEN_RESOURCES);
 }

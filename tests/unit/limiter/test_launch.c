@@ -107,10 +107,10 @@ static struct facet_owner_slot first_slot(const struct fixture *fixture)
 {
     struct facet_owner_slot slot;
 
-    assert_true(facet_owner_slot(fixture->owner, 0, &slot));
-    assert_false(facet_owner_slot(fixture->owner, 1, &slot));
-    assert_false(facet_owner_slot(fixture->owner, UINT32_MAX, &slot));
-    assert_true(facet_owner_slot(fixture->owner, 0, &slot));
+    assert_true(facet_owner_read_slot(fixture->owner, 0, &slot));
+    assert_false(facet_owner_read_slot(fixture->owner, 1, &slot));
+    assert_false(facet_owner_read_slot(fixture->owner, UINT32_MAX, &slot));
+    assert_true(facet_owner_read_slot(fixture->owner, 0, &slot));
     return slot;
 }
 
@@ -123,22 +123,22 @@ static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void
     struct facet_tenant tenant = fixture_attach(fixture);
     struct launcher launcher;
 
-    atomic_store(&tenant.slot->seen_ns, 1);
+    atomic_store(&tenant.slot->alive_ns, 1);
     atomic_store(&tenant.slot->unsettled_since_ns, 0);
     uint64_t before_ns = facet_clock_now_ns();
     start_launcher(&launcher, &tenant, 500);
     for (int i = 0; i < 5000 && (!first_slot(fixture).waiting || first_slot(fixture).inflight); i++)
         through_within(1, &launcher.through);
     assert_int_equal(first_slot(fixture).waiting, 1);
-    assert_true(first_slot(fixture).seen_ns >= before_ns);
+    assert_true(first_slot(fixture).alive_ns >= before_ns);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     finish_launcher(&launcher);
     assert_int_equal(first_slot(fixture).waiting, 0);
 
-    atomic_store(&tenant.slot->seen_ns, 1);
+    atomic_store(&tenant.slot->alive_ns, 1);
     before_ns = facet_clock_now_ns();
     uint64_t charged_ns = facet_tenant_launch(&tenant, 500);
-    assert_true(first_slot(fixture).seen_ns >= before_ns);
+    assert_true(first_slot(fixture).alive_ns >= before_ns);
     assert_int_equal(first_slot(fixture).inflight, 1);
     assert_int_equal(first_slot(fixture).inflight_ns, 500);
     facet_tenant_complete(&tenant, 1, charged_ns, 300, before_ns);
@@ -221,14 +221,14 @@ static void test_depth_never_dead_locks(void **state)
 }
 
 /* Two launches of three quarters of the depth each; whether the second is in before anything is reported. */
-static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_ns)
+static bool goes_before_a_report(const struct fixture *fixture, uint64_t others_ended_ns)
 {
     const uint64_t depth_ns = 20 * FACET_NS_PER_MS, estimate_ns = depth_ns * 3 / 4;
     struct facet_tenant tenant = fixture_attach(fixture);
     struct launcher second;
 
     facet_owner_set_depth(fixture->owner, depth_ns);
-    facet_owner_set_clear(fixture->owner, clear_ns);
+    facet_owner_set_others_ended(fixture->owner, others_ended_ns);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch(&tenant, estimate_ns);
     uint64_t begun_ns = facet_clock_now_ns();
@@ -249,7 +249,7 @@ static void test_depth_is_worked_off_by_the_clock(void **state)
 
     assert_true(goes_before_a_report(fixture, 2));
     assert_false(goes_before_a_report(fixture, 0));
-    assert_false(goes_before_a_report(fixture, FACET_NOT_CLEAR));
+    assert_false(goes_before_a_report(fixture, FACET_OTHERS_RUNNING));
 }
 
 /* A cap is compared with the reported time. */
@@ -270,7 +270,7 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_CLOSED);
     facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_COMPUTE);
-    facet_owner_beat(fixture->owner, 1);
+    facet_owner_set_heartbeat(fixture->owner, 1);
     start_launcher(&launcher, &tenant, 0);
     usleep(600000);
     assert_false(atomic_load(&launcher.through));
@@ -291,7 +291,7 @@ static void test_paces_itself_without_a_daemon(void **state)
 
     facet_owner_set_fallback(fixture->owner, 250);
     facet_owner_set_gate(fixture->owner, FACET_GATE_CLOSED);
-    facet_owner_beat(fixture->owner, 1);
+    facet_owner_set_heartbeat(fixture->owner, 1);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
 
     uint64_t started = facet_clock_now_ns();
@@ -329,7 +329,7 @@ static void test_a_tenant_returns_to_a_daemon_that_is_back(void **state)
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
 
-    facet_owner_beat(fixture->owner, 1);
+    facet_owner_set_heartbeat(fixture->owner, 1);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     assert_int_equal(atomic_load(&tenant.orphan), 1);
     fixture_owner_lives(fixture);
@@ -345,7 +345,7 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
     struct facet_tenant tenant = fixture_attach(fixture);
     struct launcher launcher;
 
-    facet_owner_beat(fixture->owner, 1);
+    facet_owner_set_heartbeat(fixture->owner, 1);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     fixture_owner_lives(fixture);
     start_launcher(&launcher, &tenant, 0);
@@ -410,7 +410,7 @@ static void report_up_to_now(struct facet_tenant *tenant)
 {
     facet_tenant_launch(tenant, 0);
     facet_tenant_complete(tenant, 1, 0, 77, facet_clock_now_ns());
-    facet_tenant_unsettled(tenant, UINT64_MAX);
+    facet_tenant_set_unsettled_since(tenant, UINT64_MAX);
 }
 
 /* The charge when such a process is cleared away, and the length of all that. */
@@ -459,7 +459,7 @@ static void test_the_dead_are_charged_without_a_daemon(void **state)
     struct fixture *fixture = *state;
 
     facet_owner_set_fallback(fixture->owner, 100);
-    facet_owner_beat(fixture->owner, 1);
+    facet_owner_set_heartbeat(fixture->owner, 1);
     live_and_die(fixture, NULL, true);
     struct facet_tenant tenant = fixture_attach(fixture);
     assert_true(fixture_totals(fixture).busy_ns >= LIVED_US * FACET_NS_PER_US);

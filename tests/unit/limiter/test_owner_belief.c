@@ -152,7 +152,7 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
         facet_owner_close(fixture->owner);
         fixture->owner = NULL;
         if (i == 0) {
-            damage_file(fixture, "belief", 16 + offsetof(struct facet_belief, memory_most), (uint64_t)-5);
+            damage_file(fixture, "belief", 16 + offsetof(struct facet_belief, memory_max_bytes), (uint64_t)-5);
         } else {
             damage_file(fixture, "policy", offsetof(struct facet_policy, device.memory_bytes), (uint64_t)-5);
             assert_int_equal(unlink(path), 0);
@@ -277,7 +277,7 @@ static void test_a_machine_that_was_started_again(void **state)
     fixture->owner = NULL;
     damage_usage(fixture, launches_of(0) - 8, 5 * later_ns); /* busy_ns of work that is older than the clock */
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    assert_int_equal(pwrite(fd, &later_ns, 8, 16 + offsetof(struct facet_belief, at_ns)), 8);
+    assert_int_equal(pwrite(fd, &later_ns, 8, 16 + offsetof(struct facet_belief, read_at_ns)), 8);
     close(fd);
     adopt_segment(fixture);
     for (int i = 0; i < 2; i++)

@@ -17,7 +17,7 @@ static void path_of(const struct fixture *fixture, char *path, size_t size)
 }
 
 /* -1: the file cannot be believed. */
-static int count(const char *dir, char reason[FACET_REFUSED_REASON])
+static int count(const char *dir, char reason[FACET_REFUSED_REASON_SIZE])
 {
     uint32_t number = 4711;
 
@@ -27,7 +27,7 @@ static int count(const char *dir, char reason[FACET_REFUSED_REASON])
 static void test_refusals_are_counted(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_REASON], longer[2 * FACET_REFUSED_RECORD];
+    char reason[FACET_REFUSED_REASON_SIZE], longer[2 * FACET_REFUSED_RECORD_SIZE];
 
     assert_int_equal(count(fixture->dir, reason), 0);
     assert_string_equal(reason, "");
@@ -39,28 +39,28 @@ static void test_refusals_are_counted(void **state)
     longer[sizeof longer - 1] = '\0';
     facet_refused_note(fixture->dir, longer);
     assert_int_equal(count(fixture->dir, reason), 3);
-    assert_int_equal(strlen(reason), FACET_REFUSED_REASON - 1);
+    assert_int_equal(strlen(reason), FACET_REFUSED_REASON_SIZE - 1);
 }
 
 static void test_file_does_not_grow_for_ever(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_REASON], path[256];
+    char reason[FACET_REFUSED_REASON_SIZE], path[256];
     struct stat status;
 
-    for (uint32_t i = 0; i < FACET_REFUSED_MOST + 10; i++)
+    for (uint32_t i = 0; i < FACET_REFUSED_RECORDS_MAX + 10; i++)
         facet_refused_note(fixture->dir, "no");
-    assert_int_equal(count(fixture->dir, reason), FACET_REFUSED_MOST);
+    assert_int_equal(count(fixture->dir, reason), FACET_REFUSED_RECORDS_MAX);
     path_of(fixture, path, sizeof path);
     assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_size, FACET_REFUSED_MOST * FACET_REFUSED_RECORD);
+    assert_int_equal(status.st_size, FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE);
 }
 
 /* The program that could not enter its virtual GPU is a tenant's: no signal for our write ends it. */
 static void test_file_that_may_not_grow(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_REASON];
+    char reason[FACET_REFUSED_REASON_SIZE];
     struct rlimit before;
 
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -74,7 +74,7 @@ static void test_file_that_may_not_grow(void **state)
 static void test_a_foreign_file_holds_no_reason(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_REASON], path[256];
+    char reason[FACET_REFUSED_REASON_SIZE], path[256];
 
     path_of(fixture, path, sizeof path);
     assert_int_equal(symlink("/dev/zero", path), 0);
@@ -97,7 +97,7 @@ static void test_a_foreign_file_holds_no_reason(void **state)
 static void test_damaged_records_are_not_believed(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_REASON], path[256], whole[3 * FACET_REFUSED_RECORD];
+    char reason[FACET_REFUSED_REASON_SIZE], path[256], whole[3 * FACET_REFUSED_RECORD_SIZE];
 
     path_of(fixture, path, sizeof path);
     for (int i = 0; i < 3; i++)
@@ -125,11 +125,11 @@ static void test_damaged_records_are_not_believed(void **state)
 static void test_no_part_of_a_record_is_written(void **state)
 {
     struct fixture *fixture = *state;
-    char reason[FACET_REFUSED_REASON];
+    char reason[FACET_REFUSED_REASON_SIZE];
     struct rlimit before;
 
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    const struct rlimit less = {.rlim_cur = FACET_REFUSED_RECORD + 1, .rlim_max = before.rlim_max};
+    const struct rlimit less = {.rlim_cur = FACET_REFUSED_RECORD_SIZE + 1, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
     facet_refused_note(fixture->dir, "first");
     facet_refused_note(fixture->dir, "second");

@@ -92,7 +92,7 @@ static void test_truncated_and_missing_files_are_refused(void **state)
         unlink(path);
         assert_refused(fixture, FACET_CORRUPT);
         if (i == 2) {
-            assert_int_equal(facet_owner_hang_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
+            assert_int_equal(facet_owner_link_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
             assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
             facet_owner_close(fixture->owner);
         }
@@ -220,7 +220,7 @@ static void test_corrupt_bell_is_made_anew(void **state)
     assert_int_equal(truncate(fixture->bell, 0), 0);
     assert_int_equal(facet_bell_make(fixture->bell, &bell, NULL), FACET_OK);
     fixture->bell_map = bell;
-    assert_int_equal(facet_owner_hang_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
+    assert_int_equal(facet_owner_link_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
     snprintf(path, sizeof path, "%s/bell", fixture->dir);
     assert_int_equal(stat(fixture->bell, &device), 0);
     assert_int_equal(stat(path, &hung), 0);

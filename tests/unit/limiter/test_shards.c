@@ -198,7 +198,7 @@ static void be_doomed(const struct fixture *fixture, uint64_t settled_ns)
     facet_tenant_launch_in(&tenant, facet_tenant_shard(&tenant, 3), 0);
     usleep(50000);
     facet_tenant_launch_in(&tenant, facet_tenant_shard(&tenant, 5), 0);
-    facet_tenant_unsettled(&tenant, settled_ns);
+    facet_tenant_set_unsettled_since(&tenant, settled_ns);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     raise(SIGKILL);
 }

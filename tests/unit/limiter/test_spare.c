@@ -58,10 +58,10 @@ static void test_few_are_kept_and_none_below_zero(void **state)
 
     assert_true(facet_tenant_reserve_regions(&tenant, 10));
     facet_tenant_release_regions(&tenant, 10);
-    assert_int_equal(spare_of(&tenant), FACET_SPARE_MOST);
+    assert_int_equal(spare_of(&tenant), FACET_SPARE_REGIONS_MAX);
     facet_tenant_release_regions(&tenant, 1);
     assert_int_equal(fixture_totals(*state).memory_bytes, 0);
-    assert_int_equal(spare_of(&tenant), FACET_SPARE_MOST);
+    assert_int_equal(spare_of(&tenant), FACET_SPARE_REGIONS_MAX);
     facet_tenant_detach(&tenant);
 }
 
@@ -70,10 +70,10 @@ static void test_a_process_fills_the_quota_beside_its_own(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
-    leave_spare(&tenant, FACET_SPARE_MOST);
+    leave_spare(&tenant, FACET_SPARE_REGIONS_MAX);
     assert_true(facet_tenant_reserve(&tenant, 40 * MIB));
     assert_int_equal(fixture_totals(*state).memory_peak_bytes, 40 * MIB);
-    leave_spare(&tenant, FACET_SPARE_MOST);
+    leave_spare(&tenant, FACET_SPARE_REGIONS_MAX);
     assert_true(facet_tenant_reserve_regions(&tenant, 12));
     assert_int_equal(fixture_totals(*state).denied, 0);
     assert_false(facet_tenant_reserve_regions(&tenant, 1));
@@ -119,7 +119,7 @@ static void test_a_process_about_to_be_refused_takes_spare_regions_back(void **s
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
-    pid_t child = start_spare_holder(fixture, 2, FACET_SPARE_MOST);
+    pid_t child = start_spare_holder(fixture, 2, FACET_SPARE_REGIONS_MAX);
 
     kill(child, SIGSTOP);
     assert_int_equal(facet_tenant_memory_free(&tenant), 64 * MIB - 2 * REGION);
@@ -359,7 +359,7 @@ static void test_never_exceeded_by_racing_threads(void **state)
     assert_true(atomic_load(&race.most) <= 6);
     assert_true(atomic_load(&race.granted) > 0);
     assert_int_equal(fixture_totals(*state).memory_bytes, 0);
-    assert_true(spare_of(&first) <= FACET_SPARE_MOST);
+    assert_true(spare_of(&first) <= FACET_SPARE_REGIONS_MAX);
     assert_true(facet_tenant_reserve_regions(&second, 6));
     facet_tenant_detach(&first);
     facet_tenant_detach(&second);

@@ -186,7 +186,7 @@ static int set_up(void **state)
         .copy = far_copy,
         .fill = far_fill,
     };
-    const struct facet_page_backend backend = {.ops = &ops, .page_bytes = PAGE, .elsewhere = true};
+    const struct facet_page_backend backend = {.ops = &ops, .page_bytes = PAGE, .foreign_addresses = true};
     const struct facet_memory_config config = {.size = sizeof config, .memory_bytes = 16 * MIB, .page_bytes = PAGE};
 
     (void)state;
@@ -234,7 +234,7 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
 
     (void)state;
     make_space();
-    uint64_t base = have.space->base, span = have.space->span;
+    uint64_t base = have.space->base, span = have.space->address_bytes;
     assert_null(page_at(base));
     assert_null(page_at(base + span - PAGE));
     uint64_t address = allocate_mib();

@@ -35,12 +35,12 @@ static void test_chunks_come_and_go(void **state)
         assert_true(clear);
     }
     assert_int_equal(facet_frames_take(frames, 1, 0, 1, &extra, &clear, &error), FACET_NO_SPACE);
-    assert_int_equal(watched.had_bytes, 4 * FRAMES * PAGE);
+    assert_int_equal(watched.allocated_bytes, 4 * FRAMES * PAGE);
     for (uint32_t i = 0; i < 4; i++)
         facet_frames_give(frames, extents[i].frame, extents[i].count);
-    assert_int_equal(watched.had_bytes, FRAMES * PAGE); /* one is kept */
+    assert_int_equal(watched.allocated_bytes, FRAMES * PAGE); /* one is kept */
     assert_int_equal(facet_frames_trim(frames), FRAMES * PAGE);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.allocated_bytes, 0);
     watched_end(&watched, memory);
 }
 
@@ -85,12 +85,12 @@ static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t m
     struct facet_frame_move move;
     uint32_t moves = 0;
 
-    while (facet_frames_plan(frames, only, most, &move)) {
+    while (facet_frames_plan_move(frames, only, most, &move)) {
         struct facet_extent extent;
 
         assert_true(move.count >= 1 && move.count <= most);
         assert_true(!only || move.space == only);
-        assert_true(facet_frames_begin(frames, &move, &extent));
+        assert_true(facet_frames_begin_move(frames, &move, &extent));
         assert_int_equal(extent.count, move.count);
         facet_frames_give(frames, move.from, move.count);
         assert_true(++moves < 100000);
@@ -165,7 +165,7 @@ static void test_only_one_space(void **state)
         if (i % 3)
             facet_frames_give(frames, i, 1);
     assert_true(carry_out(frames, 2, 8) > 0);
-    assert_false(facet_frames_plan(frames, 2, 8, &(struct facet_frame_move){0}));
+    assert_false(facet_frames_plan_move(frames, 2, 8, &(struct facet_frame_move){0}));
     watched_end(&watched, memory);
 }
 
@@ -183,9 +183,9 @@ static void test_stale_plans(void **state)
     for (uint32_t i = 0; i < 8; i++)
         assert_int_equal(facet_frames_take(frames, 1, i, 1, &extent, &clear, &error), FACET_OK);
     facet_frames_give(frames, 0, 1);
-    assert_true(facet_frames_plan(frames, 0, 4, &move));
+    assert_true(facet_frames_plan_move(frames, 0, 4, &move));
     facet_frames_give(frames, move.from, 1);
-    assert_false(facet_frames_begin(frames, &move, &extent));
+    assert_false(facet_frames_begin_move(frames, &move, &extent));
     watched_end(&watched, memory);
 }
 

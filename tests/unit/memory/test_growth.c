@@ -100,7 +100,7 @@ static void addresses_that_are_few_are_not_spent(void **state)
     assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
     struct facet_space *space = watched_space(memory, 7, MIB);
     setrlimit(RLIMIT_AS, &before);
-    assert_true(space->span < 16 * MIB);
+    assert_true(space->address_bytes < 16 * MIB);
     assert_told(facet_space_set_limit(space, 64 * MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes", 7);
     assert_non_null(strstr(error.message, "anew"));
     assert_int_equal(facet_space_set_limit(space, 4 * MIB, &error), FACET_OK);
@@ -117,7 +117,7 @@ static void many_spaces_share_the_addresses(void **state)
 
     (void)state;
     for (uint32_t id = 1; id <= 200; id++) {
-        uint64_t span = watched_space(memory, id, GIB)->span;
+        uint64_t span = watched_space(memory, id, GIB)->address_bytes;
 
         sum += span;
         least = span < least ? span : least;

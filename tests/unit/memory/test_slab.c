@@ -26,10 +26,10 @@ static void test_each_block_once(void **state)
             assert_int_equal(facet_slab_take(slab), block);
         assert_int_equal(facet_slab_take(slab), FACET_BLOCK_NONE);
         for (uint32_t block = 0; block < counts[i]; block++)
-            assert_int_equal(facet_slab_give(slab, block), block + 1 == counts[i] ? FACET_GIVEN_LAST
-                                                           : block == 0           ? FACET_GIVEN_FROM_FULL
-                                                                                  : FACET_GIVEN);
-        assert_int_equal(facet_slab_give(slab, 0), FACET_GIVEN_NOT);
+            assert_int_equal(facet_slab_give(slab, block), block + 1 == counts[i] ? FACET_BLOCK_FREED_LAST
+                                                           : block == 0           ? FACET_BLOCK_FREED_OF_FULL
+                                                                                  : FACET_BLOCK_FREED);
+        assert_int_equal(facet_slab_give(slab, 0), FACET_BLOCK_WAS_FREE);
         facet_slab_destroy(slab);
     }
 }
@@ -40,24 +40,24 @@ static void test_notes_of_a_block_are_kept(void **state)
 
     facet_slab_reset(slab, 4096, 3);
     uint32_t block = facet_slab_take(slab);
-    facet_slab_note(slab, block, 300, 42, 5);
-    assert_int_equal(slab->notes[block].bytes, 300);
-    assert_int_equal(slab->notes[block].tag, 42);
-    assert_int_equal(slab->notes[block].time_ns, 5);
-    assert_true(facet_slab_holds(slab, block));
-    assert_false(facet_slab_take_this(slab, block));
-    assert_false(facet_slab_take_this(slab, 100));
-    assert_int_equal(slab->notes[block].bytes, 300);
-    assert_false(facet_slab_holds(slab, block + 1));
-    assert_false(facet_slab_holds(slab, 100));
-    assert_true(facet_slab_take_this(slab, 70));
-    facet_slab_note(slab, 70, 200, 43, 6);
-    assert_int_equal(slab->notes[70].bytes, 200);
-    assert_int_equal(slab->live, 2);
-    assert_int_equal(facet_slab_asked(slab), 500);
-    assert_int_equal(facet_slab_give(slab, 70), FACET_GIVEN);
-    assert_int_equal(facet_slab_asked(slab), 300);
-    assert_int_equal(facet_slab_give(slab, block), FACET_GIVEN_LAST);
+    facet_slab_record(slab, block, 300, 42, 5);
+    assert_int_equal(slab->records[block].bytes, 300);
+    assert_int_equal(slab->records[block].tag, 42);
+    assert_int_equal(slab->records[block].time_ns, 5);
+    assert_true(facet_slab_uses_block(slab, block));
+    assert_false(facet_slab_take_block(slab, block));
+    assert_false(facet_slab_take_block(slab, 100));
+    assert_int_equal(slab->records[block].bytes, 300);
+    assert_false(facet_slab_uses_block(slab, block + 1));
+    assert_false(facet_slab_uses_block(slab, 100));
+    assert_true(facet_slab_take_block(slab, 70));
+    facet_slab_record(slab, 70, 200, 43, 6);
+    assert_int_equal(slab->records[70].bytes, 200);
+    assert_int_equal(slab->used_blocks, 2);
+    assert_int_equal(facet_slab_requested_bytes(slab), 500);
+    assert_int_equal(facet_slab_give(slab, 70), FACET_BLOCK_FREED);
+    assert_int_equal(facet_slab_requested_bytes(slab), 300);
+    assert_int_equal(facet_slab_give(slab, block), FACET_BLOCK_FREED_LAST);
     facet_slab_destroy(slab);
 }
 
@@ -81,7 +81,7 @@ static void *give_all(void *data)
             sched_yield(); /* the other may be waiting for this processor */
             continue;
         }
-        exchange->refused += facet_slab_give(exchange->slab, block - 1) == FACET_GIVEN_NOT;
+        exchange->refused += facet_slab_give(exchange->slab, block - 1) == FACET_BLOCK_WAS_FREE;
         i++;
     }
     return NULL;
@@ -110,7 +110,7 @@ static void test_given_by_another_thread(void **state)
     }
     pthread_join(thread, NULL);
     assert_int_equal(exchange.refused, 0);
-    assert_int_equal(exchange.slab->live, 0);
+    assert_int_equal(exchange.slab->used_blocks, 0);
     for (uint32_t i = 0; i < 130; i++)
         assert_int_not_equal(facet_slab_take(exchange.slab), FACET_BLOCK_NONE);
     assert_int_equal(facet_slab_take(exchange.slab), FACET_BLOCK_NONE);

@@ -195,7 +195,7 @@ static void test_swap(void **state)
     assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
     facet_pin_release(pin);
     facet_memory_close(memory);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.allocated_bytes, 0);
 }
 
 static void *free_it(void *data)
@@ -271,7 +271,7 @@ static void test_close_releases_memory_that_stayed(void **state)
     watched.keeps = FACET_BAD_STATE;
     assert_int_equal(facet_space_destroy(space, NULL), FACET_BAD_STATE);
     facet_memory_close(memory);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.allocated_bytes, 0);
     assert_int_equal(watched.reserved_bytes, 0);
 }
 
@@ -294,7 +294,7 @@ static void test_end(void **state)
     assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
     (void)allocate_bytes(other, 3 * MIB);
     facet_memory_close(memory);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.allocated_bytes, 0);
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 
 struct watched {
     struct facet_page_backend inner;
-    _Atomic uint64_t mapped_bytes, had_bytes, reserved_bytes, filled_bytes;
+    _Atomic uint64_t mapped_bytes, allocated_bytes, reserved_bytes, filled_bytes;
     _Atomic uint64_t calls;   /* that may fail */
     _Atomic uint64_t fail_at; /* the number of the call that fails; 0: none */
     _Atomic uint64_t moves;
@@ -73,7 +73,7 @@ static enum facet_status watched_create(void *data, uint64_t bytes, uint64_t *re
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     enum facet_status status = watched->inner.ops->create(watched->inner.data, bytes, ret_pages, error);
-    watched->had_bytes += status == FACET_OK ? bytes : 0;
+    watched->allocated_bytes += status == FACET_OK ? bytes : 0;
     return status;
 }
 
@@ -82,7 +82,7 @@ static void watched_destroy(void *data, uint64_t pages, uint64_t bytes)
     struct watched *watched = data;
 
     watched->inner.ops->destroy(watched->inner.data, pages, bytes);
-    watched->had_bytes -= bytes;
+    watched->allocated_bytes -= bytes;
 }
 
 static enum facet_status watched_map(void *data, uint64_t context, uint64_t address,
@@ -222,7 +222,7 @@ static inline void watched_end(struct watched *watched, struct facet_memory *mem
     facet_memory_close(memory);
     assert_true(watched->closed);
     assert_int_equal(watched->mapped_bytes, 0);
-    assert_int_equal(watched->had_bytes, 0);
+    assert_int_equal(watched->allocated_bytes, 0);
     assert_int_equal(watched->reserved_bytes, 0);
 }
 

@@ -118,7 +118,7 @@ static void test_capacity_is_refused_beyond_reason(void **state)
     struct facet_error error;
 
     assert_int_equal(facet_history_create(0, &history, &error), FACET_OUT_OF_RANGE);
-    assert_int_equal(facet_history_create(FACET_HISTORY_MOST + 1, &history, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_history_create(FACET_HISTORY_MAX + 1, &history, &error), FACET_OUT_OF_RANGE);
     assert_non_null(strstr(error.message, "1048577"));
     assert_null(history);
     facet_history_destroy(NULL);
@@ -212,8 +212,8 @@ static void test_summary_is_that_of_sorted_values(void **state)
             size_t rank = (count * milli + 999) / 1000;
 
             assert_int_equal(summary.count, count);
-            assert_int_equal(summary.least, sorted[0]);
-            assert_int_equal(summary.most, sorted[count - 1]);
+            assert_int_equal(summary.min, sorted[0]);
+            assert_int_equal(summary.max, sorted[count - 1]);
             assert_int_equal(summary.mean, sum / count);
             assert_int_equal(summary.percentile, sorted[rank > 0 ? rank - 1 : 0]);
         }
@@ -232,8 +232,8 @@ static void test_summary_of_the_measured_samples_of_a_window(void **state)
     struct facet_summary summary = facet_samples_summarize(samples, 6, FACET_SAMPLE_MEMORY_BYTES, 10, 50, 500);
 
     assert_int_equal(summary.count, 3); /* 100, 300, 400 */
-    assert_int_equal(summary.least, 100);
-    assert_int_equal(summary.most, 400);
+    assert_int_equal(summary.min, 100);
+    assert_int_equal(summary.max, 400);
     assert_int_equal(summary.mean, 266);
     assert_int_equal(summary.percentile, 300);
     summary = facet_samples_summarize(samples, 6, FACET_SAMPLE_QUEUED, 0, ALL, 500);

@@ -146,7 +146,7 @@ static void test_absent_proves_nothing(void **state)
     assert_int_equal(told.cleared, 0);
     assert_true(threshold.raised);
     feed_queued(&threshold, 190, 0); /* of the past: passed over */
-    assert_false(threshold.turning);
+    assert_false(threshold.change_pending);
 }
 
 static void test_rules_that_make_no_sense(void **state)

@@ -33,7 +33,7 @@ static void is_text(int root, const char *text, enum facet_pci_unread unread)
 {
     char got[16] = "before";
 
-    assert_int_equal(tree_text(root, "file", got, sizeof got), unread);
+    assert_int_equal(tree_read_text(root, "file", got, sizeof got), unread);
     assert_string_equal(got, text);
 }
 
@@ -58,7 +58,7 @@ static void texts_are_one_line(void **state)
     is_text(machine->root, "fifteen bytes..", FACET_PCI_READ);
     machine_file(machine, "file", "sixteen bytes...\n");
     is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
-    assert_int_equal(tree_text_cut(machine->root, "file", got, sizeof got), FACET_PCI_READ);
+    assert_int_equal(tree_read_text_cut(machine->root, "file", got, sizeof got), FACET_PCI_READ);
     assert_string_equal(got, "sixteen");
 }
 
@@ -90,7 +90,8 @@ static void numbers_are_all_digits(void **state)
         uint64_t value = 7;
 
         machine_file(machine, "file", cases[i].text);
-        assert_int_equal(tree_number(machine->root, "file", cases[i].base, cases[i].most, &value), cases[i].unread);
+        assert_int_equal(tree_read_number(machine->root, "file", cases[i].base, cases[i].most, &value),
+                         cases[i].unread);
         assert_int_equal(value, cases[i].value);
     }
 }
@@ -104,15 +105,15 @@ static void a_path_that_is_no_file_is_not_read(void **state)
     assert_int_equal(mkfifoat(machine->root, "pipe", 0600), 0); /* without a writer */
     assert_int_equal(symlinkat("loop", machine->root, "loop"), 0);
     assert_int_equal(symlinkat("nowhere", machine->root, "dangling"), 0);
-    assert_int_equal(tree_text(machine->root, "folder", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
-    assert_int_equal(tree_text(machine->root, "pipe", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
-    assert_int_equal(tree_text(machine->root, "loop", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
-    assert_int_equal(tree_text(machine->root, "dangling", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
-    assert_int_equal(tree_text(machine->root, "nothing", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
-    assert_int_equal(tree_text(machine->root, "folder/nothing", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_read_text(machine->root, "folder", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
+    assert_int_equal(tree_read_text(machine->root, "pipe", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
+    assert_int_equal(tree_read_text(machine->root, "loop", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
+    assert_int_equal(tree_read_text(machine->root, "dangling", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_read_text(machine->root, "nothing", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_read_text(machine->root, "folder/nothing", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
     assert_true(tree_exists(machine->root, "pipe"));
     assert_false(tree_exists(machine->root, "dangling"));
-    assert_int_equal(tree_directory(machine->root, "pipe"), -1);
+    assert_int_equal(tree_open_directory(machine->root, "pipe"), -1);
 }
 
 /* The directory is the root of all links, as it is for the kernel that wrote them. */
@@ -128,14 +129,14 @@ static void no_path_leaves_the_directory(void **state)
     assert_int_equal(symlinkat("/proc", machine->root, "processes"), 0);
     assert_int_equal(symlinkat("target", machine->root, "etc/link"), 0);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(tree_text(machine->root, i ? "absolute" : "up", got, sizeof got), FACET_PCI_READ);
+        assert_int_equal(tree_read_text(machine->root, i ? "absolute" : "up", got, sizeof got), FACET_PCI_READ);
         assert_string_equal(got, "inside");
     }
-    assert_int_equal(tree_text(machine->root, "/etc/../../../etc/hostname", got, sizeof got), FACET_PCI_READ);
+    assert_int_equal(tree_read_text(machine->root, "/etc/../../../etc/hostname", got, sizeof got), FACET_PCI_READ);
     assert_string_equal(got, "inside");
-    assert_int_equal(tree_link(machine->root, "processes/self", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
-    assert_int_equal(tree_link(machine->root, "../../proc/self", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
-    assert_int_equal(tree_link(machine->root, "etc/link", got, sizeof got), FACET_PCI_READ);
+    assert_int_equal(tree_read_link(machine->root, "processes/self", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_read_link(machine->root, "../../proc/self", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_read_link(machine->root, "etc/link", got, sizeof got), FACET_PCI_READ);
     assert_string_equal(got, "target");
 }
 
@@ -159,12 +160,12 @@ static void links_have_names(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unlinkat(machine->root, "link", 0);
         assert_int_equal(symlinkat(cases[i].target, machine->root, "link"), 0);
-        assert_int_equal(tree_link_name(machine->root, "link", got, sizeof got), cases[i].unread);
+        assert_int_equal(tree_read_link_name(machine->root, "link", got, sizeof got), cases[i].unread);
         assert_string_equal(got, cases[i].name);
     }
-    assert_int_equal(tree_link_name(machine->root, "nothing", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_read_link_name(machine->root, "nothing", got, sizeof got), FACET_PCI_UNREAD_ABSENT);
     machine_file(machine, "file", "x");
-    assert_int_equal(tree_link_name(machine->root, "file", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
+    assert_int_equal(tree_read_link_name(machine->root, "file", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
 }
 
 struct lines {
@@ -188,14 +189,14 @@ static void lines_come_one_by_one(void **state)
     struct lines lines = {0};
 
     machine_file(machine, "file", "one\n\nthree\nfour");
-    assert_int_equal(tree_lines(machine->root, "file", take_line, &lines), FACET_PCI_READ);
+    assert_int_equal(tree_each_line(machine->root, "file", take_line, &lines), FACET_PCI_READ);
     assert_int_equal(lines.count, 4);
     assert_string_equal(lines.last, "four");
     lines = (struct lines){.stop = 3};
-    assert_int_equal(tree_lines(machine->root, "file", take_line, &lines), FACET_PCI_READ);
+    assert_int_equal(tree_each_line(machine->root, "file", take_line, &lines), FACET_PCI_READ);
     assert_string_equal(lines.last, "three");
-    assert_int_equal(tree_lines(machine->root, "nothing", take_line, &lines), FACET_PCI_UNREAD_ABSENT);
-    assert_int_equal(tree_lines(machine->root, ".", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
+    assert_int_equal(tree_each_line(machine->root, "nothing", take_line, &lines), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_each_line(machine->root, ".", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
 }
 
 /* Of a machine of many CPUs, whose last word tells. */
@@ -210,7 +211,7 @@ static void long_lines_are_whole(void **state)
     text[50000] = '\n';
     memcpy(text + 299990, "\nlast line", 10);
     machine_bytes(machine, "file", text, 300000);
-    assert_int_equal(tree_lines(machine->root, "file", take_line, &lines), FACET_PCI_READ);
+    assert_int_equal(tree_each_line(machine->root, "file", take_line, &lines), FACET_PCI_READ);
     assert_int_equal(lines.count, 3);
     assert_int_equal(lines.longest, 65535);
     assert_string_equal(lines.last, "last line");
@@ -226,7 +227,7 @@ static void an_endless_file_without_text_is_given_up(void **state)
     int fd = openat(machine->root, "file", O_WRONLY | O_CLOEXEC);
     assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
     close(fd);
-    assert_int_equal(tree_lines(machine->root, "file", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
+    assert_int_equal(tree_each_line(machine->root, "file", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
     assert_true(lines.count <= 1);
 }
 
@@ -245,10 +246,10 @@ static void names_of_a_directory(void **state)
     machine_file(machine, "folder/a", "");
     machine_file(machine, "folder/b", "");
     machine_file(machine, "folder/.hidden", "");
-    assert_int_equal(tree_each(machine->root, "folder", take_name, &count), FACET_PCI_READ);
+    assert_int_equal(tree_each_name(machine->root, "folder", take_name, &count), FACET_PCI_READ);
     assert_int_equal(count, 2);
-    assert_int_equal(tree_each(machine->root, "nothing", take_name, &count), FACET_PCI_UNREAD_ABSENT);
-    assert_int_equal(tree_each(machine->root, "folder/a", take_name, &count), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_each_name(machine->root, "nothing", take_name, &count), FACET_PCI_UNREAD_ABSENT);
+    assert_int_equal(tree_each_name(machine->root, "folder/a", take_name, &count), FACET_PCI_UNREAD_ABSENT);
 }
 
 static void errors_have_reasons(void **state)

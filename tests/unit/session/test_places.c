@@ -98,24 +98,24 @@ static void fill_input(const struct filling *filling, const struct facet_paramet
     switch (kind) {
     case FACET_KIND_TEXT:
     case FACET_KIND_TEXT_OR_NULL:
-        argument->in = filling->text;
+        argument->input = filling->text;
         break;
     case FACET_KIND_PIDS:
-        argument->in = filling->null_in ? NULL : pids;
+        argument->input = filling->null_in ? NULL : pids;
         argument->number = filling->capacity > 3 ? 3 : filling->capacity;
         break;
     case FACET_KIND_DATA:
-        argument->in = filling->null_in ? NULL : data;
+        argument->input = filling->null_in ? NULL : data;
         argument->number = sizeof data;
         break;
     case FACET_KIND_LAUNCH:
-        argument->in = filling->null_in ? NULL : &launch;
-        argument->more = data;
+        argument->input = filling->null_in ? NULL : &launch;
+        argument->input_bytes = data;
         argument->number = sizeof data;
         break;
     case FACET_KIND_STRUCT:
         argument->size = filling->size == UINT32_MAX ? parameter->type->size : filling->size;
-        argument->in = filling->null_in ? NULL : struct_of(argument->size);
+        argument->input = filling->null_in ? NULL : struct_of(argument->size);
         break;
     case FACET_KIND_TIMEOUT:
         argument->number = filling->capacity == 1 ? 1000000 : 0;
@@ -128,7 +128,7 @@ static void fill_input(const struct filling *filling, const struct facet_paramet
 static void fill_output(const struct filling *filling, const struct facet_parameter *parameter,
                         struct facet_argument *argument, struct outcome *outcome)
 {
-    argument->out = filling->null_out ? NULL : outcome->out;
+    argument->output = filling->null_out ? NULL : outcome->out;
     argument->ret_count = filling->null_count ? NULL : &outcome->count;
     argument->number = filling->capacity;
     argument->size = filling->size;
@@ -136,9 +136,9 @@ static void fill_output(const struct filling *filling, const struct facet_parame
         argument->size = parameter->type->size;
     if (parameter->kind == FACET_KIND_RET_TEXT)
         argument->number = filling->capacity * 12;
-    if (parameter->kind == FACET_KIND_RET_STRUCT && argument->out)
-        memcpy(argument->out, &argument->size, sizeof argument->size);
-    if (parameter->kind == FACET_KIND_RET_STRUCT && !argument->out)
+    if (parameter->kind == FACET_KIND_RET_STRUCT && argument->output)
+        memcpy(argument->output, &argument->size, sizeof argument->size);
+    if (parameter->kind == FACET_KIND_RET_STRUCT && !argument->output)
         argument->size = 0;
 }
 
@@ -150,7 +150,7 @@ static void call_operation(struct facet_session *session, enum facet_operation_i
 
     memset(ret_outcome, POISON, sizeof *ret_outcome);
     ret_outcome->error = (struct facet_error){0};
-    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+    for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++) {
         const struct facet_parameter *parameter = &facet_operations[operation].parameters[i];
 
         if (parameter->kind >= FACET_KIND_RET_U32)
@@ -430,7 +430,8 @@ static void bulk_data_crosses_whole(struct facet_session *session, uint64_t byte
 
 static void data_of_any_size_crosses_whole(void **state)
 {
-    static const uint64_t sizes[] = {1, 7, 4096, FACET_CALL_INLINE, FACET_CALL_INLINE + 1, 1 << 20, 3000001};
+    static const uint64_t sizes[] = {1,       7,      4096, FACET_CALL_INLINE_BYTES, FACET_CALL_INLINE_BYTES + 1,
+                                     1 << 20, 3000001};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         bulk_data_crosses_whole(here, sizes[i]);

@@ -24,11 +24,11 @@ static void written_values_are_read_back(void **state)
     assert_string_equal(facet_wire_take_text(&reader), "text");
     assert_null(facet_wire_take_text(&reader));
     assert_string_equal(facet_wire_take_text(&reader), "");
-    assert_false(facet_wire_done(&reader));
+    assert_false(facet_wire_is_complete(&reader));
     const char *bytes = facet_wire_take(&reader, sizeof large);
     assert_memory_equal(bytes, large, sizeof large);
     assert_int_equal((uintptr_t)bytes % 8, 0);
-    assert_true(facet_wire_done(&reader));
+    assert_true(facet_wire_is_complete(&reader));
     facet_wire_free(&writer);
 }
 
@@ -41,7 +41,7 @@ static void nothing_is_read_past_the_end(void **state)
     assert_null(facet_wire_take(&reader, 25));
     assert_true(reader.failed);
     assert_int_equal(facet_wire_take_number(&reader), 0); /* once failed, always failed */
-    assert_false(facet_wire_done(&reader));
+    assert_false(facet_wire_is_complete(&reader));
 
     reader = (struct facet_wire_reader){.bytes = (const uint8_t *)bytes, .left = sizeof bytes};
     assert_null(facet_wire_take(&reader, SIZE_MAX)); /* its rounding would wrap */
@@ -70,15 +70,15 @@ static void a_text_that_lies_about_its_length_is_refused(void **state)
 static void no_message_is_longer_than_the_most(void **state)
 {
     struct facet_wire_writer writer = {0};
-    char *block = calloc(1, FACET_WIRE_MOST / 2);
+    char *block = calloc(1, FACET_WIRE_MAX / 2);
 
-    facet_wire_put(&writer, block, FACET_WIRE_MOST / 2);
-    facet_wire_put(&writer, block, FACET_WIRE_MOST / 2);
+    facet_wire_put(&writer, block, FACET_WIRE_MAX / 2);
+    facet_wire_put(&writer, block, FACET_WIRE_MAX / 2);
     assert_false(writer.failed);
-    assert_int_equal(writer.size, FACET_WIRE_MOST);
+    assert_int_equal(writer.size, FACET_WIRE_MAX);
     facet_wire_put_number(&writer, 1);
     assert_true(writer.failed);
-    assert_int_equal(writer.size, FACET_WIRE_MOST);
+    assert_int_equal(writer.size, FACET_WIRE_MAX);
     facet_wire_free(&writer);
     facet_wire_put(&writer, block, SIZE_MAX - 4);
     assert_true(writer.failed);
@@ -118,8 +118,8 @@ static void a_list_is_asked_for_in_bounds(void **state)
     assert_int_equal(items->kind, FACET_KIND_RET_ITEMS);
     assert_int_equal(facet_call_asked_size(items, &argument), sizeof(struct facet_container_item));
     uint32_t capacity = facet_call_asked_capacity(items, &argument);
-    assert_true(capacity <= FACET_CALL_ITEMS && capacity > 60000);
-    assert_true((uint64_t)capacity * sizeof(struct facet_container_item) < FACET_WIRE_MOST);
+    assert_true(capacity <= FACET_CALL_ITEMS_MAX && capacity > 60000);
+    assert_true((uint64_t)capacity * sizeof(struct facet_container_item) < FACET_WIRE_MAX);
     argument = (struct facet_argument){.size = 8, .number = 3};
     assert_int_equal(facet_call_asked_size(items, &argument), 8);
     assert_int_equal(facet_call_asked_capacity(items, &argument), 3);

@@ -99,7 +99,7 @@ static void assert_nothing_left(int vgpu)
     assert_int_equal(totals.memory_bytes, 0);
     assert_int_equal(totals.swappable_bytes, 0);
     assert_int_equal(totals.resident_bytes, 0);
-    assert_int_equal(totals.absent, 0);
+    assert_int_equal(totals.waiting_resident, 0);
 }
 
 static bool has_nothing(int vgpu)

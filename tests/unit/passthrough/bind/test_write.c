@@ -103,7 +103,7 @@ static void test_refuses_others(void **state)
     assert_int_not_equal(bind_write(&place->host, "/outside", "x", FACET_NS_PER_S, &stuck), 0);
     assert_int_not_equal(bind_write(&place->host, "/../../etc/none", "x", FACET_NS_PER_S, &stuck), 0);
     assert_int_equal(bind_load(&place->host, "vfio-pci", FACET_NS_PER_S, &stuck), EXDEV); /* not of this machine */
-    assert_int_equal(bind_host_real.own(&place->host, "/file", geteuid(), getegid()), ENOTTY);
+    assert_int_equal(bind_host_real.set_owner(&place->host, "/file", geteuid(), getegid()), ENOTTY);
 }
 
 /* ---- hanging ---- */

@@ -129,12 +129,12 @@ static void test_a_lesson_without_memory_is_left_out(void **state)
         for (uint32_t i = 0; i < 15; i++)
             assert_int_equal(facet_fleet_decide(fleet, shape, &at, NULL), FACET_OK);
         int64_t price = fleet->prices.model[0];
-        uint32_t lesson = fleet->lesson;
+        uint32_t lesson = fleet->mix_version;
 
         arm_failure(n);
         assert_int_equal(facet_fleet_decide(fleet, shape, &at, NULL), FACET_OK);
         arm_failure(0);
-        assert_true(fleet->lesson == lesson ? fleet->prices.model[0] == price : fleet->prices.model[0] > price);
+        assert_true(fleet->mix_version == lesson ? fleet->prices.model[0] == price : fleet->prices.model[0] > price);
         facet_fleet_destroy(fleet);
     }
 }

@@ -42,10 +42,10 @@ static struct fleet_node node_after(const struct fleet_node *node, const struct 
 
     now.cpu_left -= shape->cpu;
     now.gpu_left -= shape->gpu;
-    now.whole = 0;
+    now.free_gpus = 0;
     for (uint32_t i = 0; i < now.gpus; i++) {
         now.left[i] = (uint16_t)(now.left[i] - (gpus >> i & 1) * shape->milli);
-        now.whole = (uint8_t)(now.whole + (now.left[i] == 1000));
+        now.free_gpus = (uint8_t)(now.free_gpus + (now.left[i] == 1000));
     }
     return now;
 }
@@ -286,7 +286,7 @@ static void test_facet_learns_the_mix_of_jobs(void **state)
         placed(fleet, request_of(8, 1, 1000, "T4"), &allocation);
         facet_fleet_release(fleet, allocation, NULL);
     }
-    assert_true(fleet->lesson > 1);
+    assert_true(fleet->mix_version > 1);
     assert_int_equal(placed(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
     facet_fleet_destroy(fleet);
 }
@@ -330,7 +330,7 @@ static void test_mixes_of_many_amounts_of_cpu(void **state)
         uint32_t slot = cpu / made->level_step, level = fleet_mix_level(made, cpu);
 
         assert_true(made->cpu[level] <= cpu && (level + 1 == made->levels || made->cpu[level + 1] > cpu));
-        assert_true(level - made->level_at[slot < made->level_slots ? slot : made->level_slots - 1] <= 4);
+        assert_true(level - made->level_of_slot[slot < made->level_slots ? slot : made->level_slots - 1] <= 4);
     }
     facet_fleet_destroy(fleet);
     /* A policy that does not use a mix has no tables of it. */

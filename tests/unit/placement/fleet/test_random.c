@@ -51,7 +51,7 @@ static void check_grants(const struct facet_fleet *fleet)
 
     memset(granted, 0, sizeof granted);
     for (uint32_t node = 0; node < fleet->node_count; node++)
-        for (uint32_t i = fleet->plans[node].first; i != FLEET_NONE; i = fleet->allocs[i].next)
+        for (uint32_t i = fleet->plans[node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next)
             for (uint32_t gpu = 0; gpu < FACET_FLEET_GPUS; gpu++)
                 granted[node][gpu] += (fleet->allocs[i].gpus >> gpu & 1) * fleet->shapes[fleet->allocs[i].shape].milli;
     for (uint32_t node = 0; node < fleet->node_count; node++)
