@@ -128,14 +128,14 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
                                        FILE_MOST >> 20);
             text->bytes = bytes;
         }
-        ssize_t got = read(fd, text->bytes + text->size, capacity - text->size - 1);
-        if (got < 0 && errno == EINTR)
+        ssize_t read_bytes = read(fd, text->bytes + text->size, capacity - text->size - 1);
+        if (read_bytes < 0 && errno == EINTR)
             continue;
-        if (got < 0)
+        if (read_bytes < 0)
             return facet_error_errno(error, errno, "cannot read %s", path);
-        text->size += (size_t)got;
+        text->size += (size_t)read_bytes;
         text->bytes[text->size] = '\0';
-        if (got == 0)
+        if (read_bytes == 0)
             return FACET_OK;
     }
 }
@@ -257,8 +257,8 @@ enum facet_status kernel_text_write(const char *path, const void *bytes, size_t 
         return file && write_bytes(file, bytes, size) ? FACET_OK
                                                       : facet_error_errno(error, errno, "cannot write %s", path);
     }
-    FACET_CLEANUP_FREE char *place = known ? realpath(path, NULL) : NULL; /* a link stays one */
-    return replace_file(place ? place : path, known ? &old : NULL, bytes, size)
+    FACET_CLEANUP_FREE char *real_path = known ? realpath(path, NULL) : NULL; /* a link stays one */
+    return replace_file(real_path ? real_path : path, known ? &old : NULL, bytes, size)
                ? FACET_OK
                : facet_error_errno(error, errno, "cannot write %s", path);
 }
@@ -269,17 +269,17 @@ void kernel_build_blame(const char *source, struct facet_error *error)
         const char *library, *typed;
     } names[] = {{"index", "--arg"},   {"bytes", "--arg"},     {"name", "--kernel"}, {"global", "--global"},
                  {"group", "--group"}, {"offset", "--offset"}, {"arguments", ""}};
-    const struct facet_error said = *error;
+    const struct facet_error original = *error;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(said.argument, names[i].library) == 0)
+        if (strcmp(original.argument, names[i].library) == 0)
             snprintf(error->argument, sizeof error->argument, "%s", names[i].typed);
-    if (strcmp(said.argument, "source") != 0 && strcmp(said.argument, "image") != 0)
+    if (strcmp(original.argument, "source") != 0 && strcmp(original.argument, "image") != 0)
         return;
-    if (strncmp(said.message, source, strlen(source)) == 0)
-        facet_error_set(error, said.status, "%s", said.message);
+    if (strncmp(original.message, source, strlen(source)) == 0)
+        facet_error_set(error, original.status, "%s", original.message);
     else
-        facet_error_set(error, said.status, "%.120s: %s", source, said.message);
+        facet_error_set(error, original.status, "%.120s: %s", source, original.message);
     snprintf(error->argument, sizeof error->argument, "%s", source);
 }
 
