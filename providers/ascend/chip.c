@@ -148,7 +148,7 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_PROCESS_METRICS;
     if (instance->dcmi.get_topo_info_by_device_id)
         can |= FACET_CAN_TOPOLOGY;
-    if (ascend_chip_look(&instance->dcmi, chip, &chip->seen))
+    if (ascend_chip_read_state(&instance->dcmi, chip, &chip->last_reading))
         can |= FACET_CAN_EVENTS;
     if (chip->has_physical)
         can |= FACET_CAN_CONTAINER;

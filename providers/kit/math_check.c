@@ -356,16 +356,16 @@ enum facet_status kit_math_check(const struct facet_math *operation, struct face
                                                                struct facet_error *) = {
         check_gemm, check_convolution, check_activation, check_normalization, check_attention};
     struct kit_math_operands operands = {0};
-    struct facet_math taken;
-    enum facet_status status = copy_operation(operation, &taken, error);
+    struct facet_math copy;
+    enum facet_status status = copy_operation(operation, &copy, error);
 
     if (status == FACET_OK)
-        status = check_head(&taken, error);
+        status = check_head(&copy, error);
     if (status == FACET_OK)
-        status = checks[taken.operation](&taken, &operands, error);
+        status = checks[copy.operation](&copy, &operands, error);
     if (status != FACET_OK)
         return status;
-    *ret_operation = taken;
+    *ret_operation = copy;
     *ret_operands = operands;
     return FACET_OK;
 }

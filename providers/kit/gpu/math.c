@@ -46,9 +46,9 @@ static enum facet_status check_context(struct gpu_machine *machine, uint64_t num
     return status;
 }
 
-enum facet_status gpu_math_take(struct gpu_machine *machine, uint64_t context, gpu_math_refuse_func refuse,
-                                const struct facet_math *given, struct facet_math *ret_operation,
-                                struct kit_math_operands *ret_operands, struct facet_error *error)
+enum facet_status gpu_math_check_call(struct gpu_machine *machine, uint64_t context, gpu_math_refuse_func refuse,
+                                      const struct facet_math *given, struct facet_math *ret_operation,
+                                      struct kit_math_operands *ret_operands, struct facet_error *error)
 {
     enum facet_status status = check_context(machine, context, refuse, error);
 

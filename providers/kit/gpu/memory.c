@@ -157,7 +157,7 @@ static enum facet_status memory_free(struct facet_provider_instance *instance, u
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = gpu_context_enter(machine, number, GPU_USE_TAKE, &context, error);
+    enum facet_status status = gpu_context_enter(machine, number, GPU_USE_REMOVE, &context, error);
 
     if (status != FACET_OK)
         return status;
