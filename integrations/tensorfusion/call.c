@@ -31,7 +31,7 @@ static AccelLogCallback current_callback(void)
 void facade_begin(struct facade_call *call, const char *function)
 {
     call->function = function;
-    call->held = NULL;
+    call->held_lock = NULL;
     call->count = 0;
 }
 
@@ -53,9 +53,9 @@ static void send_messages(const struct facade_call *call)
 
 AccelResult facade_leave(struct facade_call *call, AccelResult result)
 {
-    if (call->held)
-        pthread_rwlock_unlock(call->held);
-    call->held = NULL;
+    if (call->held_lock)
+        pthread_rwlock_unlock(call->held_lock);
+    call->held_lock = NULL;
     send_messages(call);
     return result;
 }
