@@ -142,7 +142,7 @@ static AccelResult count_devices(struct facade_call *call, size_t *ret_count)
     struct facet_error error = {0};
 
     if (!ret_count)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "deviceCount: expected a place for it, not NULL");
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "deviceCount: expected an address, not NULL");
     AccelResult result = facade_enter_discovery(call);
     if (result != ACCEL_SUCCESS)
         return result;

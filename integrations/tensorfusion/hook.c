@@ -252,7 +252,7 @@ static AccelResult switch_worker(struct facade_call *call, switch_function funct
     const struct tf_worker *worker;
 
     if (!to)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "state: expected a place for it, not NULL");
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "state: expected an address, not NULL");
     AccelResult result = check_worker(call, id);
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);

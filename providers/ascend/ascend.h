@@ -43,7 +43,7 @@ struct ascend_reading {
 };
 
 struct ascend_chip {
-    int card, place; /* DCMI's identification */
+    int card, chip_number; /* DCMI's identification */
     bool has_logic, has_physical;
     int logic;
     unsigned int physical;

@@ -21,7 +21,7 @@ static int read_health(const struct ascend_dcmi *dcmi, const struct ascend_chip 
                        uint32_t *ret_health)
 {
     unsigned int health = 0;
-    int code = ASCEND_DCMI(dcmi, get_device_health, chip->card, chip->place, &health);
+    int code = ASCEND_DCMI(dcmi, get_device_health, chip->card, chip->chip_number, &health);
     bool known = health < sizeof health_of_dcmi / sizeof *health_of_dcmi;
 
     *ret_present = ascend_dcmi_status(code) != FACET_DEVICE_LOST && (code || health != DCMI_HEALTH_ABSENT);
@@ -39,7 +39,7 @@ enum facet_status ascend_device_health(struct facet_provider_instance *instance,
     if (status != FACET_OK)
         return status;
     if (!ret_health)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected an address, not NULL");
     int code = read_health(&instance->dcmi, &instance->chips[device], &present, &health);
     if (!present)
         return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": the driver no longer sees it", device);
@@ -58,7 +58,7 @@ bool ascend_chip_read_state(const struct ascend_dcmi *dcmi, const struct ascend_
     if (read_health(dcmi, chip, &reading.present, &reading.health) && reading.present)
         return false;
     if (reading.present &&
-        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->place, DCMI_COMPONENT_HBM, &ecc) == 0 && ecc.enabled) {
+        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0 && ecc.enabled) {
         reading.has_ecc = true;
         reading.ecc_uncorrected = ecc.double_total;
     }

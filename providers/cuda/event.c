@@ -51,7 +51,7 @@ enum facet_status cuda_device_health(struct facet_provider_instance *instance, u
     if (status != FACET_OK)
         return status;
     if (!ret_health)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected an address, not NULL");
     if (!cuda_gpu_read_state(&instance->nvml, &instance->gpus[device], &reading))
         return facet_kit_fail(error, FACET_IO, "device %" PRIu32 ": the driver does not answer", device);
     if (!reading.present)

@@ -164,10 +164,10 @@ static enum facet_status run_operation(struct gpu_machine *machine, uint32_t dev
 static enum facet_status check_sizes(const struct facet_math *operation, const struct kit_math_operands *operands,
                                      struct facet_error *error)
 {
-    const struct facet_normalization *it = &operation->of.normalization;
+    const struct facet_normalization *normalization = &operation->of.normalization;
 
     if (operation->operation == FACET_MATH_NORMALIZATION && operation->flags & FACET_MATH_TRAINING &&
-        it->batch * it->height * it->width == 1)
+        normalization->batch * normalization->height * normalization->width == 1)
         return facet_kit_fail(error, FACET_UNSUPPORTED,
                               "normalization in training: channels of one element, of which cuDNN has no variance");
     return operation->operation == FACET_MATH_GEMM ? FACET_OK

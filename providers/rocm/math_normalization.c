@@ -29,13 +29,14 @@ struct work {
     struct scratch scratch;
 };
 
-static enum facet_status describe_tensors(struct work *work, const struct facet_normalization *it)
+static enum facet_status describe_tensors(struct work *work, const struct facet_normalization *normalization)
 {
     const struct rocm_math *math = work->call->math;
-    miopenStatus_t result = rocm_math_tensor(math, it->batch, it->channels, it->height, it->width, &work->whole);
+    miopenStatus_t result = rocm_math_tensor(math, normalization->batch, normalization->channels, normalization->height,
+                                             normalization->width, &work->whole);
 
     if (result == miopenStatusSuccess)
-        result = rocm_math_tensor(math, 1, it->channels, 1, 1, &work->vector);
+        result = rocm_math_tensor(math, 1, normalization->channels, 1, 1, &work->vector);
     if (result == miopenStatusSuccess)
         result = math->miopenCreateReduceTensorDescriptor(&work->average);
     if (result == miopenStatusSuccess)
@@ -142,21 +143,21 @@ static void release_work(struct work *work)
 
 enum facet_status rocm_math_normalization(const struct rocm_math_call *call)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
-    uint64_t vector_bytes = it->channels * sizeof(float);
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
+    uint64_t vector_bytes = normalization->channels * sizeof(float);
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
     struct work work = {.call = call,
-                        .bytes = it->batch * it->height * it->width * vector_bytes,
+                        .bytes = normalization->batch * normalization->height * normalization->width * vector_bytes,
                         .vector_bytes = vector_bytes,
-                        .input = (const void *)it->input,
-                        .output = (void *)it->output,
-                        .mean = (void *)it->mean,
-                        .variance = (void *)it->variance,
-                        .scale = (void *)it->scale,
-                        .bias = (void *)it->bias};
+                        .input = (const void *)normalization->input,
+                        .output = (void *)normalization->output,
+                        .mean = (void *)normalization->mean,
+                        .variance = (void *)normalization->variance,
+                        .scale = (void *)normalization->scale,
+                        .bias = (void *)normalization->bias};
     /* NOLINTEND */
     float alpha = 1, beta = 0;
-    enum facet_status status = describe_tensors(&work, it);
+    enum facet_status status = describe_tensors(&work, normalization);
 
     if (status == FACET_OK)
         status = complete_operands(&work);
@@ -165,7 +166,7 @@ enum facet_status rocm_math_normalization(const struct rocm_math_call *call)
     if (status == FACET_OK)
         status = rocm_dnn_status(call->math->miopenBatchNormalizationForwardInference(
             call->dnn, miopenBNSpatial, &alpha, &beta, work.whole, work.input, work.whole, work.output, work.vector,
-            work.scale, work.bias, work.mean, work.variance, (double)it->epsilon));
+            work.scale, work.bias, work.mean, work.variance, (double)normalization->epsilon));
     release_work(&work);
     return status;
 }

@@ -44,12 +44,12 @@ struct blaslt_product {
     uint64_t m, n;
 };
 
-static struct blaslt_product blaslt_product_of(const struct facet_gemm *it, uint32_t flags)
+static struct blaslt_product blaslt_product_of(const struct facet_gemm *gemm, uint32_t flags)
 {
     bool column_major = flags & FACET_MATH_COLUMN_MAJOR;
     bool turn_a = flags & FACET_MATH_TRANSPOSE_A, turn_b = flags & FACET_MATH_TRANSPOSE_B;
-    struct blaslt_side a = {it->a, it->m, it->k, it->lead_a, it->stride_a, BLAS_NUMBER(OP_N)};
-    struct blaslt_side b = {it->b, it->k, it->n, it->lead_b, it->stride_b, BLAS_NUMBER(OP_N)};
+    struct blaslt_side a = {gemm->a, gemm->m, gemm->k, gemm->lead_a, gemm->stride_a, BLAS_NUMBER(OP_N)};
+    struct blaslt_side b = {gemm->b, gemm->k, gemm->n, gemm->lead_b, gemm->stride_b, BLAS_NUMBER(OP_N)};
 
     if (turn_a)
         a.operation = BLAS_NUMBER(OP_T);
@@ -57,15 +57,15 @@ static struct blaslt_product blaslt_product_of(const struct facet_gemm *it, uint
         b.operation = BLAS_NUMBER(OP_T);
     struct blaslt_product product = {.user_left = column_major ? a : b,
                                      .right = column_major ? b : a,
-                                     .m = column_major ? it->m : it->n,
-                                     .n = column_major ? it->n : it->m};
+                                     .m = column_major ? gemm->m : gemm->n,
+                                     .n = column_major ? gemm->n : gemm->m};
     bool turn_left = column_major ? turn_a : turn_b, turn_right = column_major ? turn_b : turn_a;
 
     /* op(left) is m x k, op(right) k x n. */
-    product.user_left.rows = turn_left ? it->k : product.m;
-    product.user_left.columns = turn_left ? product.m : it->k;
-    product.right.rows = turn_right ? product.n : it->k;
-    product.right.columns = turn_right ? it->k : product.n;
+    product.user_left.rows = turn_left ? gemm->k : product.m;
+    product.user_left.columns = turn_left ? product.m : gemm->k;
+    product.right.rows = turn_right ? product.n : gemm->k;
+    product.right.columns = turn_right ? gemm->k : product.n;
     return product;
 }
 

@@ -206,7 +206,7 @@ enum facet_status gpu_context_create(struct facet_provider_instance *instance, u
         return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': the device has none of this uuid",
                               partition_uuid);
     if (!ret_context)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected an address, not NULL");
     struct gpu_context *context = calloc(1, sizeof *context);
     if (!context)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a context");

@@ -121,7 +121,7 @@ static enum facet_status execution_create_stream(struct facet_provider_instance 
     uint64_t opened = 0;
 
     if (!ret_stream)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_stream: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_stream: expected an address, not NULL");
     enum facet_status status = gpu_execution_enter(machine, number, &context, error);
     if (status != FACET_OK)
         return status;

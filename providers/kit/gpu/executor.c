@@ -384,8 +384,8 @@ static void *run_executor(void *closure)
     while (!executor->stopping || !TAILQ_EMPTY(&executor->streams)) {
         if (serve_streams(machine, &waiting))
             continue;
-        uint64_t again = gpu_turns_again_ns(executor), soon = gpu_monotonic_ns() + POLL_NS;
-        wait_until(&executor->work, &executor->lock, waiting && soon < again ? soon : again);
+        uint64_t again_ns = gpu_turns_again_ns(executor), soon = gpu_monotonic_ns() + POLL_NS;
+        wait_until(&executor->work, &executor->lock, waiting && soon < again_ns ? soon : again_ns);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;

@@ -124,7 +124,7 @@ static enum facet_status memory_alloc(struct facet_provider_instance *instance, 
     struct gpu_context *context;
 
     if (!ret_address)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected an address, not NULL");
     enum facet_status status = gpu_context_enter(machine, number, GPU_USE_CHANGE, &context, error);
     if (status != FACET_OK)
         return status;

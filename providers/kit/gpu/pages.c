@@ -111,7 +111,7 @@ enum facet_status gpu_pages_reserve(struct facet_provider_instance *instance, ui
     struct gpu_context *context;
 
     if (!ret_address)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected an address, not NULL");
     enum facet_status status = enter_context(machine, number, GPU_USE_CHANGE, &context, error);
     if (status != FACET_OK)
         return status;
@@ -271,7 +271,7 @@ enum facet_status gpu_pages_create(struct facet_provider_instance *instance, uin
     struct gpu_pages *pages = NULL;
 
     if (!ret_pages)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_pages: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_pages: expected an address, not NULL");
     enum facet_status status = enter_context(machine, number, GPU_USE_READ, &context, error);
     if (status != FACET_OK)
         return status;

@@ -260,9 +260,9 @@ uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t
 uint64_t gpu_turns_again_ns(const struct gpu_executor *executor)
 {
     const struct gpu_turns *turns;
-    uint64_t again = UINT64_MAX;
+    uint64_t again_ns = UINT64_MAX;
 
     LIST_FOREACH (turns, &executor->turns, link)
-        again = turns->again_ns < again ? turns->again_ns : again;
-    return again;
+        again_ns = turns->again_ns < again_ns ? turns->again_ns : again_ns;
+    return again_ns;
 }
