@@ -178,9 +178,9 @@ enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_tex
 bool kernel_text_is_same(const char *source, const char *output)
 {
     struct stat from, to;
-    bool known = strcmp(source, "-") == 0 ? fstat(STDIN_FILENO, &from) == 0 : stat(source, &from) == 0;
+    bool exists = strcmp(source, "-") == 0 ? fstat(STDIN_FILENO, &from) == 0 : stat(source, &from) == 0;
 
-    return known && stat(output, &to) == 0 && S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
+    return exists && stat(output, &to) == 0 && S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
            from.st_ino == to.st_ino;
 }
 
@@ -247,18 +247,18 @@ static bool replace_file(const char *path, const struct stat *old, const void *b
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error)
 {
     struct stat old;
-    bool known = stat(path, &old) == 0;
+    bool exists = stat(path, &old) == 0;
 
     if (is_standard_output(path))
         return write_bytes(stdout, bytes, size) ? FACET_OK
                                                 : facet_error_errno(error, errno, "cannot write standard output");
-    if (known && !S_ISREG(old.st_mode)) {
+    if (exists && !S_ISREG(old.st_mode)) {
         FACET_CLEANUP_FILE FILE *file = fopen(path, "we");
         return file && write_bytes(file, bytes, size) ? FACET_OK
                                                       : facet_error_errno(error, errno, "cannot write %s", path);
     }
-    FACET_CLEANUP_FREE char *real_path = known ? realpath(path, NULL) : NULL; /* a link stays one */
-    return replace_file(real_path ? real_path : path, known ? &old : NULL, bytes, size)
+    FACET_CLEANUP_FREE char *real_path = exists ? realpath(path, NULL) : NULL; /* a link stays one */
+    return replace_file(real_path ? real_path : path, exists ? &old : NULL, bytes, size)
                ? FACET_OK
                : facet_error_errno(error, errno, "cannot write %s", path);
 }

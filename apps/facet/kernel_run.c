@@ -270,11 +270,11 @@ static const struct kernel_type *scalar_of(const struct facet_host_argument *arg
     size_t length = strcspn(argument->type, "0123456789*");
     const char *width = argument->type + length, *pointer = argument->kind == FACET_ARGUMENT_GLOBAL ? "*" : "";
     size_t digits = strspn(width, "0123456789");
-    bool plain = strcmp(width + digits, pointer) == 0, known = false;
+    bool plain = strcmp(width + digits, pointer) == 0, is_width = false;
 
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        known |= strlen(widths[i]) == digits && strncmp(width, widths[i], digits) == 0;
-    for (size_t i = 0; plain && known && i < sizeof scalars / sizeof scalars[0]; i++)
+        is_width |= strlen(widths[i]) == digits && strncmp(width, widths[i], digits) == 0;
+    for (size_t i = 0; plain && is_width && i < sizeof scalars / sizeof scalars[0]; i++)
         if (strlen(scalars[i].name) == length && strncmp(argument->type, scalars[i].name, length) == 0)
             return &scalars[i];
     return NULL;
@@ -512,13 +512,13 @@ static int print_outcome(const struct command *self, const struct request *reque
                          const struct facet_image *image)
 {
     struct facet_launch_record record;
-    bool known = kernel_device_record(device, &record) && record.start_ns >= record.queued_ns &&
-                 record.end_ns >= record.start_ns;
+    bool has_record = kernel_device_record(device, &record) && record.start_ns >= record.queued_ns &&
+                      record.end_ns >= record.start_ns;
 
     if (request->json)
-        return print_json(self, request, device, facet_image_target(image), known ? &record : NULL);
+        return print_json(self, request, device, facet_image_target(image), has_record ? &record : NULL);
     print_results(request);
-    if (known)
+    if (has_record)
         print_times(request, device, &record);
     return EXIT_DONE;
 }

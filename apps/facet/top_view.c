@@ -146,11 +146,11 @@ bool top_view_print(const struct top_sample *before, const struct top_sample *no
 
     if (!table || scols_print_table_to_string(table, &text) != 0)
         return false;
-    const char *shown = !empty ? text : "no virtual GPUs; 'facet run' makes one";
+    const char *note = !empty ? text : "no virtual GPUs; 'facet run' makes one";
     if (redraw)
-        paint_screen(shown);
+        paint_screen(note);
     else
-        puts(shown);
+        puts(note);
     if (trouble)
         printf("%s; waiting for it\n", trouble);
     fflush(stdout);

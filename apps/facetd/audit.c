@@ -64,11 +64,11 @@ bool audit_of(struct audit *audit, const char *vgpu_id, struct audit_result *ret
 {
     pthread_mutex_lock(&audit->lock);
     const struct entry *entry = find_entry(audit, vgpu_id);
-    bool known = entry && entry->listed;
-    if (known)
+    bool was_listed = entry && entry->listed;
+    if (was_listed)
         *ret_book = entry->result;
     pthread_mutex_unlock(&audit->lock);
-    return known;
+    return was_listed;
 }
 
 /* Adds the driver's counts for the processes of one device. */

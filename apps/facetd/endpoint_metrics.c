@@ -65,10 +65,10 @@ static bool read_refused(const struct vgpu_info *info, uint64_t *ret_value)
 {
     char reason[FACET_REFUSED_REASON];
     uint32_t count = 0;
-    bool known = info->measured && facet_refused_read(info->segment, &count, reason);
+    bool has_count = info->measured && facet_refused_read(info->segment, &count, reason);
 
     *ret_value = count;
-    return known;
+    return has_count;
 }
 
 static bool read_damaged(const struct vgpu_info *info, uint64_t *ret_value)

@@ -123,13 +123,14 @@ static void set_refused(json_t *object, const struct vgpu_info *info)
 {
     char reason[FACET_REFUSED_REASON], warning[FACET_REFUSED_REASON + 128];
     uint32_t count = 0;
-    bool known = facet_refused_read(info->segment, &count, reason), told = json_object_get(object, "warning");
+    bool has_count = facet_refused_read(info->segment, &count, reason),
+         has_warning = json_object_get(object, "warning");
 
-    if (known)
+    if (has_count)
         set_integer(object, "refused_processes", count);
-    else if (!told)
+    else if (!has_warning)
         set_text(object, "warning", "the file that counts processes that could not enter it was damaged from outside");
-    if (!count || told)
+    if (!count || has_warning)
         return;
     snprintf(warning, sizeof warning, "%u process%s could not enter it and saw no device; the last because: %s", count,
              count == 1 ? "" : "es", reason);

@@ -200,9 +200,9 @@ struct mounts {
 
 static void add_mount(struct mounts *mounts, const struct facet_container_item *item)
 {
-    size_t kept = mounts->count < mounts->capacity ? mounts->count : mounts->capacity;
+    size_t mount_count = mounts->count < mounts->capacity ? mounts->count : mounts->capacity;
 
-    for (size_t i = 0; i < kept; i++) {
+    for (size_t i = 0; i < mount_count; i++) {
         if (strcmp(mounts->items[i].hostPath, item->host) == 0 && strcmp(mounts->items[i].guestPath, item->guest) == 0)
             return;
     }

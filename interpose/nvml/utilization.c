@@ -113,10 +113,10 @@ static bool measure_percent(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
         period->start_ns = now;
         period->busy_ns = published_ns;
     }
-    bool known = period->has_percent || (totals.inflight == 0 && published_ns == period->busy_ns);
+    bool is_measured = period->has_percent || (totals.inflight == 0 && published_ns == period->busy_ns);
     *ret_percent = period->percent;
     pthread_mutex_unlock(&facet_nvml_lock);
-    return known;
+    return is_measured;
 }
 
 /* Sums the newest sample of each process; leaves `utilization` unchanged when there is none. */

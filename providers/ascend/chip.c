@@ -310,7 +310,8 @@ static void put_memory(struct text *text, const struct ascend_dcmi *dcmi, const 
     struct dcmi_hbm_info memory = {0};
     struct dcmi_ecc_info ecc = {0};
 
-    if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->chip_number, &memory) == 0 && memory.clock <= MAX_CLOCK_MHZ)
+    if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->chip_number, &memory) == 0 &&
+        memory.clock <= MAX_CLOCK_MHZ)
         put(text, "clock_memory_mhz", "%u", memory.clock);
     if (ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0)
         put(text, "ecc", "%s", ecc.enabled ? "true" : "false");

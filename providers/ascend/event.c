@@ -58,7 +58,8 @@ bool ascend_chip_read_state(const struct ascend_dcmi *dcmi, const struct ascend_
     if (read_health(dcmi, chip, &reading.present, &reading.health) && reading.present)
         return false;
     if (reading.present &&
-        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0 && ecc.enabled) {
+        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0 &&
+        ecc.enabled) {
         reading.has_ecc = true;
         reading.ecc_uncorrected = ecc.double_total;
     }

@@ -149,19 +149,19 @@ static uint32_t convert_processes(const struct dcmi_process *from, int count, ui
                                   struct facet_process_metrics *to)
 {
     uint64_t now = facet_kit_now_ns();
-    uint32_t kept = 0;
+    uint32_t kept_count = 0;
 
     for (int i = 0; i < count; i++) {
         if (from[i].pid <= 0)
             continue;
-        to[kept++] = (struct facet_process_metrics){.size = sizeof *to,
-                                                    .device = device,
-                                                    .pid = from[i].pid,
-                                                    .valid = FACET_PROCESS_HAS_MEMORY,
-                                                    .timestamp_ns = now,
-                                                    .memory_used_bytes = from[i].memory_bytes};
+        to[kept_count++] = (struct facet_process_metrics){.size = sizeof *to,
+                                                          .device = device,
+                                                          .pid = from[i].pid,
+                                                          .valid = FACET_PROCESS_HAS_MEMORY,
+                                                          .timestamp_ns = now,
+                                                          .memory_used_bytes = from[i].memory_bytes};
     }
-    return kept;
+    return kept_count;
 }
 
 static enum facet_status ascend_metrics_processes(struct facet_provider_instance *instance, uint32_t device,

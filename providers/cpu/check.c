@@ -130,9 +130,9 @@ static bool is_memory(struct checked *checked, uint64_t address, uint64_t bytes)
         if (is_inside(address, bytes, checked->hits[i].at, checked->hits[i].end - checked->hits[i].at))
             return true;
     pthread_rwlock_rdlock(&space->lock);
-    bool known = cpu_space_bounds(space, address, &range);
+    bool has_bounds = cpu_space_bounds(space, address, &range);
     pthread_rwlock_unlock(&space->lock);
-    if (!known || !is_inside(address, bytes, range.at, range.end - range.at))
+    if (!has_bounds || !is_inside(address, bytes, range.at, range.end - range.at))
         return false;
     checked->hits[checked->hit_count++ % HITS] = range;
     return true;

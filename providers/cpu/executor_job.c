@@ -58,9 +58,9 @@ static bool has_unclaimed_groups(const struct cpu_job *job)
 
 bool cpu_job_has_more(const struct cpu_job *job)
 {
-    bool alone = job->check || !job->kernel; /* a checker follows one work-group at a time */
+    bool one_at_a_time = job->check || !job->kernel; /* a checker follows one work-group at a time */
 
-    return !job->only_waits && !job->stopped && has_unclaimed_groups(job) && (!alone || job->running == 0);
+    return !job->only_waits && !job->stopped && has_unclaimed_groups(job) && (!one_at_a_time || job->running == 0);
 }
 
 static bool is_awaited(const struct cpu_job *job)

@@ -58,9 +58,9 @@ bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
     if (pthread_rwlockattr_init(&attributes) != 0)
         return false;
     pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    bool made = pthread_rwlock_init(&space->lock, &attributes) == 0;
+    bool is_initialized = pthread_rwlock_init(&space->lock, &attributes) == 0;
     pthread_rwlockattr_destroy(&attributes);
-    return made;
+    return is_initialized;
 }
 
 static void close_reservation(void *node)

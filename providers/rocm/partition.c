@@ -80,13 +80,13 @@ static void list_templates(struct view *view)
 
 bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
 {
-    const char *wanted = getenv("FACET_ROCM_PARTITIONS");
+    const char *setting = getenv("FACET_ROCM_PARTITIONS");
     char available[MAX_MODES][ROCM_MODE_SIZE];
     struct rocm_modes modes;
 
     if (gpu->dies < 2 || !rocm_modes_read(smi, gpu, &modes) || rocm_modes_available(gpu, available, MAX_MODES) < 2)
         return false;
-    return (wanted && strcmp(wanted, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
+    return (setting && strcmp(setting, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
 }
 
 /* If it returns FACET_OK, close_view() must follow. */

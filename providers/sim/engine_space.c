@@ -203,14 +203,14 @@ static bool split_mapping(struct sim_space *space, uint64_t at)
 
     if (!low || low->range.at == at || range_end(low->range) <= at)
         return true;
-    uint64_t kept = at - low->range.at;
+    uint64_t kept_bytes = at - low->range.at;
     struct sim_mapping *high =
-        insert_range(&space->mappings, (struct sim_range){at, low->range.bytes - kept}, sizeof *high);
+        insert_range(&space->mappings, (struct sim_range){at, low->range.bytes - kept_bytes}, sizeof *high);
     if (!high)
         return false;
     high->pages = low->pages;
-    high->offset = low->offset + kept;
-    low->range.bytes = kept;
+    high->offset = low->offset + kept_bytes;
+    low->range.bytes = kept_bytes;
     low->pages->mappings++;
     return true;
 }

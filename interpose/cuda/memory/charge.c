@@ -170,19 +170,19 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     struct facet_ledger_entry entry;
 
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
-    bool known = handle && take_entry(key, &entry);
+    bool is_charged = handle && take_entry(key, &entry);
     uint64_t contexts_ended = facet_cuda_contexts_ended();
-    if (known && entry.kind != FACET_MEMORY_POOLED)
+    if (is_charged && entry.kind != FACET_MEMORY_POOLED)
         facet_pending_set(pending_device(&entry), pending_bytes_of(&entry));
     else
         facet_pending_leave();
     CUresult result = free_it(handle, stream);
-    if (known && result == CUDA_SUCCESS)
+    if (is_charged && result == CUDA_SUCCESS)
         facet_cuda_charge_release_entry(key, &entry);
-    else if (known && !put_entry_back(key, &entry))
+    else if (is_charged && !put_entry_back(key, &entry))
         entry.bytes = 0; /* stays charged for good: the memory lives, but its ledger entry is lost */
     facet_pending_leave();
-    if (known && result != CUDA_SUCCESS && contexts_ended != facet_cuda_contexts_ended())
+    if (is_charged && result != CUDA_SUCCESS && contexts_ended != facet_cuda_contexts_ended())
         facet_cuda_context_release_ended(entry.owner, contexts_ended);
     return result;
 }

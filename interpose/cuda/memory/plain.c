@@ -105,8 +105,8 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
     if (result != CUDA_SUCCESS)
         return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_pitched(device, pointer, pitch, width, element) : result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
-    bool made = result == CUDA_SUCCESS;
-    return settle_plain(&charge, result, made ? pitched_bytes(*pitch, height) : 0, made ? *pointer : 0);
+    bool is_allocated = result == CUDA_SUCCESS;
+    return settle_plain(&charge, result, is_allocated ? pitched_bytes(*pitch, height) : 0, is_allocated ? *pointer : 0);
 }
 
 /* The old forms, with 32-bit pointers: a 64-bit driver exports them, and probably has no memory there. */
@@ -136,8 +136,8 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch(pointer, pitch, width, height, element);
-    bool made = result == CUDA_SUCCESS;
-    return settle_plain(&charge, result, made ? pitched_bytes(*pitch, height) : 0, made ? *pointer : 0);
+    bool is_allocated = result == CUDA_SUCCESS;
+    return settle_plain(&charge, result, is_allocated ? pitched_bytes(*pitch, height) : 0, is_allocated ? *pointer : 0);
 }
 
 static CUresult free_of_old(uint64_t pointer, CUstream stream)

@@ -108,12 +108,12 @@ static void *event_new(void *context)
     int current, device = facet_hip_context_device(context);
     hipEvent_t event = NULL;
 
-    bool foreign = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
-    if (foreign && facet_hip_plain.hipSetDevice(device) != hipSuccess)
+    bool must_switch = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
+    if (must_switch && facet_hip_plain.hipSetDevice(device) != hipSuccess)
         return NULL;
     if (facet_hip_driver.hipEventCreate(&event) != hipSuccess)
         event = NULL;
-    if (foreign)
+    if (must_switch)
         facet_hip_plain.hipSetDevice(current);
     return event;
 }

@@ -121,12 +121,13 @@ hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool
 
 static enum facet_pool_place place_of(const hipMemPoolProps *properties, uint32_t *ret_device)
 {
-    bool there = properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
+    bool is_on_device =
+        properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
 
-    *ret_device = there ? (uint32_t)properties->location.id : 0;
+    *ret_device = is_on_device ? (uint32_t)properties->location.id : 0;
     if (properties && properties->allocType == hipMemAllocationTypeManaged)
         return FACET_POOL_MANAGED;
-    return there ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
+    return is_on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
 }
 
 hipError_t facet_hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *properties)

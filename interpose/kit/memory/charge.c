@@ -93,12 +93,12 @@ int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_i
     struct facet_ledger *ledger = facet_memory_driver.ledger();
     uint64_t key = facet_memory_key(kind, handle);
     struct facet_ledger_entry entry;
-    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
+    bool is_charged = ledger && handle && facet_ledger_take(ledger, key, &entry);
     int result = free_it(handle, stream);
 
-    if (known && result == 0)
+    if (is_charged && result == 0)
         release_entry(&entry);
-    else if (known && !facet_ledger_add(ledger, key, entry))
+    else if (is_charged && !facet_ledger_add(ledger, key, entry))
         return result; /* stays charged for good: the memory lives, but its ledger entry is lost */
     return result;
 }

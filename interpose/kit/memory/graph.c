@@ -80,10 +80,10 @@ int facet_graph_destroy(uint64_t executable, int (*destroy)(uint64_t executable)
     struct facet_ledger *ledger = facet_memory_driver.ledger();
     uint64_t key = facet_memory_key(FACET_MEMORY_GRAPH, executable);
     struct facet_ledger_entry entry;
-    bool known = facet_graphs_any() && executable && facet_ledger_take(ledger, key, &entry);
+    bool is_listed = facet_graphs_any() && executable && facet_ledger_take(ledger, key, &entry);
     int result = destroy(executable);
 
-    if (!known || (result != 0 && facet_ledger_add(ledger, key, entry)))
+    if (!is_listed || (result != 0 && facet_ledger_add(ledger, key, entry)))
         return result;
     free((void *)(uintptr_t)entry.owner); /* NOLINT(performance-no-int-to-ptr): ours */
     atomic_fetch_sub(&facet_graph_count, 1);

@@ -241,10 +241,10 @@ int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct fa
     int result = allocation->quota_result;
 
     pthread_mutex_lock(&lock);
-    struct pool *known = find_pool(handle), *pool = known ? known : add_found_pool(handle, device);
+    struct pool *listed = find_pool(handle), *pool = listed ? listed : add_found_pool(handle, device);
     if (pool)
         result = is_charged(pool) ? allocate_from_charged(pool, bytes, allocation) : allocation->allocate(allocation);
-    if (pool && !known && result != 0 && !pool->charged)
+    if (pool && !listed && result != 0 && !pool->charged)
         forget_pool(pool); /* probably not a pool */
     pthread_mutex_unlock(&lock);
     return result;
@@ -266,17 +266,17 @@ void facet_pool_freed(const struct facet_ledger_entry *entry)
 bool facet_pool_made(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool made = add_pool(handle, device, place);
+    bool is_added = add_pool(handle, device, place);
     pthread_mutex_unlock(&lock);
-    return made;
+    return is_added;
 }
 
 bool facet_pool_found(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool known = find_pool(handle) || add_pool(handle, device, place);
+    bool is_listed = find_pool(handle) || add_pool(handle, device, place);
     pthread_mutex_unlock(&lock);
-    return known;
+    return is_listed;
 }
 
 int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
