@@ -53,7 +53,7 @@ struct cpu_worker {
     uint32_t contexts;
     uint32_t shared_pages; /* pages that it is charged for itself, and not one of its contexts */
     uint64_t used_bytes, reserved_bytes;
-    uint64_t ended_contexts_ns; /* device time of its contexts that are no more */
+    uint64_t ended_contexts_ns; /* device time of its contexts that have ended */
     uint64_t read_at_ns, read_busy_ns;
     uint32_t compute_milli; /* between the last two readings */
     bool was_read;
@@ -89,7 +89,7 @@ struct cpu_queue {
     uint32_t references;
     struct cpu_context *context;
     struct cpu_stream *stream;
-    enum facet_status finding; /* of a checked launch, told by the next synchronize; FACET_OK: none */
+    enum facet_status finding; /* of a checked launch, reported by the next synchronize; FACET_OK: none */
     char finding_text[sizeof((struct facet_error *)NULL)->message];
 };
 
@@ -131,7 +131,7 @@ struct facet_provider_instance {
     pthread_cond_t zombie_ended; /* a zombie is */
     TAILQ_HEAD(, cpu_context) contexts;
     TAILQ_HEAD(, cpu_worker) workers;
-    uint64_t number;  /* the last that was given out */
+    uint64_t number;  /* the number that was assigned last */
     uint32_t zombies; /* contexts whose end waits for a work-group */
     uint64_t read_at_ns, read_unit_ns;
     uint32_t compute_milli;

@@ -41,7 +41,7 @@ struct cpu_job {
     void *work_owner;
 
     bool only_waits;                  /* runs nothing: over when `awaited` has completed `awaited_sequence` */
-    const struct cpu_stream *awaited; /* under the lock; NULL: it is no more */
+    const struct cpu_stream *awaited; /* under the lock; NULL: it was destroyed */
     uint64_t awaited_sequence;
 
     uint64_t phase_end;              /* work-groups up to the end of the phase */
@@ -54,7 +54,7 @@ struct cpu_job {
     /* Under the lock. */
     _Alignas(CPU_LINE) struct facet_launch_record record;
     uint32_t running; /* units */
-    bool stopped;     /* hands out nothing more */
+    bool stopped;     /* no more of its work-groups are claimed */
     /*
      * Claimed and not run, by units that had to turn to other work. Each unit holds one range and takes one from here
      * before it claims: so there are never more than units.

@@ -19,7 +19,7 @@ static enum facet_status take_request(const struct facet_launch *launch, struct 
     if (launch->size < LAUNCH_1_1)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %zu",
                               launch->size, (size_t)LAUNCH_1_1);
-    enum facet_status status = facet_kit_known("launch", launch, sizeof *launch, error);
+    enum facet_status status = facet_kit_check_size("launch", launch, sizeof *launch, error);
     if (status != FACET_OK)
         return status;
     memcpy(&request, launch, launch->size < sizeof request ? launch->size : sizeof request);

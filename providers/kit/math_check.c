@@ -333,7 +333,7 @@ static enum facet_status copy_operation(const struct facet_math *operation, stru
     if (operation->size < offsetof(struct facet_math, of))
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: size %" PRIu32 ": expected at least %zu",
                               operation->size, offsetof(struct facet_math, of));
-    enum facet_status status = facet_kit_known("operation", operation, sizeof *operation, error);
+    enum facet_status status = facet_kit_check_size("operation", operation, sizeof *operation, error);
     if (status != FACET_OK)
         return status;
     *ret_taken = (struct facet_math){0};
