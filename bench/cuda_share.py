@@ -26,7 +26,7 @@ class Case:
     graph: list = field(default_factory=list)
 
     @property
-    def asked(self):
+    def requested_percent(self):
         """Percent: the limit where there is one, else the guarantee."""
         pairs = [[int(part) for part in vgpu.split(":")] for vgpu in self.vgpus]
         return [limit / 10 if limit < 1000 else request / 10 for request, limit in pairs]
@@ -41,7 +41,7 @@ class Case:
     def own_waits_ms(self):
         """The wait that a launch causes for the next by its own length, at each share: no scheduler can make it
         shorter."""
-        return [self.longest_ms * (100 / share - 1) for share in self.asked]
+        return [self.longest_ms * (100 / share - 1) for share in self.requested_percent]
 
 
 CASES = [
@@ -81,9 +81,9 @@ def measure(bench, case, options):
     got = [[value / 10 for value in window["got_milli"]] for window in windows]
     told = [[value / 10 for value in window["told_milli"]] for window in windows]
     ends = {line["pid"]: line["stall_p99_us"] / 1000 for line in parsed if "stall_p99_us" in line}
-    return {"case": case.name, "asked": case.asked, "got": got, "told": told,
+    return {"case": case.name, "asked": case.requested_percent, "got": got, "told": told,
             "mean": [statistics.mean(column) for column in zip(*got)],
-            "error": statistics.mean(abs(a - b) for window in got for a, b in zip(window, case.asked)),
+            "error": statistics.mean(abs(a - b) for window in got for a, b in zip(window, case.requested_percent)),
             "longest_ms": case.longest_ms, "stall_p99_ms": [ends[pid] for pid in windows[0]["pids"]],
             "own_wait_ms": case.own_waits_ms}
 

@@ -78,30 +78,30 @@ static void launch_groups(struct cpu_stream *stream, const struct facet_host_ker
     must_succeed(cpu_stream_launch(stream, kernel, &request, &spin_ns, NULL, NULL, NULL, NULL, NULL), "launch");
 }
 
-/* ---- a world: an executor with two tenants of one stream each ---- */
+/* ---- a setup: an executor with two tenants of one stream each ---- */
 
-struct world {
+struct setup {
     struct cpu_executor *executor;
     struct cpu_tenant *tenant[2];
     struct cpu_stream *stream[2];
 };
 
-static void begin_world(struct world *world, uint32_t units)
+static void open_setup(struct setup *setup, uint32_t units)
 {
     const struct cpu_executor_options options = {.units = units};
 
-    must_succeed(cpu_executor_create(&options, &world->executor, NULL), "create");
+    must_succeed(cpu_executor_create(&options, &setup->executor, NULL), "create");
     for (int i = 0; i < 2; i++) {
-        must_succeed(cpu_tenant_create(world->executor, &world->tenant[i], NULL), "tenant");
-        must_succeed(cpu_stream_create(world->tenant[i], &world->stream[i], NULL), "stream");
+        must_succeed(cpu_tenant_create(setup->executor, &setup->tenant[i], NULL), "tenant");
+        must_succeed(cpu_stream_create(setup->tenant[i], &setup->stream[i], NULL), "stream");
     }
 }
 
-static void end_world(struct world *world)
+static void close_setup(struct setup *setup)
 {
     for (int i = 0; i < 2; i++)
-        cpu_tenant_destroy(world->tenant[i]);
-    cpu_executor_destroy(world->executor);
+        cpu_tenant_destroy(setup->tenant[i]);
+    cpu_executor_destroy(setup->executor);
 }
 
 static int compare_times(const void *left, const void *right)
@@ -124,24 +124,24 @@ static void print_overhead(uint32_t units)
 {
     const uint32_t groups = 1u << 20;
     uint64_t best = UINT64_MAX;
-    struct world world;
+    struct setup setup;
 
-    begin_world(&world, units);
+    open_setup(&setup, units);
     for (int i = 0; i < 20; i++) {
         uint64_t start = now_ns();
 
-        launch_groups(world.stream[0], &nothing, 0, groups);
-        must_succeed(cpu_stream_wait(world.stream[0], FOREVER), "wait");
+        launch_groups(setup.stream[0], &nothing, 0, groups);
+        must_succeed(cpu_stream_wait(setup.stream[0], FOREVER), "wait");
         uint64_t took = now_ns() - start;
 
         best = took < best ? took : best;
     }
-    end_world(&world);
+    close_setup(&setup);
     printf("\"units_%" PRIu32 "\": %.2f", units, (double)best / groups);
 }
 
 struct ping {
-    sem_t there, back;
+    sem_t ping_sent, answer_sent;
     uint64_t sent_ns, latency_ns[SAMPLES];
 };
 
@@ -150,9 +150,9 @@ static void *answer_pings(void *argument)
     struct ping *ping = argument;
 
     for (size_t i = 0; i < SAMPLES; i++) {
-        sem_wait(&ping->there);
+        sem_wait(&ping->ping_sent);
         ping->latency_ns[i] = now_ns() - ping->sent_ns;
-        sem_post(&ping->back);
+        sem_post(&ping->answer_sent);
     }
     return NULL;
 }
@@ -163,15 +163,15 @@ static void bare_wake(void)
     static struct ping ping;
     pthread_t thread;
 
-    sem_init(&ping.there, 0, 0);
-    sem_init(&ping.back, 0, 0);
+    sem_init(&ping.ping_sent, 0, 0);
+    sem_init(&ping.answer_sent, 0, 0);
     if (pthread_create(&thread, NULL, answer_pings, &ping) != 0)
         exit(EXIT_FAILURE);
     for (size_t i = 0; i < SAMPLES; i++) {
         sleep_ns(MS);
         ping.sent_ns = now_ns();
-        sem_post(&ping.there);
-        sem_wait(&ping.back);
+        sem_post(&ping.ping_sent);
+        sem_wait(&ping.answer_sent);
     }
     pthread_join(thread, NULL);
     print_samples("bare_wake", ping.latency_ns, SAMPLES);
@@ -196,78 +196,78 @@ static void print_queued(const char *name, struct cpu_stream *stream, uint64_t g
 
 static void idle_launch(uint32_t units)
 {
-    struct world world;
+    struct setup setup;
 
-    begin_world(&world, units);
-    print_queued("idle_launch", world.stream[0], MS);
-    end_world(&world);
+    open_setup(&setup, units);
+    print_queued("idle_launch", setup.stream[0], MS);
+    close_setup(&setup);
 }
 
 /* The time of one launch of one empty work-group, for a thread that launches and waits over and over. */
 static void round_trip(uint32_t units)
 {
     static uint64_t samples[SAMPLES];
-    struct world world;
+    struct setup setup;
 
-    begin_world(&world, units);
+    open_setup(&setup, units);
     for (size_t i = 0; i < SAMPLES; i++) {
         uint64_t start = now_ns();
 
-        launch_groups(world.stream[0], &nothing, 0, 1);
-        must_succeed(cpu_stream_wait(world.stream[0], FOREVER), "wait");
+        launch_groups(setup.stream[0], &nothing, 0, 1);
+        must_succeed(cpu_stream_wait(setup.stream[0], FOREVER), "wait");
         samples[i] = now_ns() - start;
     }
-    end_world(&world);
+    close_setup(&setup);
     print_samples("round_trip", samples, SAMPLES);
 }
 
 /* Launches that are queued behind each other: time for each. */
 static void queued_launches(uint32_t units)
 {
-    struct world world;
+    struct setup setup;
 
-    begin_world(&world, units);
+    open_setup(&setup, units);
     uint64_t start = now_ns();
 
     for (uint32_t i = 0; i < 100 * SAMPLES; i++)
-        launch_groups(world.stream[0], &nothing, 0, 1);
-    must_succeed(cpu_stream_wait(world.stream[0], FOREVER), "wait");
+        launch_groups(setup.stream[0], &nothing, 0, 1);
+    must_succeed(cpu_stream_wait(setup.stream[0], FOREVER), "wait");
     printf("\"queued_ns_per_launch\": %" PRIu64, (now_ns() - start) / (100 * SAMPLES));
-    end_world(&world);
+    close_setup(&setup);
 }
 
 static void print_preemption(uint32_t units, uint64_t spin_ns)
 {
-    struct world world;
+    struct setup setup;
     char name[32];
 
-    begin_world(&world, units);
-    cpu_tenant_set_share(world.tenant[0], 0, 1000, FACET_PRIORITY_LOW);
-    cpu_tenant_set_share(world.tenant[1], 0, 1000, FACET_PRIORITY_HIGH);
-    launch_groups(world.stream[0], &spin, spin_ns, 1u << 30);
+    open_setup(&setup, units);
+    cpu_tenant_set_share(setup.tenant[0], 0, 1000, FACET_PRIORITY_LOW);
+    cpu_tenant_set_share(setup.tenant[1], 0, 1000, FACET_PRIORITY_HIGH);
+    launch_groups(setup.stream[0], &spin, spin_ns, 1u << 30);
     snprintf(name, sizeof name, "group_%" PRIu64 "us", spin_ns / US);
-    print_queued(name, world.stream[1], 3 * MS);
-    end_world(&world);
+    print_queued(name, setup.stream[1], 3 * MS);
+    close_setup(&setup);
 }
 
 static void print_shares(uint32_t units, uint64_t spin_0_ns, uint64_t spin_1_ns)
 {
     uint64_t before[2], after[2];
     double worst = 0, sum = 0;
-    struct world world;
+    struct setup setup;
 
-    begin_world(&world, units);
-    cpu_tenant_set_share(world.tenant[0], 700, 1000, FACET_PRIORITY_NORMAL);
-    cpu_tenant_set_share(world.tenant[1], 300, 1000, FACET_PRIORITY_NORMAL);
-    launch_groups(world.stream[0], &spin, spin_0_ns, 1u << 30);
-    launch_groups(world.stream[1], &spin, spin_1_ns, 1u << 30);
+    open_setup(&setup, units);
+    cpu_tenant_set_share(setup.tenant[0], 700, 1000, FACET_PRIORITY_NORMAL);
+    cpu_tenant_set_share(setup.tenant[1], 300, 1000, FACET_PRIORITY_NORMAL);
+    launch_groups(setup.stream[0], &spin, spin_0_ns, 1u << 30);
+    launch_groups(setup.stream[1], &spin, spin_1_ns, 1u << 30);
     sleep_ns(20 * MS);
     for (int i = 0; i < 2; i++)
-        before[i] = cpu_tenant_busy_ns(world.tenant[i]);
+        before[i] = cpu_tenant_busy_ns(setup.tenant[i]);
     for (unsigned window = 0; window < WINDOWS; window++) {
         sleep_ns(100 * MS);
         for (int i = 0; i < 2; i++)
-            after[i] = cpu_tenant_busy_ns(world.tenant[i]);
+            after[i] = cpu_tenant_busy_ns(setup.tenant[i]);
         double had[2] = {(double)(after[0] - before[0]), (double)(after[1] - before[1])};
         double points = 100 * had[0] / (had[0] + had[1]) - 70;
 
@@ -275,7 +275,7 @@ static void print_shares(uint32_t units, uint64_t spin_0_ns, uint64_t spin_1_ns)
         sum += points;
         memcpy(before, after, sizeof before);
     }
-    end_world(&world);
+    close_setup(&setup);
     printf("{\"group_us\": [%" PRIu64 ", %" PRIu64 "], \"windows\": %u, \"mean_points_off\": %.3f, "
            "\"most_points_off\": %.3f}",
            spin_0_ns / US, spin_1_ns / US, WINDOWS, sum / WINDOWS, worst);

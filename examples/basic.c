@@ -60,7 +60,7 @@ static uint64_t multiply(struct facet_driver *driver, uint32_t id, uint64_t memo
     return execution;
 }
 
-static void show(struct facet_driver *driver, uint32_t id, uint64_t execution, struct facet_error *error)
+static void print_results(struct facet_driver *driver, uint32_t id, uint64_t execution, struct facet_error *error)
 {
     struct facet_execution what = {.size = sizeof what};
     struct facet_vgpu_info info = {.size = sizeof info};
@@ -122,7 +122,7 @@ int main(void)
     must(facet_vgpu_copy(driver, 1, memory + sizeof a, (uintptr_t)b, sizeof b, FACET_COPY_TO_DEVICE, &error), &error);
     uint64_t execution = multiply(driver, 1, memory, &error);
     must(facet_vgpu_copy(driver, 1, (uintptr_t)c, memory + 2 * sizeof a, sizeof c, FACET_COPY_TO_HOST, &error), &error);
-    show(driver, 1, execution, &error);
+    print_results(driver, 1, execution, &error);
     printf("%u x %u product: %" PRIu32 " elements wrong\n", SIZE, SIZE, count_wrong(b, c));
 
     must(facet_vgpu_free(driver, 1, memory, &error), &error);

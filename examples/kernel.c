@@ -115,7 +115,7 @@ static void feed(struct tenant *tenant)
 }
 
 /* Both have work from the first to the last look: the device time of each in between is its share. */
-static void work(struct tenant *tenants, double seconds)
+static void run_work(struct tenant *tenants, double seconds)
 {
     const struct timespec pause = {.tv_nsec = 500000};
     uint64_t end_ns = now_ns() + (uint64_t)(seconds * 1e9);
@@ -157,7 +157,7 @@ static uint32_t count_wrong(const struct tenant *tenant)
     return wrong;
 }
 
-static void show(const struct tenant *tenants)
+static void print_results(const struct tenant *tenants)
 {
     uint64_t all = tenants[0].busy_ns + tenants[1].busy_ns;
 
@@ -188,10 +188,10 @@ int main(int argc, char **argv)
         prepare(&tenants[i], image);
     }
     facet_image_destroy(image);
-    work(tenants, seconds);
+    run_work(tenants, seconds);
     for (uint32_t i = 0; i < VGPUS; i++)
         must(facet_vgpu_synchronize(driver, tenants[i].id, FACET_STREAM_ALL, FACET_FOREVER, &error), &error);
-    show(tenants);
+    print_results(tenants);
     for (uint32_t i = 0; i < VGPUS; i++) {
         facet_kernel_destroy(tenants[i].kernel);
         must(facet_vgpu_free(driver, tenants[i].id, tenants[i].numbers, &error), &error);

@@ -65,7 +65,7 @@ struct burn {
     cl_context context;
     cl_program program;
     struct stream streams[MAX_QUEUES];
-    cl_mem *held; /* beyond the streams' states */
+    cl_mem *held_buffers; /* beyond the streams' states */
     size_t held_count, held_bytes;
 
     uint64_t kernels, begin_ns;
@@ -73,7 +73,7 @@ struct burn {
     uint64_t device_ns, window_device_ns; /* of the kernels that were counted, with --device-time */
     struct span *spans;                   /* one for each of the stamps, by the device's clock */
     uint64_t *stamps;                     /* completion times */
-    size_t stamp_count, stamp_room;
+    size_t stamp_count, stamp_capacity;
 };
 
 static uint64_t now_ns(void)
@@ -227,10 +227,10 @@ static void burn_close(struct burn *burn)
     for (unsigned i = 0; i < burn->options.queues; i++)
         stream_close(&burn->streams[i]);
     for (size_t i = 0; i < burn->held_count; i++)
-        clReleaseMemObject(burn->held[i]);
+        clReleaseMemObject(burn->held_buffers[i]);
     clReleaseProgram(burn->program);
     clReleaseContext(burn->context);
-    free(burn->held);
+    free(burn->held_buffers);
     free(burn->stamps);
     free(burn->spans);
 }
@@ -297,10 +297,10 @@ static bool hold(struct burn *burn, size_t bytes, cl_int *ret_code)
 
     if (*ret_code != CL_SUCCESS)
         return false;
-    burn->held = realloc(burn->held, (burn->held_count + 1) * sizeof(*burn->held));
-    if (!burn->held)
+    burn->held_buffers = realloc(burn->held_buffers, (burn->held_count + 1) * sizeof(*burn->held_buffers));
+    if (!burn->held_buffers)
         die("out of host memory");
-    burn->held[burn->held_count++] = memory;
+    burn->held_buffers[burn->held_count++] = memory;
     burn->held_bytes += bytes;
     return true;
 }
@@ -316,7 +316,7 @@ static void hold_memory(struct burn *burn)
 
         if (!hold(burn, bytes, &code))
             die("clCreateBuffer of %zu bytes failed with %d while holding %zu", bytes, code, burn->held_bytes);
-        check(clEnqueueFillBuffer(queue, burn->held[burn->held_count - 1], &pattern, sizeof(pattern), 0,
+        check(clEnqueueFillBuffer(queue, burn->held_buffers[burn->held_count - 1], &pattern, sizeof(pattern), 0,
                                   bytes & ~(sizeof(pattern) - 1), 0, NULL, NULL),
               "clEnqueueFillBuffer");
         left -= bytes;
@@ -330,8 +330,8 @@ static void verify_memory(const struct burn *burn, size_t count)
     for (size_t i = 0; i < count; i++) {
         cl_uint first = 0;
 
-        check(clEnqueueReadBuffer(burn->streams[0].queue, burn->held[i], CL_TRUE, 0, sizeof(first), &first, 0, NULL,
-                                  NULL),
+        check(clEnqueueReadBuffer(burn->streams[0].queue, burn->held_buffers[i], CL_TRUE, 0, sizeof(first), &first, 0,
+                                  NULL, NULL),
               "clEnqueueReadBuffer");
         if (first != FILL_VALUE)
             die("wrong result: held buffer %zu was overwritten", i);
@@ -384,10 +384,10 @@ static void count_completion(struct burn *burn, cl_event event)
 
     if (burn->options.window_ns && now / burn->options.window_ns != burn->window_index)
         windows_close(burn, now / burn->options.window_ns);
-    if (burn->stamp_count == burn->stamp_room) {
-        burn->stamp_room = burn->stamp_room ? 2 * burn->stamp_room : 4096;
-        burn->stamps = realloc(burn->stamps, burn->stamp_room * sizeof(*burn->stamps));
-        burn->spans = realloc(burn->spans, burn->stamp_room * sizeof(*burn->spans));
+    if (burn->stamp_count == burn->stamp_capacity) {
+        burn->stamp_capacity = burn->stamp_capacity ? 2 * burn->stamp_capacity : 4096;
+        burn->stamps = realloc(burn->stamps, burn->stamp_capacity * sizeof(*burn->stamps));
+        burn->spans = realloc(burn->spans, burn->stamp_capacity * sizeof(*burn->spans));
         if (!burn->stamps || !burn->spans)
             die("out of host memory");
     }
@@ -423,7 +423,7 @@ static void stream_submit(struct burn *burn, struct stream *stream)
     }
 }
 
-static void drain(struct burn *burn)
+static void finish_launches(struct burn *burn)
 {
     for (unsigned i = 0; i < burn->options.queues; i++)
         while (burn->streams[i].inflight)
@@ -459,14 +459,14 @@ static void run(struct burn *burn)
         uint64_t rest = rest_ns(options, elapsed);
 
         if (rest) {
-            drain(burn);
+            finish_launches(burn);
             sleep_ns(rest);
             continue;
         }
         stream_submit(burn, &burn->streams[turn]);
         turn = turn + 1 < options->queues ? turn + 1 : 0;
     }
-    drain(burn);
+    finish_launches(burn);
     if (options->window_ns)
         windows_close(burn, now_ns() / options->window_ns);
 }
@@ -503,11 +503,11 @@ static void print_spans(const struct burn *burn)
 
 static void print_done(const struct burn *burn)
 {
-    size_t held = burn->held_bytes + burn->options.queues * burn->options.items * sizeof(uint32_t);
+    size_t held_bytes = burn->held_bytes + burn->options.queues * burn->options.items * sizeof(uint32_t);
 
     printf("{\"event\":\"done\",\"kernels\":%" PRIu64 ",\"steps\":%" PRIu64 ",\"bytes_held\":%zu,\"begin_ns\":%" PRIu64
            ",\"end_ns\":%" PRIu64,
-           burn->kernels, burn->options.steps, held, burn->begin_ns, now_ns());
+           burn->kernels, burn->options.steps, held_bytes, burn->begin_ns, now_ns());
     print_device_time(burn, burn->device_ns);
     print_gaps(burn);
     puts("}");

@@ -67,7 +67,7 @@ static void must(enum facet_status status, const struct facet_error *error)
 }
 
 /* Matrix operations on all streams in turn, so that there is always something to do. */
-static void work(struct application *application, uint64_t memory)
+static void run_work(struct application *application, uint64_t memory)
 {
     const uint64_t bytes = SIZE * SIZE * sizeof(float);
     struct facet_error error;
@@ -97,7 +97,7 @@ static void *run_application(void *argument)
     must(facet_vgpu_allocate(driver, application->id, 512 * MIB, NULL, &data, &error), &error);
     must(facet_vgpu_fill(driver, application->id, data, 0, 16 * MIB, &error), &error);
     pthread_barrier_wait(application->together);
-    work(application, data);
+    run_work(application, data);
     must(facet_vgpu_get_info(driver, application->id, &info, &error), &error);
     application->busy_ns = info.busy_ns; /* while all were at it */
     must(facet_vgpu_synchronize(driver, application->id, FACET_STREAM_ALL, FACET_FOREVER, &error), &error);
@@ -106,7 +106,7 @@ static void *run_application(void *argument)
     return NULL;
 }
 
-static void show(const struct application *applications)
+static void print_results(const struct application *applications)
 {
     uint64_t all = 0;
 
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < TENANTS; i++)
         pthread_join(applications[i].thread, NULL);
-    show(applications);
+    print_results(applications);
     for (uint32_t i = 0; i < TENANTS; i++)
         must(facet_vgpu_destroy(driver, configs[i].id, &error), &error);
     facet_driver_close(driver);

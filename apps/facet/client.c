@@ -25,7 +25,7 @@ enum {
     POLL_NS = 20 * 1000 * 1000,
 };
 
-#define STARTED_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
+#define START_MOST_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
 
 /*
  * Refuses a path that no socket can have: the system's error for it, which would come later, does not name the
@@ -71,7 +71,7 @@ void client_close(struct client *client)
 }
 
 /* A change, one device's details, and a workload's configuration may need a provider. */
-static bool asks_provider(const char *method, const char *url)
+static bool may_ask_provider(const char *method, const char *url)
 {
     return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/") || strstr(url, "/v1/reservations/");
 }
@@ -107,7 +107,7 @@ static enum facet_status transport_error(const struct client *client, const stru
     if (client->unreachable)
         return facet_error_set(error, FACET_IO, "no daemon listens on %s; 'facetd' starts one", client->socket_path);
     switch (failure->kind) {
-    case HTTP_LATE:
+    case HTTP_TIMED_OUT:
         return timeout_error(client, error);
     case HTTP_TOO_LONG:
         return facet_error_set(error, FACET_IO, "the daemon's answer is above %d MiB", ANSWER_MAX >> 20);
@@ -116,15 +116,15 @@ static enum facet_status transport_error(const struct client *client, const stru
     case HTTP_NOT_CONNECTED:
         if (failure->number)
             return facet_error_errno(error, failure->number, "cannot connect to %s", client->socket_path);
-        return facet_error_set(error, FACET_IO, "cannot connect to %s: %s", client->socket_path, failure->why);
-    case HTTP_STRANGER:
+        return facet_error_set(error, FACET_IO, "cannot connect to %s: %s", client->socket_path, failure->reason);
+    case HTTP_OTHER_USER:
         return facet_error_set(error, FACET_PERMISSION,
                                "a process of user %lu listens on %s; only one of user %lu or root is believed",
                                (unsigned long)failure->user, client->socket_path, (unsigned long)geteuid());
     case HTTP_BROKEN:
         break;
     }
-    return facet_error_set(error, FACET_IO, "the daemon on %s went away: %s", client->socket_path, failure->why);
+    return facet_error_set(error, FACET_IO, "the daemon on %s went away: %s", client->socket_path, failure->reason);
 }
 
 /*
@@ -149,17 +149,17 @@ static enum facet_status check_folder(struct client *client, struct facet_error 
 static enum facet_status exchange_once(struct client *client, const char *method, const char *url, const char *body,
                                        struct http_answer *ret_answer, struct facet_error *error)
 {
-    bool provider = asks_provider(method, url);
+    bool with_provider = may_ask_provider(method, url);
     struct http_failure failure;
     const struct http_call call = {.socket = client->socket_path,
                                    .method = method,
                                    .url = url,
                                    .body = body,
-                                   .note = provider ? "waiting for the daemon and the device's provider ..."
-                                                    : "waiting for the daemon ...",
-                                   .most = ANSWER_MAX,
-                                   .only_own = true,
-                                   .timeout_ms = provider ? PROVIDER_MS : CALL_MS};
+                                   .note = with_provider ? "waiting for the daemon and the device's provider ..."
+                                                         : "waiting for the daemon ...",
+                                   .answer_most = ANSWER_MAX,
+                                   .own_user_only = true,
+                                   .timeout_ms = with_provider ? PROVIDER_MS : CALL_MS};
 
     enum facet_status status = check_folder(client, error);
     if (status != FACET_OK)
@@ -187,7 +187,7 @@ static enum facet_status exchange_or_start(struct client *client, const char *me
     status = daemon_start(error);
     if (status != FACET_OK)
         return status;
-    for (uint64_t deadline = facet_clock_now_ns() + STARTED_NS;;) {
+    for (uint64_t deadline = facet_clock_now_ns() + START_MOST_NS;;) {
         status = exchange_once(client, method, url, body, ret_answer, error);
         if (!client->unreachable)
             return status;
@@ -239,12 +239,12 @@ static bool chooses_device(const char *method, const char *path)
 }
 
 /* A private daemon has the variables of the shell that started it, and finds devices by them. */
-static void doubt_choice(struct client *client)
+static void note_environment(struct client *client)
 {
     CLIENT_CLEANUP_JSON json_t *health = ask_health(client);
 
     if (json_is_true(json_object_get(health, "private")))
-        (void)client_environment_differs(health, client->doubt, sizeof client->doubt);
+        (void)client_environment_differs(health, client->environment_note, sizeof client->environment_note);
 }
 
 /*
@@ -255,17 +255,17 @@ static enum facet_status refuse_device(struct client *client, enum facet_status 
                                        const char *argument, const char *message, struct facet_error *error)
 {
     CLIENT_CLEANUP_JSON json_t *health = ask_health(client);
-    char why[sizeof client->advice] = "";
+    char advice[sizeof client->advice] = "";
 
     if (missing)
-        client_environment_advise(health, why, sizeof why);
+        client_environment_advise(health, advice, sizeof advice);
     else
-        (void)client_environment_differs(health, why, sizeof why);
-    if (!why[0])
+        (void)client_environment_differs(health, advice, sizeof advice);
+    if (!advice[0])
         return facet_error_argument(error, status, argument, "%s", message);
-    snprintf(client->advice, sizeof client->advice, "%s", why);
-    int room = (int)(sizeof error->message - strlen(why) - sizeof "; ");
-    return facet_error_argument(error, status, argument, "%.*s; %s", room, message, why);
+    snprintf(client->advice, sizeof client->advice, "%s", advice);
+    int message_most = (int)(sizeof error->message - strlen(advice) - sizeof "; ");
+    return facet_error_argument(error, status, argument, "%.*s; %s", message_most, message, advice);
 }
 
 /* Another device might not refuse it. */
@@ -275,7 +275,7 @@ static bool depends_on_device(enum facet_status status)
            status == FACET_BAD_STATE || status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
 }
 
-static enum facet_status take_refusal(struct client *client, const struct http_answer *answer, bool chooses,
+static enum facet_status read_refusal(struct client *client, const struct http_answer *answer, bool chooses,
                                       struct facet_error *error)
 {
     const char *code = NULL, *argument = "", *message = NULL, *advice = "";
@@ -300,19 +300,19 @@ static enum facet_status send_request(struct client *client, const char *method,
     struct http_answer answer = {0};
     FACET_CLEANUP_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
-    client->advice[0] = client->doubt[0] = '\0';
+    client->advice[0] = client->environment_note[0] = '\0';
     if (body && !text)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot write a request");
     if ((size_t)snprintf(url, sizeof url, "http://facetd%s", path) >= sizeof url)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "vgpu", "'%.40s...': longer than any name", path);
     enum facet_status status = exchange_or_start(client, method, url, text, &answer, error);
     if (status == FACET_OK && (answer.status < 200 || answer.status > 299)) {
-        status = take_refusal(client, &answer, chooses_device(method, path), error);
+        status = read_refusal(client, &answer, chooses_device(method, path), error);
         free(answer.text);
     } else if (status == FACET_OK) {
         *ret_answer = answer;
         if (chooses_device(method, path))
-            doubt_choice(client);
+            note_environment(client);
     }
     return status;
 }
@@ -333,16 +333,16 @@ enum facet_status client_call(struct client *client, const char *method, const c
                               json_t **ret_answer, struct facet_error *error)
 {
     struct http_answer answer = {0};
-    json_error_t where;
+    json_error_t position;
     enum facet_status status = send_request(client, method, path, body, &answer, error);
 
     if (status != FACET_OK)
         return status;
-    json_t *json = json_loads(answer.text ? answer.text : "", JSON_REJECT_DUPLICATES, &where);
+    json_t *json = json_loads(answer.text ? answer.text : "", JSON_REJECT_DUPLICATES, &position);
     free(answer.text);
     if (!json)
-        return facet_error_set(error, FACET_IO, "the daemon's answer to %s is not JSON: line %d: %s", path, where.line,
-                               where.text);
+        return facet_error_set(error, FACET_IO, "the daemon's answer to %s is not JSON: line %d: %s", path,
+                               position.line, position.text);
     if (ret_answer)
         *ret_answer = json;
     else

@@ -25,10 +25,10 @@ struct client {
     struct http *http;
     char folder[FACET_PATH_SIZE]; /* of the socket: a user who can change it could answer in the daemon's place */
     char socket_path[FACET_PATH_SIZE];
-    bool may_start;   /* start a private daemon when none listens */
-    bool unreachable; /* the last call failed because no daemon listens */
-    char advice[256]; /* the daemon's advice about its last refusal; empty when there is none */
-    char doubt[256];  /* why the last call may have chosen another device than this shell has; empty: it has not */
+    bool may_start;             /* start a private daemon when none listens */
+    bool unreachable;           /* the last call failed because no daemon listens */
+    char advice[256];           /* the daemon's advice about its last refusal; empty when there is none */
+    char environment_note[256]; /* how the daemon's environment differs, if it chose a device; empty: it does not */
 };
 
 /* Finds the socket and an HTTP library (http.h); makes no connection yet. */

@@ -155,8 +155,8 @@ static void spell_option(int option, const struct option *words, char *ret_name,
 
 static bool may_repeat(const struct command *self, const char *name)
 {
-    for (const char *const *one = self->repeats; one && *one; one++)
-        if (strcmp(*one, name) == 0)
+    for (const char *const *repeated = self->repeats; repeated && *repeated; repeated++)
+        if (strcmp(*repeated, name) == 0)
             return true;
     return false;
 }
@@ -164,25 +164,25 @@ static bool may_repeat(const struct command *self, const char *name)
 /*
  * One of two values would be lost, and the command cannot tell which one was meant. A process reads one command line.
  */
-static bool is_given_again(const struct command *self, int option, const struct option *words)
+static bool is_repeated_option(const struct command *self, int option, const struct option *words)
 {
     static struct {
         int option;
         const char *value;
-    } given[OPTIONS_MOST];
+    } seen_options[OPTIONS_MOST];
     static size_t count;
     char name[64];
 
     spell_option(option, words, name, sizeof name);
     for (size_t i = 0; i < count; i++)
-        if (given[i].option == option && !may_repeat(self, name)) {
-            command_usage(self, "%s is given twice, '%.80s' and '%.80s'; expected it once", name, given[i].value,
+        if (seen_options[i].option == option && !may_repeat(self, name)) {
+            command_usage(self, "%s is given twice, '%.80s' and '%.80s'; expected it once", name, seen_options[i].value,
                           optarg);
             return true;
         }
     if (count < OPTIONS_MOST) {
-        given[count].option = option;
-        given[count++].value = optarg;
+        seen_options[count].option = option;
+        seen_options[count++].value = optarg;
     }
     return false;
 }
@@ -198,7 +198,7 @@ int command_option(const struct command *self, int argc, char **argv, const char
         command_usage(self, "option '%s' needs a value; see 'facet help %s'", argv[optind - 1], self->name);
         return '?';
     }
-    return option > 0 && option != '?' && optarg && is_given_again(self, option, words) ? '?' : option;
+    return option > 0 && option != '?' && optarg && is_repeated_option(self, option, words) ? '?' : option;
 }
 
 bool command_options_plain(const struct command *self, int argc, char **argv, bool *ret_json, int *ret_exit)
@@ -217,12 +217,13 @@ bool command_options_plain(const struct command *self, int argc, char **argv, bo
     return true;
 }
 
-bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed, const char *what)
+bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed,
+                      const char *operands)
 {
     int given = argc - optind;
 
     if (given < required) {
-        command_usage(self, "%s is missing; see 'facet help %s'", what, self->name);
+        command_usage(self, "%s is missing; see 'facet help %s'", operands, self->name);
         return false;
     }
     if (given > allowed) {
@@ -232,7 +233,7 @@ bool command_operands(const struct command *self, int argc, char **argv, int req
     for (int i = optind; i < argc; i++) {
         if (argv[i][0] != '\0')
             continue;
-        command_usage(self, "%s is empty; see 'facet help %s'", what, self->name);
+        command_usage(self, "%s is empty; see 'facet help %s'", operands, self->name);
         return false;
     }
     return true;

@@ -128,7 +128,8 @@ int command_option(const struct command *self, int argc, char **argv, const char
 bool command_options_plain(const struct command *self, int argc, char **argv, bool *ret_json, int *ret_exit);
 
 /* Refuses operands beyond the first `allowed` after optind. */
-bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed, const char *what);
+bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed,
+                      const char *operands);
 
 int command_help(const struct command *self);
 

@@ -112,11 +112,11 @@ struct exchange {
     const struct http_call *call;
     struct http_answer answer;
     uint64_t since_ns;
-    int socket, no_socket; /* the errno of why there is none */
-    uid_t stranger;        /* the listening process's user, where that is another one */
-    bool is_stranger;
-    bool noted;
-    bool too_long;
+    int socket, socket_errno; /* the errno of why there is none */
+    uid_t other_user;         /* the listening process's user, where that is another one */
+    bool is_other_user;
+    bool note_shown;
+    bool is_too_long;
 };
 
 static size_t receive_body(char *data, size_t size, size_t count, void *context)
@@ -125,8 +125,8 @@ static size_t receive_body(char *data, size_t size, size_t count, void *context)
     struct http_answer *answer = &exchange->answer;
     size_t bytes = size * count;
 
-    exchange->too_long = bytes > exchange->call->most - answer->length;
-    char *grown = exchange->too_long ? NULL : realloc(answer->text, answer->length + bytes + 1);
+    exchange->is_too_long = bytes > exchange->call->answer_most - answer->length;
+    char *grown = exchange->is_too_long ? NULL : realloc(answer->text, answer->length + bytes + 1);
     if (!grown)
         return 0;
     memcpy(grown + answer->length, data, bytes);
@@ -140,9 +140,9 @@ static int on_progress(void *context, curl_off_t down_all, curl_off_t down, curl
 {
     struct exchange *exchange = context;
 
-    if (exchange->call->note && !exchange->noted && facet_clock_now_ns() - exchange->since_ns >= NOTE_NS) {
+    if (exchange->call->note && !exchange->note_shown && facet_clock_now_ns() - exchange->since_ns >= NOTE_NS) {
         terminal_note(exchange->call->note);
-        exchange->noted = true;
+        exchange->note_shown = true;
     }
     return 0;
 }
@@ -152,7 +152,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     struct exchange *exchange = context;
 
     exchange->socket = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-    exchange->no_socket = exchange->socket < 0 ? errno : 0;
+    exchange->socket_errno = exchange->socket < 0 ? errno : 0;
     return exchange->socket;
 }
 
@@ -166,8 +166,8 @@ static int check_peer(void *context, char *their_address, char *our_address, int
     if (getsockopt(exchange->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
         (peer.uid == geteuid() || peer.uid == 0))
         return CURL_PREREQFUNC_OK;
-    exchange->is_stranger = true;
-    exchange->stranger = peer.uid;
+    exchange->is_other_user = true;
+    exchange->other_user = peer.uid;
     return CURL_PREREQFUNC_ABORT;
 }
 
@@ -199,7 +199,7 @@ static CURLcode prepare_call(struct http *http, struct exchange *exchange, struc
     set(handle, CURLOPT_XFERINFODATA, exchange);
     if (call->body)
         set(handle, CURLOPT_POSTFIELDS, call->body);
-    if (!call->only_own)
+    if (!call->own_user_only)
         return CURLE_OK;
     set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     set(handle, CURLOPT_OPENSOCKETDATA, exchange);
@@ -209,19 +209,19 @@ static CURLcode prepare_call(struct http *http, struct exchange *exchange, struc
 
 static struct http_failure failure_of(struct http *http, const struct exchange *exchange, CURLcode code)
 {
-    struct http_failure failure = {.kind = HTTP_BROKEN, .why = http->curl.explain(code)};
+    struct http_failure failure = {.kind = HTTP_BROKEN, .reason = http->curl.explain(code)};
     long number = 0;
 
-    if (exchange->is_stranger) {
-        failure.kind = HTTP_STRANGER;
-        failure.user = exchange->stranger;
+    if (exchange->is_other_user) {
+        failure.kind = HTTP_OTHER_USER;
+        failure.user = exchange->other_user;
     } else if (code == CURLE_COULDNT_CONNECT) {
         http->curl.get(http->handle, CURLINFO_OS_ERRNO, &number);
         failure.kind = HTTP_NOT_CONNECTED;
-        failure.number = number ? (int)number : exchange->no_socket;
+        failure.number = number ? (int)number : exchange->socket_errno;
     } else if (code == CURLE_OPERATION_TIMEDOUT) {
-        failure.kind = HTTP_LATE;
-    } else if (code == CURLE_WRITE_ERROR && exchange->too_long) {
+        failure.kind = HTTP_TIMED_OUT;
+    } else if (code == CURLE_WRITE_ERROR && exchange->is_too_long) {
         failure.kind = HTTP_TOO_LONG;
     } else if (code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY) {
         failure.kind = HTTP_NO_MEMORY;
@@ -253,7 +253,7 @@ bool http_exchange(struct http *http, const struct http_call *call, struct http_
             code = http->curl.perform(http->handle);
         http->curl.free_list(headers);
     }
-    if (exchange.noted)
+    if (exchange.note_shown)
         terminal_note_end();
     if (code != CURLE_OK) {
         free(exchange.answer.text);

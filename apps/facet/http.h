@@ -23,11 +23,11 @@ struct http_call {
     const char *socket;
     const char *method;
     const char *url;
-    const char *body; /* NULL: none */
-    const char *note; /* shown on a terminal when the call takes long; NULL: nothing */
-    size_t most;      /* bytes that an answer may have */
-    long timeout_ms;  /* above 0 */
-    bool only_own;    /* nothing is sent to a process of a user other than the caller and root */
+    const char *body;   /* NULL: none */
+    const char *note;   /* shown on a terminal when the call takes long; NULL: nothing */
+    size_t answer_most; /* bytes that an answer may have */
+    long timeout_ms;    /* above 0 */
+    bool own_user_only; /* nothing is sent to a process of a user other than the caller and root */
 };
 
 struct http_answer {
@@ -38,18 +38,18 @@ struct http_answer {
 
 enum http_failure_kind {
     HTTP_NOT_CONNECTED = 0,
-    HTTP_LATE = 1,     /* no whole answer in time */
-    HTTP_TOO_LONG = 2, /* an answer above `most` */
+    HTTP_TIMED_OUT = 1, /* no whole answer in time */
+    HTTP_TOO_LONG = 2,  /* an answer above `most` */
     HTTP_NO_MEMORY = 3,
-    HTTP_BROKEN = 4,   /* it was begun, and never completed */
-    HTTP_STRANGER = 5, /* another user's process listens, and `only_own` was asked for */
+    HTTP_BROKEN = 4,     /* it was begun, and never completed */
+    HTTP_OTHER_USER = 5, /* another user's process listens, and `only_own` was asked for */
 };
 
 struct http_failure {
     enum http_failure_kind kind;
-    int number;      /* errno of HTTP_NOT_CONNECTED; 0: unknown */
-    uid_t user;      /* of HTTP_STRANGER */
-    const char *why; /* libcurl's words */
+    int number;         /* errno of HTTP_NOT_CONNECTED; 0: unknown */
+    uid_t user;         /* of HTTP_OTHER_USER */
+    const char *reason; /* libcurl's words */
 };
 
 /* FACET_UNSUPPORTED: this machine has no suitable libcurl. Makes no connection yet. */

@@ -55,7 +55,7 @@ static bool read_float(const struct kernel_type *type, const char *text, unsigne
 
 bool kernel_type_read(const struct kernel_type *type, const char *text, unsigned char *ret_element)
 {
-    uint32_t spare = 64 - 8 * type->bytes;
+    uint32_t unused_bits = 64 - 8 * type->bytes;
     char *end;
 
     if (type->family == 'f')
@@ -65,8 +65,8 @@ bool kernel_type_read(const struct kernel_type *type, const char *text, unsigned
     if (end == text || *end || errno || (type->family == 'u' && text[0] == '-'))
         return false;
     /* Little-endian: the first bytes are the low ones. Bits that are cut off must be zeros, or copies of the sign. */
-    if (type->family == 'u' ? (number << spare >> spare) != number
-                            : ((int64_t)(number << spare) >> spare) != (int64_t)number)
+    if (type->family == 'u' ? (number << unused_bits >> unused_bits) != number
+                            : ((int64_t)(number << unused_bits) >> unused_bits) != (int64_t)number)
         return false;
     memcpy(ret_element, &number, type->bytes);
     return true;
@@ -79,18 +79,18 @@ static enum facet_status read_values(const char *text, const char *list, struct 
     char number[NUMBER_SIZE];
     uint32_t count = 0;
 
-    for (const char *at = list;; at++) {
-        size_t length = strcspn(at, ",");
+    for (const char *element = list;; element++) {
+        size_t length = strcspn(element, ",");
         if (length >= sizeof number || (count + 1) * argument->type->bytes > KERNEL_VALUE_MOST)
             return refuse_argument(error, text, "up to 16 numbers");
-        memcpy(number, at, length);
+        memcpy(number, element, length);
         number[length] = '\0';
         if (!kernel_type_read(argument->type, number, argument->value + count * argument->type->bytes))
             return refuse_argument(error, text,
                                    "numbers of that type that fit: f32:2.5, f32:inf, or f32:1,2,3,4 for a vector");
         count++;
-        at += length;
-        if (!*at)
+        element += length;
+        if (!*element)
             break;
     }
     argument->count = count;
@@ -99,17 +99,17 @@ static enum facet_status read_values(const char *text, const char *list, struct 
 }
 
 /* TYPE:COUNT[=FILL] */
-static enum facet_status read_buffer(const char *text, const char *rest, struct kernel_argument *argument,
+static enum facet_status read_buffer(const char *text, const char *type_text, struct kernel_argument *argument,
                                      struct facet_error *error)
 {
     static const char expected[] = "buffer:TYPE:COUNT[=FILL], such as buffer:f32:1024=random";
     char *end;
 
-    argument->type = find_type(rest, &rest);
-    if (!argument->type || rest[0] < '0' || rest[0] > '9')
+    argument->type = find_type(type_text, &type_text);
+    if (!argument->type || type_text[0] < '0' || type_text[0] > '9')
         return refuse_argument(error, text, expected);
     errno = 0;
-    argument->count = strtoull(rest, &end, 0);
+    argument->count = strtoull(type_text, &end, 0);
     if (*end && *end != '=')
         return refuse_argument(error, text, expected);
     if (errno || argument->count == 0 || argument->count > BUFFER_MOST / argument->type->bytes)
@@ -126,7 +126,7 @@ enum facet_status kernel_argument_parse(const char *text, struct kernel_argument
 {
     struct kernel_argument argument = {.form = KERNEL_FORM_VALUE};
     enum facet_status status = FACET_OK;
-    const char *rest = text;
+    const char *type_text = text;
 
     if (strncmp(text, "local:", 6) == 0) {
         argument.form = KERNEL_FORM_LOCAL;
@@ -136,8 +136,8 @@ enum facet_status kernel_argument_parse(const char *text, struct kernel_argument
     } else if (strncmp(text, "buffer:", 7) == 0) {
         argument.form = KERNEL_FORM_BUFFER;
         status = read_buffer(text, text + 7, &argument, error);
-    } else if ((argument.type = find_type(text, &rest))) {
-        status = read_values(text, rest, &argument, error);
+    } else if ((argument.type = find_type(text, &type_text))) {
+        status = read_values(text, type_text, &argument, error);
     } else {
         status = refuse_argument(error, text,
                                  "TYPE:VALUE, buffer:TYPE:COUNT or local:BYTES; types are f32 f64 i8 .. i64 u8 .. u64");

@@ -128,14 +128,14 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
                                        FILE_MOST >> 20);
             text->bytes = bytes;
         }
-        ssize_t got = read(fd, text->bytes + text->size, capacity - text->size - 1);
-        if (got < 0 && errno == EINTR)
+        ssize_t read_bytes = read(fd, text->bytes + text->size, capacity - text->size - 1);
+        if (read_bytes < 0 && errno == EINTR)
             continue;
-        if (got < 0)
+        if (read_bytes < 0)
             return facet_error_errno(error, errno, "cannot read %s", path);
-        text->size += (size_t)got;
+        text->size += (size_t)read_bytes;
         text->bytes[text->size] = '\0';
-        if (got == 0)
+        if (read_bytes == 0)
             return FACET_OK;
     }
 }
@@ -178,9 +178,9 @@ enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_tex
 bool kernel_text_is_same(const char *source, const char *output)
 {
     struct stat from, to;
-    bool known = strcmp(source, "-") == 0 ? fstat(STDIN_FILENO, &from) == 0 : stat(source, &from) == 0;
+    bool exists = strcmp(source, "-") == 0 ? fstat(STDIN_FILENO, &from) == 0 : stat(source, &from) == 0;
 
-    return known && stat(output, &to) == 0 && S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
+    return exists && stat(output, &to) == 0 && S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
            from.st_ino == to.st_ino;
 }
 
@@ -247,18 +247,18 @@ static bool replace_file(const char *path, const struct stat *old, const void *b
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error)
 {
     struct stat old;
-    bool known = stat(path, &old) == 0;
+    bool exists = stat(path, &old) == 0;
 
     if (is_standard_output(path))
         return write_bytes(stdout, bytes, size) ? FACET_OK
                                                 : facet_error_errno(error, errno, "cannot write standard output");
-    if (known && !S_ISREG(old.st_mode)) {
+    if (exists && !S_ISREG(old.st_mode)) {
         FACET_CLEANUP_FILE FILE *file = fopen(path, "we");
         return file && write_bytes(file, bytes, size) ? FACET_OK
                                                       : facet_error_errno(error, errno, "cannot write %s", path);
     }
-    FACET_CLEANUP_FREE char *place = known ? realpath(path, NULL) : NULL; /* a link stays one */
-    return replace_file(place ? place : path, known ? &old : NULL, bytes, size)
+    FACET_CLEANUP_FREE char *real_path = exists ? realpath(path, NULL) : NULL; /* a link stays one */
+    return replace_file(real_path ? real_path : path, exists ? &old : NULL, bytes, size)
                ? FACET_OK
                : facet_error_errno(error, errno, "cannot write %s", path);
 }
@@ -269,17 +269,17 @@ void kernel_build_blame(const char *source, struct facet_error *error)
         const char *library, *typed;
     } names[] = {{"index", "--arg"},   {"bytes", "--arg"},     {"name", "--kernel"}, {"global", "--global"},
                  {"group", "--group"}, {"offset", "--offset"}, {"arguments", ""}};
-    const struct facet_error said = *error;
+    const struct facet_error original = *error;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(said.argument, names[i].library) == 0)
+        if (strcmp(original.argument, names[i].library) == 0)
             snprintf(error->argument, sizeof error->argument, "%s", names[i].typed);
-    if (strcmp(said.argument, "source") != 0 && strcmp(said.argument, "image") != 0)
+    if (strcmp(original.argument, "source") != 0 && strcmp(original.argument, "image") != 0)
         return;
-    if (strncmp(said.message, source, strlen(source)) == 0)
-        facet_error_set(error, said.status, "%s", said.message);
+    if (strncmp(original.message, source, strlen(source)) == 0)
+        facet_error_set(error, original.status, "%s", original.message);
     else
-        facet_error_set(error, said.status, "%.120s: %s", source, said.message);
+        facet_error_set(error, original.status, "%.120s: %s", source, original.message);
     snprintf(error->argument, sizeof error->argument, "%s", source);
 }
 

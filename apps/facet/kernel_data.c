@@ -24,21 +24,29 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* Floats in [0, 1), whole numbers over all of their range. */
-static void put_random(const struct kernel_type *type, unsigned char *at, uint64_t *state)
+static void put_random(const struct kernel_type *type, unsigned char *element, uint64_t *state)
 {
     uint64_t bits = next_random(state);
     double wide = (double)(bits >> 11) * 0x1p-53;
     float narrow = (float)(bits >> 40) * 0x1p-24f;
 
-    memcpy(at, type->family != 'f' ? (void *)&bits : type->bytes == 4 ? (void *)&narrow : (void *)&wide, type->bytes);
+    memcpy(element,
+           type->family != 'f' ? (void *)&bits
+           : type->bytes == 4  ? (void *)&narrow
+                               : (void *)&wide,
+           type->bytes);
 }
 
-static void put_number(const struct kernel_type *type, unsigned char *at, uint64_t number)
+static void put_number(const struct kernel_type *type, unsigned char *element, uint64_t number)
 {
     double wide = (double)number;
     float narrow = (float)number;
 
-    memcpy(at, type->family != 'f' ? (void *)&number : type->bytes == 4 ? (void *)&narrow : (void *)&wide, type->bytes);
+    memcpy(element,
+           type->family != 'f' ? (void *)&number
+           : type->bytes == 4  ? (void *)&narrow
+                               : (void *)&wide,
+           type->bytes);
 }
 
 static void fill_sequence(struct kernel_argument *argument, bool random, uint32_t seed)
@@ -46,11 +54,11 @@ static void fill_sequence(struct kernel_argument *argument, bool random, uint32_
     uint64_t state = (uint64_t)seed << 32;
 
     for (uint64_t i = 0; i < argument->count; i++) {
-        unsigned char *at = argument->data + i * argument->type->bytes;
+        unsigned char *element = argument->data + i * argument->type->bytes;
         if (random)
-            put_random(argument->type, at, &state);
+            put_random(argument->type, element, &state);
         else
-            put_number(argument->type, at, i);
+            put_number(argument->type, element, i);
     }
 }
 
@@ -96,8 +104,8 @@ enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_
     }
     if (!kernel_type_read(argument->type, fill, element)) {
         if (is_number(fill) && access(fill, F_OK) != 0)
-            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg", "%.200s: expected a number that %s has",
-                                        fill, argument->type->name);
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                        "%.200s: expected a number that %s can represent", fill, argument->type->name);
         return fill_from_file(argument, error);
     }
     for (uint64_t i = 0; i < argument->count; i++)
@@ -121,11 +129,11 @@ static double float_at(const struct kernel_argument *argument, uint64_t index)
 /* The bits of an element, sign-extended if its type is signed. */
 static uint64_t bits_at(const struct kernel_argument *argument, uint64_t index)
 {
-    uint32_t spare = 64 - 8 * argument->type->bytes;
+    uint32_t unused_bits = 64 - 8 * argument->type->bytes;
     uint64_t bits = 0;
 
     memcpy(&bits, argument->data + index * argument->type->bytes, argument->type->bytes);
-    return argument->type->family == 'i' ? (uint64_t)((int64_t)(bits << spare) >> spare) : bits;
+    return argument->type->family == 'i' ? (uint64_t)((int64_t)(bits << unused_bits) >> unused_bits) : bits;
 }
 
 char *kernel_element_print(const struct kernel_argument *argument, uint64_t index, char *buffer, size_t size)

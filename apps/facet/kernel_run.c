@@ -29,7 +29,7 @@ struct request {
     uint64_t print, timeout_s;
     bool json;
     bool launched; /* the request was valid: a later failure is not wrong usage */
-    const struct facet_host_kernel *what;
+    const struct facet_host_kernel *host_kernel;
 };
 
 static void request_clear(struct request *request)
@@ -210,7 +210,7 @@ static enum facet_status choose_kernel(struct request *request, const struct fac
     const struct facet_host_kernel *first = facet_image_kernel(image, 0), *second = facet_image_kernel(image, 1);
 
     if (request->kernel) {
-        request->what = facet_image_find(image, request->kernel);
+        request->host_kernel = facet_image_find(image, request->kernel);
         /* Missing: facet_kernel_load() lists the kernels. */
         return FACET_OK;
     }
@@ -220,7 +220,7 @@ static enum facet_status choose_kernel(struct request *request, const struct fac
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel",
                                     "%.150s has several kernels (%.40s, %.40s, ...); expected --kernel NAME",
                                     request->source, first->name, second->name);
-    request->what = first;
+    request->host_kernel = first;
     request->kernel = first->name;
     return FACET_OK;
 }
@@ -243,19 +243,19 @@ static const char *form_expected(const struct facet_host_argument *argument)
 
 static enum facet_status check_count(const struct request *request, struct facet_error *error)
 {
-    const struct facet_host_kernel *what = request->what;
+    const struct facet_host_kernel *kernel = request->host_kernel;
     uint32_t given = request->argument_count;
 
-    if (what && given < what->argument_count)
+    if (kernel && given < kernel->argument_count)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
                                     "kernel %s takes %" PRIu32 " arguments, %" PRIu32
                                     " are given; for '%.60s %.60s' expected --arg %s",
-                                    what->name, what->argument_count, given, what->arguments[given].type,
-                                    what->arguments[given].name, form_expected(&what->arguments[given]));
-    if (what && given > what->argument_count)
+                                    kernel->name, kernel->argument_count, given, kernel->arguments[given].type,
+                                    kernel->arguments[given].name, form_expected(&kernel->arguments[given]));
+    if (kernel && given > kernel->argument_count)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
-                                    "kernel %s takes %" PRIu32 " arguments; %" PRIu32 " are given", what->name,
-                                    what->argument_count, given);
+                                    "kernel %s takes %" PRIu32 " arguments; %" PRIu32 " are given", kernel->name,
+                                    kernel->argument_count, given);
     return FACET_OK;
 }
 
@@ -270,11 +270,11 @@ static const struct kernel_type *scalar_of(const struct facet_host_argument *arg
     size_t length = strcspn(argument->type, "0123456789*");
     const char *width = argument->type + length, *pointer = argument->kind == FACET_ARGUMENT_GLOBAL ? "*" : "";
     size_t digits = strspn(width, "0123456789");
-    bool plain = strcmp(width + digits, pointer) == 0, known = false;
+    bool plain = strcmp(width + digits, pointer) == 0, is_width = false;
 
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        known |= strlen(widths[i]) == digits && strncmp(width, widths[i], digits) == 0;
-    for (size_t i = 0; plain && known && i < sizeof scalars / sizeof scalars[0]; i++)
+        is_width |= strlen(widths[i]) == digits && strncmp(width, widths[i], digits) == 0;
+    for (size_t i = 0; plain && is_width && i < sizeof scalars / sizeof scalars[0]; i++)
         if (strlen(scalars[i].name) == length && strncmp(argument->type, scalars[i].name, length) == 0)
             return &scalars[i];
     return NULL;
@@ -289,10 +289,10 @@ static bool has_count(const struct facet_host_argument *argument, const struct k
 }
 
 /* Numbers of another kind or size would arrive as bits that mean something else. Signs do not matter. */
-static enum facet_status check_type(const struct facet_host_kernel *what, uint32_t index,
+static enum facet_status check_type(const struct facet_host_kernel *kernel, uint32_t index,
                                     const struct kernel_argument *given, struct facet_error *error)
 {
-    const struct facet_host_argument *argument = &what->arguments[index];
+    const struct facet_host_argument *argument = &kernel->arguments[index];
     const struct kernel_type *scalar = scalar_of(argument);
     enum kernel_argument_form form = KERNEL_FORM_VALUE;
 
@@ -300,11 +300,11 @@ static enum facet_status check_type(const struct facet_host_kernel *what, uint32
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
                                     "argument %" PRIu32 " (%.60s %.60s) of kernel %s is an image, which cannot be "
                                     "given on the command line; expected a kernel of buffers",
-                                    index, argument->type, argument->name, what->name);
+                                    index, argument->type, argument->name, kernel->name);
     if (argument->kind == FACET_ARGUMENT_GLOBAL && given->form == KERNEL_FORM_VALUE)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
                                     "argument %" PRIu32 " (%.60s %.60s) of kernel %s is memory; expected --arg %s",
-                                    index, argument->type, argument->name, what->name, form_expected(argument));
+                                    index, argument->type, argument->name, kernel->name, form_expected(argument));
     if (argument->kind == FACET_ARGUMENT_GLOBAL)
         form = KERNEL_FORM_BUFFER;
     else if (argument->kind != FACET_ARGUMENT_VALUE)
@@ -313,13 +313,13 @@ static enum facet_status check_type(const struct facet_host_kernel *what, uint32
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
                                     "argument %" PRIu32 " (%.60s %.60s) of kernel %s is given %" PRIu64
                                     " numbers; expected as many as the vector has",
-                                    index, argument->type, argument->name, what->name, given->count);
+                                    index, argument->type, argument->name, kernel->name, given->count);
     if (!scalar || given->form != form || /* a wrong form is refused with the kernel's words */
         (scalar->bytes == given->type->bytes && (scalar->family == 'f') == (given->type->family == 'f')))
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
                                 "argument %" PRIu32 " (%.60s %.60s) of kernel %s is given %s%s; expected %s%c%" PRIu32,
-                                index, argument->type, argument->name, what->name,
+                                index, argument->type, argument->name, kernel->name,
                                 form == KERNEL_FORM_BUFFER ? "buffer:" : "", given->type->name,
                                 form == KERNEL_FORM_BUFFER ? "buffer:" : "", scalar->family, scalar->bytes * 8);
 }
@@ -328,8 +328,8 @@ static enum facet_status check_arguments(const struct request *request, struct f
 {
     enum facet_status status = check_count(request, error);
 
-    for (uint32_t i = 0; request->what && i < request->argument_count && status == FACET_OK; i++)
-        status = check_type(request->what, i, &request->arguments[i], error);
+    for (uint32_t i = 0; request->host_kernel && i < request->argument_count && status == FACET_OK; i++)
+        status = check_type(request->host_kernel, i, &request->arguments[i], error);
     return status;
 }
 
@@ -437,7 +437,7 @@ static enum facet_status execute_kernel(struct request *request, const struct ke
 static bool is_result(const struct request *request, uint32_t index)
 {
     return request->arguments[index].form == KERNEL_FORM_BUFFER &&
-           request->what->arguments[index].access & FACET_ARGUMENT_WRITES;
+           request->host_kernel->arguments[index].access & FACET_ARGUMENT_WRITES;
 }
 
 static void print_results(const struct request *request)
@@ -448,7 +448,7 @@ static void print_results(const struct request *request)
         const struct kernel_argument *argument = &request->arguments[i];
         if (!is_result(request, i))
             continue;
-        const char *name = request->what->arguments[i].name;
+        const char *name = request->host_kernel->arguments[i].name;
         printf("%s%s%" PRIu32 ":", name, name[0] ? " " : "", i);
         for (uint64_t j = 0; j < argument->count && j < request->print; j++)
             printf(" %s", kernel_element_print(argument, j, text, sizeof text));
@@ -484,8 +484,8 @@ static json_t *results_json(const struct request *request)
         for (uint64_t j = 0; j < argument->count && j < request->print; j++)
             json_array_append_new(values, kernel_element_json(argument, j));
         json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:I, s:o}", "index", (int)i, "name",
-                                              request->what->arguments[i].name, "type", argument->type->name, "count",
-                                              (json_int_t)argument->count, "values", values));
+                                              request->host_kernel->arguments[i].name, "type", argument->type->name,
+                                              "count", (json_int_t)argument->count, "values", values));
     }
     return list;
 }
@@ -512,13 +512,13 @@ static int print_outcome(const struct command *self, const struct request *reque
                          const struct facet_image *image)
 {
     struct facet_launch_record record;
-    bool known = kernel_device_record(device, &record) && record.start_ns >= record.queued_ns &&
-                 record.end_ns >= record.start_ns;
+    bool has_record = kernel_device_record(device, &record) && record.start_ns >= record.queued_ns &&
+                      record.end_ns >= record.start_ns;
 
     if (request->json)
-        return print_json(self, request, device, facet_image_target(image), known ? &record : NULL);
+        return print_json(self, request, device, facet_image_target(image), has_record ? &record : NULL);
     print_results(request);
-    if (known)
+    if (has_record)
         print_times(request, device, &record);
     return EXIT_DONE;
 }

@@ -271,9 +271,9 @@ static bool add_cache(struct libscols_table *card, const struct facet_image *ima
     }
     if (facet_cache_open(&options, &cache, NULL) != FACET_OK)
         return true;
-    bool known = facet_cache_measure(&cache, &usage);
+    bool is_measured = facet_cache_measure(&cache, &usage);
     facet_cache_close(&cache);
-    if (!known)
+    if (!is_measured)
         return true;
     snprintf(text, sizeof text, "%" PRIu64 " %s, %s of %s", usage.entries, usage.entries == 1 ? "image" : "images",
              view_memory(usage.bytes, size), view_memory(cache.limit, limit));

@@ -49,14 +49,14 @@ enum facet_status launch_check(const char *name, struct facet_error *error)
     for (const char *at = path ? path : DEFAULT_PATH; name[0]; at++) {
         int length = (int)strcspn(at, ":");
         snprintf(candidate, sizeof candidate, "%.*s%s%s", length, at, length ? "/" : "", name);
-        struct facet_error why = {0};
-        enum facet_status status = check_file(candidate, name, &why);
+        struct facet_error reason = {0};
+        enum facet_status status = check_file(candidate, name, &reason);
         if (status == FACET_OK)
             return FACET_OK;
         if (status == FACET_PERMISSION && worst == FACET_NOT_FOUND && access(candidate, F_OK) == 0) {
             worst = status;
             if (error)
-                *error = why;
+                *error = reason;
         }
         at += length;
         if (!*at)
@@ -67,14 +67,14 @@ enum facet_status launch_check(const char *name, struct facet_error *error)
 
 static bool prepare_environment(const struct launch_place *place)
 {
-    const char *before = getenv("OPENCL_LAYERS"), *name;
+    const char *saved_mask = getenv("OPENCL_LAYERS"), *name;
     FACET_CLEANUP_FREE char *layers = NULL;
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)place->environment, name, value)
         if (setenv(name, json_string_value(value), 1) != 0)
             return false;
-    if (asprintf(&layers, before && before[0] ? "%s:%s" : "%s", place->layer, before) < 0) {
+    if (asprintf(&layers, saved_mask && saved_mask[0] ? "%s:%s" : "%s", place->layer, saved_mask) < 0) {
         layers = NULL;
         return false;
     }
@@ -86,8 +86,8 @@ static void (*on_broken_pipe)(int) = SIG_DFL; /* the command's own settings */
 static void (*on_long_file)(int) = SIG_DFL;
 
 /* Descriptors that this process was started with, up to this number; all above count as such. */
-enum { GIVEN_MOST = 1024 };
-static bool given[GIVEN_MOST];
+enum { INHERITED_MOST = 1024 };
+static bool inherited[INHERITED_MOST];
 
 static void each_descriptor(void (*visit)(int fd))
 {
@@ -97,20 +97,20 @@ static void each_descriptor(void (*visit)(int fd))
     while (folder && (entry = readdir(folder))) {
         int fd = atoi(entry->d_name);
 
-        if (fd > STDERR_FILENO && fd < GIVEN_MOST && fd != dirfd(folder))
+        if (fd > STDERR_FILENO && fd < INHERITED_MOST && fd != dirfd(folder))
             visit(fd);
     }
 }
 
-static void note_given(int fd)
+static void note_inherited(int fd)
 {
-    given[fd] = true;
+    inherited[fd] = true;
 }
 
 /* Libraries open descriptors that the command would inherit. */
-static void keep_own(int fd)
+static void close_unless_inherited(int fd)
 {
-    if (!given[fd])
+    if (!inherited[fd])
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
@@ -122,14 +122,14 @@ void launch_survive_long_files(void)
 void launch_begin(void)
 {
     on_broken_pipe = signal(SIGPIPE, SIG_IGN);
-    each_descriptor(note_given);
+    each_descriptor(note_inherited);
 }
 
 _Noreturn static void become_command(char *const *command, const struct launch_place *place, const sigset_t *mask)
 {
     signal(SIGPIPE, on_broken_pipe);
     signal(SIGXFSZ, on_long_file);
-    each_descriptor(keep_own);
+    each_descriptor(close_unless_inherited);
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (prepare_environment(place))
         execvp(command[0], command);
@@ -138,13 +138,13 @@ _Noreturn static void become_command(char *const *command, const struct launch_p
     _exit(number == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
-static void taken_signals(sigset_t *ret_set)
+static void forwarded_signals(sigset_t *ret_set)
 {
-    static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+    static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
 
     sigemptyset(ret_set);
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
-        sigaddset(ret_set, taken[i]);
+    for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
+        sigaddset(ret_set, forwarded[i]);
 }
 
 /*
@@ -187,21 +187,21 @@ static int wait_and_forward(pid_t child, const sigset_t *set)
 enum facet_status launch_run(char *const *command, const struct launch_place *place, struct launch_outcome *ret_outcome,
                              struct facet_error *error)
 {
-    sigset_t taken, before;
+    sigset_t forwarded, saved_mask;
 
-    taken_signals(&taken);
-    sigprocmask(SIG_BLOCK, &taken, &before);
+    forwarded_signals(&forwarded);
+    sigprocmask(SIG_BLOCK, &forwarded, &saved_mask);
     uint64_t start = facet_clock_now_ns();
     pid_t child = fork();
     if (child < 0) {
         int number = errno;
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        sigprocmask(SIG_SETMASK, &saved_mask, NULL);
         return facet_error_errno(error, number, "cannot start '%s'", command[0]);
     }
     if (child == 0)
-        become_command(command, place, &before);
-    ret_outcome->exit_status = wait_and_forward(child, &taken);
+        become_command(command, place, &saved_mask);
+    ret_outcome->exit_status = wait_and_forward(child, &forwarded);
     ret_outcome->wall_ns = facet_clock_now_ns() - start;
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &saved_mask, NULL);
     return FACET_OK;
 }

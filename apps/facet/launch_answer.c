@@ -54,13 +54,13 @@ static bool is_ours(const char *name, const char *value, struct facet_error *ret
 enum facet_status launch_answer_add_environment(const struct command *self, const json_t *vgpu, json_t *environment,
                                                 struct facet_error *error)
 {
-    json_t *own = json_object_get(vgpu, "environment"), *value;
+    json_t *vgpu_variables = json_object_get(vgpu, "environment"), *value;
     const char *name;
-    struct facet_error why;
+    struct facet_error reason;
 
-    json_object_foreach (own, name, value) {
-        if (!is_ours(name, json_string_value(value), &why))
-            command_warn(self, "the program is not given the daemon's %.64s: %s", name, why.message);
+    json_object_foreach (vgpu_variables, name, value) {
+        if (!is_ours(name, json_string_value(value), &reason))
+            command_warn(self, "the program is not given the daemon's %.64s: %s", name, reason.message);
         else if (json_object_set(environment, name, value) != 0)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for the program's variables");
     }

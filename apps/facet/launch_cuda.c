@@ -18,7 +18,7 @@ static bool is_partition(const char *address)
 /* Appends the address of one more device. */
 static enum facet_status add_address(struct launch_cuda *cuda, const char *address, struct facet_error *error)
 {
-    size_t used = strlen(cuda->addresses), left = sizeof cuda->addresses - used;
+    size_t used = strlen(cuda->addresses), room = sizeof cuda->addresses - used;
 
     if (strstr(cuda->addresses, address))
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "vgpu",
@@ -28,7 +28,7 @@ static enum facet_status add_address(struct launch_cuda *cuda, const char *addre
                                     "one of the virtual GPUs is the partition %s: CUDA shows a program one partition, "
                                     "and then nothing else",
                                     is_partition(address) ? address : cuda->addresses);
-    if ((size_t)snprintf(cuda->addresses + used, left, "%s%s", used ? "," : "", address) >= left)
+    if ((size_t)snprintf(cuda->addresses + used, room, "%s%s", used ? "," : "", address) >= room)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "the addresses of the GPUs are too long");
     return FACET_OK;
 }

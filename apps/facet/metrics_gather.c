@@ -99,7 +99,7 @@ static enum facet_status open_device(struct watched *watched, const struct metri
     return status;
 }
 
-static bool all_gone(const struct facet_measurement *measurements, uint32_t count)
+static bool all_have_ended(const struct facet_measurement *measurements, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (measurements[i].reason != FACET_UNMEASURED_GONE)
@@ -134,7 +134,7 @@ static enum facet_status sample_view(const struct view *view, bool first, struct
 
     if (status != FACET_OK)
         return status;
-    if (first && all_gone(measurements, count))
+    if (first && all_have_ended(measurements, count))
         return facet_error_argument(error, FACET_NOT_FOUND, facet_subject_kind_name(wanted->kind),
                                     wanted->kind == FACET_SUBJECT_PROCESS
                                         ? "process %.200s: not found"

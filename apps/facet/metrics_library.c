@@ -188,10 +188,10 @@ enum facet_status metrics_of_library(const struct command *self, char **ret_text
         write_vgpu_metric(&text, &vgpu_metrics[i], drivers, count);
     facet_published_free(drivers, count);
     bool failed = text.failed;
-    char *whole = facet_prometheus_take(&text);
+    char *output = facet_prometheus_take(&text);
     if (failed)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the metrics of %" PRIu32 " programs", count);
-    *ret_text = whole;
+    *ret_text = output;
     *ret_drivers = count - refused;
     return FACET_OK;
 }

@@ -15,15 +15,15 @@
 
 /* --- options --- */
 
-static int wrong_value(const struct command *self, const char *what, const char *expected)
+static int refuse_value(const struct command *self, const char *option_name, const char *expected)
 {
-    return command_usage(self, "%s '%s': expected %s", what, optarg, expected);
+    return command_usage(self, "%s '%s': expected %s", option_name, optarg, expected);
 }
 
 #define TARGETS "--qemu, --qmp, --libvirt, --cloud-hypervisor"
 
-static bool read_number(const struct command *self, const char *what, uint32_t least, uint32_t most, uint32_t *ret,
-                        int *ret_exit)
+static bool read_number(const struct command *self, const char *option_name, uint32_t least, uint32_t most,
+                        uint32_t *ret, int *ret_exit)
 {
     char *end = NULL;
     unsigned long number = strtoul(optarg, &end, 10);
@@ -32,15 +32,15 @@ static bool read_number(const struct command *self, const char *what, uint32_t l
         *ret = (uint32_t)number;
         return true;
     }
-    *ret_exit = command_usage(self, "%s '%s': expected %" PRIu32 " to %" PRIu32, what, optarg, least, most);
+    *ret_exit = command_usage(self, "%s '%s': expected %" PRIu32 " to %" PRIu32, option_name, optarg, least, most);
     return false;
 }
 
-static bool read_version(const struct command *self, const char *what, uint32_t *ret, int *ret_exit)
+static bool read_version(const struct command *self, const char *option_name, uint32_t *ret, int *ret_exit)
 {
     if (pci_attachment_version(optarg, ret))
         return true;
-    *ret_exit = wrong_value(self, what, "a version such as 9.0");
+    *ret_exit = refuse_value(self, option_name, "a version such as 9.0");
     return false;
 }
 

@@ -13,9 +13,9 @@
 #include "client.h"
 #include "http.h"
 
-enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
+enum { ANSWER_MAX = 4 << 20, HTTP_NO_CONTENT = 204, HTTP_OK = 200 };
 
-/* The interval at which wait_gone() polls the device tree. */
+/* The interval at which wait_removed() polls the device tree. */
 #define POLL_NS (50 * FACET_NS_PER_MS)
 /* The time that remove_added() may take beyond the deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
@@ -28,7 +28,7 @@ struct exchange {
     uint64_t deadline_ns;
 };
 
-static long left_ms(uint64_t deadline_ns)
+static long remaining_ms(uint64_t deadline_ns)
 {
     uint64_t now = facet_clock_now_ns();
 
@@ -39,7 +39,7 @@ static long left_ms(uint64_t deadline_ns)
 static enum facet_status fail_call(const struct http_failure *failure, struct facet_error *error)
 {
     switch (failure->kind) {
-    case HTTP_LATE:
+    case HTTP_TIMED_OUT:
         return facet_error_set(error, FACET_TIMEOUT, "no answer in time");
     case HTTP_TOO_LONG:
         return facet_error_set(error, FACET_CORRUPT, "an answer above %d MiB", ANSWER_MAX >> 20);
@@ -47,10 +47,10 @@ static enum facet_status fail_call(const struct http_failure *failure, struct fa
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     case HTTP_NOT_CONNECTED:
     case HTTP_BROKEN:
-    case HTTP_STRANGER: /* never happens: `only_own` is not set, because the VM may be another user's */
+    case HTTP_OTHER_USER: /* never happens: `only_own` is not set, because the VM may be another user's */
         break;
     }
-    return facet_error_set(error, FACET_IO, "%s", failure->why);
+    return facet_error_set(error, FACET_IO, "%s", failure->reason);
 }
 
 /* The body of a refusal is a JSON list of causes, or plain text. */
@@ -81,8 +81,8 @@ static enum facet_status send_request(const struct exchange *exchange, struct ht
                                    .method = exchange->method,
                                    .url = url,
                                    .body = exchange->body,
-                                   .most = ANSWER_MAX,
-                                   .timeout_ms = left_ms(exchange->deadline_ns)};
+                                   .answer_most = ANSWER_MAX,
+                                   .timeout_ms = remaining_ms(exchange->deadline_ns)};
     enum facet_status status = http_open(&http, error);
 
     if (status != FACET_OK)
@@ -94,12 +94,12 @@ static enum facet_status send_request(const struct exchange *exchange, struct ht
     return status;
 }
 
-static enum facet_status call_monitor(const struct exchange *exchange, json_t **ret_json, struct facet_error *error)
+static enum facet_status call_vmm(const struct exchange *exchange, json_t **ret_json, struct facet_error *error)
 {
     struct http_answer answer = {0};
     enum facet_status status = send_request(exchange, &answer, error);
 
-    if (status == FACET_OK && answer.status != OK && answer.status != NO_CONTENT)
+    if (status == FACET_OK && answer.status != HTTP_OK && answer.status != HTTP_NO_CONTENT)
         status = fail_refused(&answer, error);
     if (status == FACET_OK && ret_json) {
         *ret_json = json_loadb(answer.text ? answer.text : "", answer.length, 0, NULL);
@@ -112,37 +112,38 @@ static enum facet_status call_monitor(const struct exchange *exchange, json_t **
 
 /* --- attach --- */
 
-static enum facet_status put_text(const struct pci_attachment *attachment, const char *path, const char *body,
-                                  uint64_t deadline_ns, struct facet_error *error)
+static enum facet_status put_request(const struct pci_attachment *attachment, const char *path, const char *body,
+                                     uint64_t deadline_ns, struct facet_error *error)
 {
     const struct exchange exchange = {
         .socket = attachment->socket, .method = "PUT", .path = path, .body = body, .deadline_ns = deadline_ns};
 
-    return call_monitor(&exchange, NULL, error);
+    return call_vmm(&exchange, NULL, error);
 }
 
 /* Removes the first `count` functions again. Adds "; left in the VM: ..." to the error if some stay. */
 static void remove_added(const struct pci_attachment *attachment, const struct facet_attach_texts *removals,
                          uint32_t count, struct facet_error *error)
 {
-    char left[160] = "", id[FACET_ATTACH_ID_SIZE];
-    uint64_t until = facet_clock_now_ns() + UNDO_NS;
-    struct facet_error first = *error, ignored;
+    char remaining[160] = "", id[FACET_ATTACH_ID_SIZE];
+    uint64_t deadline_ns = facet_clock_now_ns() + UNDO_NS;
+    struct facet_error original = *error, ignored;
 
     for (uint32_t i = count; i > 0; i--) {
-        size_t used = strlen(left);
+        size_t used = strlen(remaining);
         enum facet_status status =
-            put_text(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), until, &ignored);
+            put_request(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), deadline_ns, &ignored);
         facet_attach_id(&attachment->functions[i - 1], id);
         /* The last function may never have been added, so Cloud Hypervisor may refuse to remove that one. */
         if (status != FACET_OK && !(i == count && (status == FACET_BAD_STATE || status == FACET_NOT_FOUND)))
-            snprintf(left + used, sizeof left - used, "%s'%s'", used ? ", " : "", id);
+            snprintf(remaining + used, sizeof remaining - used, "%s'%s'", used ? ", " : "", id);
     }
-    if (left[0])
-        facet_error_argument(error, first.status, first.argument, "%s; left in the VM: %s", first.message, left);
+    if (remaining[0])
+        facet_error_argument(error, original.status, original.argument, "%s; left in the VM: %s", original.message,
+                             remaining);
 }
 
-static enum facet_status name_monitor(const struct pci_attachment *attachment, struct facet_error *error)
+static enum facet_status prefix_vmm(const struct pci_attachment *attachment, struct facet_error *error)
 {
     return facet_error_prefix(error, "Cloud Hypervisor on '%.120s'", attachment->socket);
 }
@@ -164,7 +165,7 @@ enum facet_status pci_cloud_attach(const struct pci_attachment *attachment, stru
     PCI_CLEANUP_TEXTS struct facet_attach_texts *bodies = NULL;
     PCI_CLEANUP_TEXTS struct facet_attach_texts *removals = NULL;
     enum facet_status status = check_socket(attachment, error);
-    uint32_t done = 0;
+    uint32_t added = 0;
 
     if (status == FACET_OK)
         status = facet_attach_render(FACET_ATTACH_CLOUD_ADD, &attachment->request, &bodies, error);
@@ -172,18 +173,19 @@ enum facet_status pci_cloud_attach(const struct pci_attachment *attachment, stru
         status = facet_attach_render(FACET_ATTACH_CLOUD_REMOVE, &attachment->request, &removals, error);
     if (status != FACET_OK)
         return status;
-    for (; status == FACET_OK && done < attachment->request.count; done++) {
-        facet_attach_id(&attachment->functions[done], ret_reports[done].id);
-        status =
-            put_text(attachment, "vm.add-device", facet_attach_texts_at(bodies, done), attachment->deadline_ns, error);
+    for (; status == FACET_OK && added < attachment->request.count; added++) {
+        facet_attach_id(&attachment->functions[added], ret_reports[added].id);
+        status = put_request(attachment, "vm.add-device", facet_attach_texts_at(bodies, added), attachment->deadline_ns,
+                             error);
         if (status != FACET_OK)
-            facet_error_prefix(error, "'%s'", ret_reports[done].id);
+            facet_error_prefix(error, "'%s'", ret_reports[added].id);
     }
     if (status == FACET_OK)
         return FACET_OK;
     /* A function that was refused is not in the VM; one whose call got no answer may be. */
-    remove_added(attachment, removals, status == FACET_BAD_STATE || status == FACET_NOT_FOUND ? done - 1 : done, error);
-    return name_monitor(attachment, error);
+    remove_added(attachment, removals, status == FACET_BAD_STATE || status == FACET_NOT_FOUND ? added - 1 : added,
+                 error);
+    return prefix_vmm(attachment, error);
 }
 
 /* --- detach --- */
@@ -193,10 +195,10 @@ static enum facet_status get_info(const struct pci_attachment *attachment, json_
     const struct exchange exchange = {
         .socket = attachment->socket, .method = "GET", .path = "vm.info", .deadline_ns = attachment->deadline_ns};
 
-    return call_monitor(&exchange, ret_info, error);
+    return call_vmm(&exchange, ret_info, error);
 }
 
-static enum facet_status find_device(const struct pci_attachment *attachment, const char *id, bool *ret_there,
+static enum facet_status find_device(const struct pci_attachment *attachment, const char *id, bool *ret_present,
                                      struct facet_error *error)
 {
     CLIENT_CLEANUP_JSON json_t *info = NULL;
@@ -207,20 +209,20 @@ static enum facet_status find_device(const struct pci_attachment *attachment, co
     const json_t *tree = json_object_get(info, "device_tree");
     if (!json_is_object(tree))
         return facet_error_set(error, FACET_UNSUPPORTED, "vm.info: expected a device_tree");
-    *ret_there = json_object_get(tree, id) != NULL;
+    *ret_present = json_object_get(tree, id) != NULL;
     return FACET_OK;
 }
 
 /* Whether a device of the VM is this function. Its path may end in a slash. */
-static bool is_path(const json_t *device, const struct facet_attach_function *function)
+static bool is_device_path(const json_t *device, const struct facet_attach_function *function)
 {
-    char own[128], address[FACET_PCI_ADDRESS_SIZE];
+    char expected[128], address[FACET_PCI_ADDRESS_SIZE];
     const char *path = json_string_value(json_object_get(device, "path"));
 
     facet_pci_address_print(&function->address, address);
-    int length = function->mdev ? snprintf(own, sizeof own, "/sys/bus/mdev/devices/%.60s", function->mdev)
-                                : snprintf(own, sizeof own, "/sys/bus/pci/devices/%s", address);
-    return path && strncmp(path, own, (size_t)length) == 0 && (!path[length] || strcmp(path + length, "/") == 0);
+    int length = function->mdev ? snprintf(expected, sizeof expected, "/sys/bus/mdev/devices/%.60s", function->mdev)
+                                : snprintf(expected, sizeof expected, "/sys/bus/pci/devices/%s", address);
+    return path && strncmp(path, expected, (size_t)length) == 0 && (!path[length] || strcmp(path + length, "/") == 0);
 }
 
 /*
@@ -239,20 +241,21 @@ static enum facet_status find_id(const struct pci_attachment *attachment, const 
     devices = json_object_get(json_object_get(info, "config"), "devices");
     json_array_foreach (devices, index, device) {
         const char *id = json_string_value(json_object_get(device, "id"));
-        if (id && strlen(id) < FACET_ATTACH_ID_SIZE && is_path(device, function))
+        if (id && strlen(id) < FACET_ATTACH_ID_SIZE && is_device_path(device, function))
             snprintf(ret_id, FACET_ATTACH_ID_SIZE, "%s", id);
     }
     return status;
 }
 
-static enum facet_status wait_gone(const struct pci_attachment *attachment, const char *id, struct facet_error *error)
+static enum facet_status wait_removed(const struct pci_attachment *attachment, const char *id,
+                                      struct facet_error *error)
 {
     const struct timespec pause = facet_ns_timespec(POLL_NS);
 
     for (;;) {
-        bool there = false;
-        enum facet_status status = find_device(attachment, id, &there, error);
-        if (status != FACET_OK || !there)
+        bool present = false;
+        enum facet_status status = find_device(attachment, id, &present, error);
+        if (status != FACET_OK || !present)
             return status;
         if (facet_clock_now_ns() >= attachment->deadline_ns)
             return facet_error_set(error, FACET_TIMEOUT,
@@ -272,9 +275,9 @@ static enum facet_status detach_one(const struct pci_attachment *attachment,
     if (status == FACET_OK && !text)
         status = facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     if (status == FACET_OK)
-        status = put_text(attachment, "vm.remove-device", text, attachment->deadline_ns, error);
+        status = put_request(attachment, "vm.remove-device", text, attachment->deadline_ns, error);
     if (status == FACET_OK)
-        status = wait_gone(attachment, id, error);
+        status = wait_removed(attachment, id, error);
     free(text);
     return status == FACET_OK ? FACET_OK : facet_error_prefix(error, "'%s'", id);
 }
@@ -291,5 +294,5 @@ enum facet_status pci_cloud_detach(const struct pci_attachment *attachment, stru
         return status;
     for (uint32_t i = 0; status == FACET_OK && i < attachment->request.count; i++)
         status = detach_one(attachment, &attachment->functions[i], error);
-    return status == FACET_OK ? FACET_OK : name_monitor(attachment, error);
+    return status == FACET_OK ? FACET_OK : prefix_vmm(attachment, error);
 }

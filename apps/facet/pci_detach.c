@@ -57,7 +57,7 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
 {
     struct pci_nodes view;
     const char *nodes[2];
-    struct facet_error why = {0};
+    struct facet_error reason = {0};
 
     pci_attachment_nodes(attachment, function, &view);
     for (uint32_t i = 0; i < view.count; i++)
@@ -65,11 +65,11 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
     if (view.count == 0 || pid == 0)
         return FACET_OK;
     enum facet_status status =
-        facet_attach_wait_closed(attachment->root_fd, pid, nodes, view.count, attachment->deadline_ns, &why);
+        facet_attach_wait_closed(attachment->root_fd, pid, nodes, view.count, attachment->deadline_ns, &reason);
     if (status == FACET_TIMEOUT)
-        command_warn(self, "%s: another function of its group may be in the VM", why.message);
+        command_warn(self, "%s: another function of its group may be in the VM", reason.message);
     else if (status != FACET_OK)
-        command_warn(self, "whether the VM has closed it cannot be told: %s", why.message);
+        command_warn(self, "whether the VM has closed it cannot be told: %s", reason.message);
     return FACET_OK;
 }
 

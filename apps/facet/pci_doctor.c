@@ -129,12 +129,12 @@ static void add_probe(struct findings *findings, const char *root, const struct 
 
 /* ---- output ---- */
 
-static int print_json(const struct findings *all)
+static int print_json(const struct findings *found)
 {
-    const struct facet_doctor_finding *findings = all->list;
+    const struct facet_doctor_finding *findings = found->list;
     json_t *array = json_array();
 
-    for (uint32_t i = 0; i < all->count; i++)
+    for (uint32_t i = 0; i < found->count; i++)
         json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s}", "check", findings[i].check, "state",
                                                facet_doctor_state_name(findings[i].state), "found", findings[i].text,
                                                "advice", findings[i].advice));

@@ -141,13 +141,13 @@ static bool print_table(const json_t *scan)
     return complete && scols_print_table(table) == 0;
 }
 
-static bool is_told(const json_t *verdicts, const json_t *verdict)
+static bool was_printed(const json_t *verdicts, const json_t *verdict)
 {
-    const json_t *told;
+    const json_t *earlier;
     size_t index;
 
-    json_array_foreach (verdicts, index, told)
-        if (told == verdict)
+    json_array_foreach (verdicts, index, earlier)
+        if (earlier == verdict)
             return true;
     return false;
 }
@@ -162,7 +162,7 @@ static bool print_why(const json_t *scan)
     json_array_foreach (json_object_get(scan, "functions"), index, function) {
         verdict = json_object_get(function, "passthrough");
         /* A group's verdict is printed once. */
-        if (is_told(verdicts, verdict))
+        if (was_printed(verdicts, verdict))
             continue;
         silent = silent && json_array_size(json_object_get(verdict, "reasons")) == 0;
         json_array_append(verdicts, verdict);

@@ -215,8 +215,8 @@ static int run_reserve(const struct command *self, int argc, char **argv)
     if (check_options(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "POST", path, body, &answer, &error) != FACET_OK)
         return refuse_with_advice(self, &options, &error, &client);
-    if (client.doubt[0])
-        command_warn(self, "%s", client.doubt);
+    if (client.environment_note[0])
+        command_warn(self, "%s", client.environment_note);
     return print_answer(self, &options, answer);
 }
 

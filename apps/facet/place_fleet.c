@@ -18,7 +18,7 @@ enum { OPTION_NODES = 1000, OPTION_PLACED, OPTION_JOB, OPTION_JOBS, OPTION_POLIC
 #define MIB_MOST   (INT64_MAX >> 20)
 
 /* A node by its name, and where it is in the list. */
-struct named {
+struct node_name {
     const char *name;
     uint32_t node;
 };
@@ -28,7 +28,7 @@ struct fleet {
     uint32_t policy;
     bool json;
     struct facet_node_list *nodes;
-    struct named *names; /* sorted; as many as nodes */
+    struct node_name *names; /* sorted; as many as nodes */
     struct facet_job_list *jobs;
     struct facet_fleet_request *mix;
     size_t mix_count;
@@ -125,7 +125,7 @@ static enum facet_status read_job(const json_t *job, bool placed, struct facet_f
 
 static int compare_names(const void *left, const void *right)
 {
-    return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
+    return strcmp(((const struct node_name *)left)->name, ((const struct node_name *)right)->name);
 }
 
 /* The output names a node, and the input finds it by that name: each needs a name of its own, which is text. */
@@ -155,18 +155,18 @@ static enum facet_status index_names(struct fleet *fleet)
     if (!fleet->names)
         return facet_error_set(fleet->error, FACET_NO_MEMORY, "out of memory for %s", fleet->node_file);
     for (size_t i = 0; i < count; i++)
-        fleet->names[i] = (struct named){nodes[i].name ? nodes[i].name : "", (uint32_t)i};
+        fleet->names[i] = (struct node_name){nodes[i].name ? nodes[i].name : "", (uint32_t)i};
     qsort(fleet->names, count, sizeof *fleet->names, compare_names);
     return check_names(fleet, count);
 }
 
 static enum facet_status find_node(const struct fleet *fleet, const char *name, uint32_t *ret_node)
 {
-    const struct named wanted = {.name = name ? name : ""};
+    const struct node_name wanted = {.name = name ? name : ""};
     size_t count = 0;
 
     facet_node_list_items(fleet->nodes, &count);
-    const struct named *found = bsearch(&wanted, fleet->names, count, sizeof wanted, compare_names);
+    const struct node_name *found = bsearch(&wanted, fleet->names, count, sizeof wanted, compare_names);
     if (!found)
         return facet_error_set(fleet->error, FACET_NOT_FOUND, "node '%.60s': expected one of the list of nodes",
                                wanted.name);

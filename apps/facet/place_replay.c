@@ -63,21 +63,21 @@ char *place_read_file(const char *path, size_t most, size_t *ret_size)
 {
     FACET_CLEANUP_FILE FILE *file = fopen(path, "rbe");
     FACET_CLEANUP_FREE char *bytes = NULL;
-    size_t size = 0, room = 0;
+    size_t size = 0, capacity = 0;
 
     while (file && size <= most) {
-        size_t got;
+        size_t bytes_read;
 
-        if (size == room) {
-            char *moved = realloc(bytes, room = room ? 2 * room : (size_t)1 << 16);
+        if (size == capacity) {
+            char *larger = realloc(bytes, capacity = capacity ? 2 * capacity : (size_t)1 << 16);
 
-            if (!moved)
+            if (!larger)
                 return NULL;
-            bytes = moved;
+            bytes = larger;
         }
-        got = fread(bytes + size, 1, room - size, file);
-        size += got;
-        if (got == 0)
+        bytes_read = fread(bytes + size, 1, capacity - size, file);
+        size += bytes_read;
+        if (bytes_read == 0)
             break;
     }
     if (!file || ferror(file))

@@ -104,10 +104,11 @@ static enum facet_status check_names(const struct request *request, struct facet
 }
 
 /* The request is JSON, whose integers end below 8 EiB. */
-static enum facet_status parse_memory(const char *text, uint64_t whole, uint64_t *ret_bytes, struct facet_error *error)
+static enum facet_status parse_memory(const char *text, uint64_t device_bytes, uint64_t *ret_bytes,
+                                      struct facet_error *error)
 {
     uint64_t bytes;
-    enum facet_status status = facet_parse_size(text, "memory", whole, &bytes, error);
+    enum facet_status status = facet_parse_size(text, "memory", device_bytes, &bytes, error);
 
     if (status == FACET_OK && bytes > INT64_MAX)
         status = facet_error_argument(error, FACET_OUT_OF_RANGE, "memory",
@@ -174,14 +175,14 @@ static enum facet_status device_memory(struct client *client, const char *text, 
 static enum facet_status memory_bytes(const struct request *request, struct client *client, const char *device,
                                       uint64_t *ret_bytes, struct facet_error *error)
 {
-    uint64_t whole = 0;
+    uint64_t device_bytes = 0;
 
     if (strchr(request->memory, '%')) {
-        enum facet_status status = device_memory(client, device, &whole, error);
+        enum facet_status status = device_memory(client, device, &device_bytes, error);
         if (status != FACET_OK)
             return status;
     }
-    return parse_memory(request->memory, whole, ret_bytes, error);
+    return parse_memory(request->memory, device_bytes, ret_bytes, error);
 }
 
 static int set_text(json_t *body, const char *member, const char *value)

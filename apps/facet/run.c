@@ -34,9 +34,9 @@ struct options {
 };
 
 /* A vGPU that the command runs in. */
-struct entered {
+struct joined_vgpu {
     json_t *vgpu;
-    int hold;                         /* keeps it until then; -1 when not held */
+    int hold_fd;                      /* keeps it until then; -1 when not held */
     struct facet_usage_totals before; /* of a vGPU that existed before */
     uint64_t before_ns, device_time_before_ns;
 };
@@ -49,7 +49,7 @@ struct run {
     char layer[FACET_PATH_SIZE];
     struct report report;
     struct client client;
-    struct entered entered[LAUNCH_MAX_VGPUS];
+    struct joined_vgpu joined[LAUNCH_MAX_VGPUS];
     size_t count;
     bool created;  /* the only one was made here, and is removed */
     bool launches; /* the command is known to start programs out of reach */
@@ -58,9 +58,9 @@ struct run {
 static void run_cleanup(struct run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
-        if (run->entered[i].hold >= 0)
-            close(run->entered[i].hold);
-        json_decref(run->entered[i].vgpu);
+        if (run->joined[i].hold_fd >= 0)
+            close(run->joined[i].hold_fd);
+        json_decref(run->joined[i].vgpu);
     }
     client_close(&run->client);
     report_abandon(&run->report);
@@ -171,18 +171,19 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
         return status;
     if (json_object_set_new(body, "ephemeral", json_true()) != 0)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
-    struct entered *entered = &run->entered[0];
-    status = client_call(&run->client, "POST", "/v1/vgpus", body, &entered->vgpu, error);
+    struct joined_vgpu *joined = &run->joined[0];
+    status = client_call(&run->client, "POST", "/v1/vgpus", body, &joined->vgpu, error);
     if (status != FACET_OK)
         return status;
-    if (run->client.doubt[0])
-        command_warn(run->self, "%s", run->client.doubt);
-    entered->hold = -1;
-    entered->before_ns = facet_clock_now_ns();
+    if (run->client.environment_note[0])
+        command_warn(run->self, "%s", run->client.environment_note);
+    joined->hold_fd = -1;
+    joined->before_ns = facet_clock_now_ns();
     run->count = 1;
     run->created = true;
-    status = launch_answer_check_segment(view_text(entered->vgpu, "segment"), error);
-    return status == FACET_OK ? facet_hold_acquire(view_text(entered->vgpu, "segment"), &entered->hold, error) : status;
+    status = launch_answer_check_segment(view_text(joined->vgpu, "segment"), error);
+    return status == FACET_OK ? facet_hold_acquire(view_text(joined->vgpu, "segment"), &joined->hold_fd, error)
+                              : status;
 }
 
 /* The daemon measures each vGPU that it serves. Processes that enter another one have no limits that hold. */
@@ -198,33 +199,33 @@ static enum facet_status check_served(const json_t *vgpu, struct facet_error *er
 /* Holds it too, so that it is not destroyed before the command is attached; another holder keeps it just as well. */
 static enum facet_status join_vgpu(struct run *run, const char *name, struct facet_error *error)
 {
-    struct entered *entered = &run->entered[run->count];
+    struct joined_vgpu *joined = &run->joined[run->count];
     struct facet_error reason = {0};
-    enum facet_status status = client_call_vgpu(&run->client, "GET", name, "", NULL, &entered->vgpu, error);
-    const char *segment = view_text(entered->vgpu, "segment");
+    enum facet_status status = client_call_vgpu(&run->client, "GET", name, "", NULL, &joined->vgpu, error);
+    const char *segment = view_text(joined->vgpu, "segment");
 
     if (status != FACET_OK)
         return status;
-    entered->hold = -1;
-    entered->before_ns = facet_clock_now_ns();
+    joined->hold_fd = -1;
+    joined->before_ns = facet_clock_now_ns();
     run->count++;
     status = launch_answer_check_segment(segment, error);
     if (status == FACET_OK)
-        status = check_served(entered->vgpu, error);
+        status = check_served(joined->vgpu, error);
     if (status == FACET_OK)
-        status = facet_segment_read_totals(segment, &entered->before, &reason);
+        status = facet_segment_read_totals(segment, &joined->before, &reason);
     if (status == FACET_OK)
-        status = facet_segment_read_device_time(segment, &entered->device_time_before_ns, &reason);
+        status = facet_segment_read_device_time(segment, &joined->device_time_before_ns, &reason);
     if (reason.status == FACET_CORRUPT)
         return facet_error_set(error, FACET_CORRUPT,
                                "vGPU %s: its segment was damaged from outside; destroy it and create it again: %.200s",
-                               view_text(entered->vgpu, "name"), reason.message);
+                               view_text(joined->vgpu, "name"), reason.message);
     if (reason.status != FACET_OK) {
         *error = reason;
         return status;
     }
     if (status == FACET_OK)
-        status = facet_hold_acquire(segment, &entered->hold, error);
+        status = facet_hold_acquire(segment, &joined->hold_fd, error);
     return status == FACET_BUSY ? FACET_OK : status;
 }
 
@@ -259,16 +260,16 @@ static void describe_vgpu(const struct run *run, const json_t *vgpu)
 }
 
 /* Which of the totals after the run can be believed (FACET_BELIEVED_*): tenants can write the segment. */
-static uint32_t believed_totals(const struct entered *entered, const struct facet_usage_totals *after)
+static uint32_t believed_totals(const struct joined_vgpu *joined, const struct facet_usage_totals *after)
 {
-    uint64_t limit = view_number(entered->vgpu, "memory_limit_bytes"), now_ns = facet_clock_now_ns();
+    uint64_t limit = view_number(joined->vgpu, "memory_limit_bytes"), now_ns = facet_clock_now_ns();
     struct facet_segment_device device = {0};
     struct facet_belief belief = {0};
 
-    (void)facet_segment_read_device(view_text(entered->vgpu, "segment"), &device, NULL);
+    (void)facet_segment_read_device(view_text(joined->vgpu, "segment"), &device, NULL);
     /* A vGPU that existed before may have had a larger quota. */
-    uint64_t most = entered->before.slots_used && device.memory_bytes > limit ? device.memory_bytes : limit;
-    (void)facet_belief_check(&belief, &entered->before, most, entered->before_ns);
+    uint64_t most = joined->before.slots_used && device.memory_bytes > limit ? device.memory_bytes : limit;
+    (void)facet_belief_check(&belief, &joined->before, most, joined->before_ns);
     return facet_belief_check(&belief, after, most, now_ns);
 }
 
@@ -282,9 +283,9 @@ static json_t *amount_json(uint32_t believed, uint32_t bit, uint64_t number)
 static json_t *report_json(const struct run *run, const struct facet_usage_totals *after, uint64_t device_time_ns,
                            const struct launch_outcome *outcome)
 {
-    const json_t *vgpu = run->entered[0].vgpu;
-    const struct facet_usage_totals *before = &run->entered[0].before;
-    uint32_t believed = believed_totals(&run->entered[0], after);
+    const json_t *vgpu = run->joined[0].vgpu;
+    const struct facet_usage_totals *before = &run->joined[0].before;
+    uint32_t believed = believed_totals(&run->joined[0], after);
 
     return json_pack("{s:s, s:s, s:s, s:I, s:o*, s:o*, s:I, s:I, s:o*, s:I, s:o*, s:o*, s:i}", "name",
                      view_text(vgpu, "name"), "device", view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"),
@@ -301,18 +302,18 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
 }
 
 /* A program does not always say why it failed: this says whether it reached the device, and was refused memory. */
-static void print_summary(const struct run *run, const struct entered *entered)
+static void print_summary(const struct run *run, const struct joined_vgpu *joined)
 {
     char peak[VIEW_SIZE], name[VIEW_SIZE] = "";
     struct facet_usage_totals after;
-    const struct facet_usage_totals *before = &entered->before;
+    const struct facet_usage_totals *before = &joined->before;
 
     if (!run->options.verbose ||
-        facet_segment_read_totals(view_text(entered->vgpu, "segment"), &after, NULL) != FACET_OK)
+        facet_segment_read_totals(view_text(joined->vgpu, "segment"), &after, NULL) != FACET_OK)
         return;
     if (run->count > 1)
-        snprintf(name, sizeof name, "%s: ", view_text(entered->vgpu, "name"));
-    if (believed_totals(entered, &after) != FACET_BELIEVED_ALL) {
+        snprintf(name, sizeof name, "%s: ", view_text(joined->vgpu, "name"));
+    if (believed_totals(joined, &after) != FACET_BELIEVED_ALL) {
         command_warn(run->self, "%sits segment was damaged while the command ran: its counts mean nothing", name);
         return;
     }
@@ -327,15 +328,16 @@ static void print_summary(const struct run *run, const struct entered *entered)
  */
 static bool expects_entry(const struct run *run, const json_t *vgpu)
 {
-    bool asked = run->options.verbose || run->options.vgpu_count || run->launches;
+    bool wants_summary = run->options.verbose || run->options.vgpu_count || run->launches;
 
-    return (asked || request_limits(&run->options.request)) && !json_is_true(json_object_get(vgpu, "simulated"));
+    return (wants_summary || request_limits(&run->options.request)) &&
+           !json_is_true(json_object_get(vgpu, "simulated"));
 }
 
 static enum facet_status write_report(struct run *run, const struct launch_outcome *outcome, struct facet_error *error)
 {
-    const struct entered *entered = &run->entered[0];
-    const char *segment = view_text(entered->vgpu, "segment");
+    const struct joined_vgpu *joined = &run->joined[0];
+    const char *segment = view_text(joined->vgpu, "segment");
     struct facet_usage_totals after;
     uint64_t device_time_ns;
     CLIENT_CLEANUP_JSON json_t *json = NULL;
@@ -348,7 +350,7 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
         status = facet_segment_read_device_time(segment, &device_time_ns, error);
     if (status != FACET_OK)
         return status;
-    json = report_json(run, &after, device_time_ns - entered->device_time_before_ns, outcome);
+    json = report_json(run, &after, device_time_ns - joined->device_time_before_ns, outcome);
     if (!json)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot write the report");
     return report_finish(&run->report, json, error);
@@ -358,11 +360,11 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
 static enum facet_status delete_vgpu(struct run *run, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = DELETE_PAUSE_NS};
-    const char *id = view_text(run->entered[0].vgpu, "id");
+    const char *id = view_text(run->joined[0].vgpu, "id");
 
-    for (int left = DELETE_ATTEMPTS;; left--) {
+    for (int attempts = DELETE_ATTEMPTS;; attempts--) {
         enum facet_status status = client_call_vgpu(&run->client, "DELETE", id, "", NULL, NULL, error);
-        if (status != FACET_IO || run->client.unreachable || left == 1)
+        if (status != FACET_IO || run->client.unreachable || attempts == 1)
             return status;
         nanosleep(&pause, NULL);
     }
@@ -378,12 +380,12 @@ static void remove_vgpu(struct run *run)
 
     if (!run->created)
         return;
-    if (run->entered[0].hold >= 0)
-        close(FACET_TAKE_FD(run->entered[0].hold));
+    if (run->joined[0].hold_fd >= 0)
+        close(FACET_TAKE_FD(run->joined[0].hold_fd));
     enum facet_status status = delete_vgpu(run, &error);
     bool settled = status == FACET_OK || status == FACET_BUSY || status == FACET_NOT_FOUND;
     if (run->client.unreachable || !settled)
-        command_warn(run->self, "vGPU %s is left to the next daemon: %s", view_text(run->entered[0].vgpu, "name"),
+        command_warn(run->self, "vGPU %s is left to the next daemon: %s", view_text(run->joined[0].vgpu, "name"),
                      error.message);
 }
 
@@ -400,12 +402,12 @@ static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIR
     size_t used = 0;
 
     for (size_t i = 0; i < run->count; i++) {
-        const char *segment = view_text(run->entered[i].vgpu, "segment");
+        const char *segment = view_text(run->joined[i].vgpu, "segment");
 
         used += (size_t)snprintf(dirs + used, LAUNCH_DIRS_SIZE - used, "%s%s", i ? ":" : "", segment);
         if (used >= LAUNCH_DIRS_SIZE)
             return facet_error_set(error, FACET_OUT_OF_RANGE, "the paths of the virtual GPUs' folders are too long");
-        enum facet_status status = launch_answer_add_environment(run->self, run->entered[i].vgpu, environment, error);
+        enum facet_status status = launch_answer_add_environment(run->self, run->joined[i].vgpu, environment, error);
         if (status != FACET_OK)
             return status;
     }
@@ -443,17 +445,17 @@ static int run_inside(struct run *run)
     if (find_place(run, dirs, environment, &cuda, &hip, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++) {
-        describe_vgpu(run, run->entered[i].vgpu);
-        run_advise_before(run->self, &run->client, run->entered[i].vgpu);
+        describe_vgpu(run, run->joined[i].vgpu);
+        run_advise_before(run->self, &run->client, run->joined[i].vgpu);
     }
     run->launches = run_advise_launcher(run->self, run->command);
     if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++) {
-        print_summary(run, &run->entered[i]);
-        run_advise_after(run->self, run->entered[i].vgpu, &run->entered[i].before);
-        if (expects_entry(run, run->entered[i].vgpu))
-            run_advise_unused(run->self, run->entered[i].vgpu);
+        print_summary(run, &run->joined[i]);
+        run_advise_after(run->self, run->joined[i].vgpu, &run->joined[i].before);
+        if (expects_entry(run, run->joined[i].vgpu))
+            run_advise_unused(run->self, run->joined[i].vgpu);
     }
     if (write_report(run, &outcome, &error) != FACET_OK)
         command_warn(run->self, "no report: %s", error.message);

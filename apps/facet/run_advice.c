@@ -78,7 +78,7 @@ bool run_advise_launcher(const struct command *self, char *const *command)
         self,
         "%s %s: this virtual GPU's limits do not reach them; use 'facet run' inside instead (facet-run(1), OUT "
         "OF REACH)",
-        launcher.name, launcher.what);
+        launcher.name, launcher.description);
     return true;
 }
 

@@ -23,7 +23,7 @@ enum { DEPTH = 8, WORDS = 64 };
 
 /* `only`: the subcommands that start a program, with spaces around each; NULL: any words are a program. */
 struct launcher {
-    const char *name, *what, *only;
+    const char *name, *description, *subcommand;
 };
 
 static const struct launcher launchers[] = {
@@ -151,8 +151,8 @@ static const char *const before_commands[] = {"if", "then", "else", "elif", "whi
 
 static bool find_launcher(char *const *command, int depth, struct run_launcher *ret_launcher);
 static bool find_in_script(const char *script, int depth, struct run_launcher *ret_launcher);
-static bool find_in_split_text(const struct wrapper *env, const char *text, char *const *rest, bool cleared, int depth,
-                               struct run_launcher *ret_launcher);
+static bool find_in_split_text(const struct wrapper *env, const char *text, char *const *following, bool cleared,
+                               int depth, struct run_launcher *ret_launcher);
 
 static const char *base_of(const char *path)
 {
@@ -184,11 +184,11 @@ static bool has_starting_subcommand(const struct launcher *launcher, char *const
     bool may_be_value = false;
     char wanted[64];
 
-    if (!launcher->only)
+    if (!launcher->subcommand)
         return words[0] && (words[1] || !is_among(words[0], answers, sizeof answers / sizeof answers[0]));
     for (; *words; words++) {
         snprintf(wanted, sizeof wanted, " %s ", *words);
-        if (strstr(launcher->only, wanted))
+        if (strstr(launcher->subcommand, wanted))
             return true;
         if (**words != '-' && !may_be_value && !is_among(*words, nouns, sizeof nouns / sizeof nouns[0]))
             return false;
@@ -203,7 +203,7 @@ static bool is_launcher(const char *name, char *const *words, struct run_launche
         if (strcmp(name, launchers[i].name) != 0 || !has_starting_subcommand(&launchers[i], words))
             continue;
         snprintf(ret_launcher->name, sizeof ret_launcher->name, "%s", name);
-        ret_launcher->what = launchers[i].what;
+        ret_launcher->description = launchers[i].description;
         return true;
     }
     return false;
@@ -212,11 +212,11 @@ static bool is_launcher(const char *name, char *const *words, struct run_launche
 /* Points to the letter of a word such as "-vS" that takes a value, or that is `flag`; NULL: no such letter. */
 static const char *letter_in(const char *option, const char *valued, char flag)
 {
-    for (const char *at = option + 1; option[1] != '-' && *at; at++) {
-        if (*at == flag)
-            return at;
-        if (strchr(valued, *at))
-            return flag ? NULL : at;
+    for (const char *position = option + 1; option[1] != '-' && *position; position++) {
+        if (*position == flag)
+            return position;
+        if (strchr(valued, *position))
+            return flag ? NULL : position;
     }
     return NULL;
 }
@@ -254,11 +254,11 @@ static bool prints_path_only(const struct wrapper *wrapper, const char *option)
 /* The value of an option that is a text, in the same word or the next: "-S TEXT", "-STEXT", "--split-string=TEXT". */
 static const char *text_of(char *const *words, const char *valued, char letter, const char *name)
 {
-    const char *at = letter ? letter_in(*words, valued, letter) : NULL;
+    const char *position = letter ? letter_in(*words, valued, letter) : NULL;
     size_t length = strlen(name);
 
-    if (at)
-        return at[1] ? at + 1 : words[1];
+    if (position)
+        return position[1] ? position + 1 : words[1];
     if (strncmp(*words, name, length) != 0)
         return NULL;
     return (*words)[length] == '=' ? *words + length + 1 : (*words)[length] ? NULL : words[1];
@@ -288,10 +288,10 @@ static const char *option_that_removes(const struct wrapper *wrapper, char *cons
     return (*words)[length] && !(*words)[length + 1] && is_entrance(*words, length) ? "env" : NULL;
 }
 
-static bool is_cleared(const char *by, struct run_launcher *ret_launcher)
+static bool is_cleared(const char *option, struct run_launcher *ret_launcher)
 {
-    *ret_launcher = (struct run_launcher){.what = USER};
-    snprintf(ret_launcher->name, sizeof ret_launcher->name, "%s", by);
+    *ret_launcher = (struct run_launcher){.description = USER};
+    snprintf(ret_launcher->name, sizeof ret_launcher->name, "%s", option);
     return true;
 }
 
@@ -325,20 +325,20 @@ static bool find_with_unknown_words(char *const *command, int depth, struct run_
 static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *words, int depth,
                                 struct run_launcher *ret_launcher)
 {
-    int left = words_before(wrapper, words);
-    const char *text, *taken = NULL, *by;
+    int words_left = words_before(wrapper, words);
+    const char *text, *clearing_option = NULL, *option;
 
-    for (; *words && (**words == '-' || left > 0 || (is_env(wrapper) && is_assignment(*words))); words++) {
+    for (; *words && (**words == '-' || words_left > 0 || (is_env(wrapper) && is_assignment(*words))); words++) {
         if (strcmp(*words, "--") == 0)
             continue;
-        if ((by = option_that_removes(wrapper, words)))
-            taken = by;
+        if ((option = option_that_removes(wrapper, words)))
+            clearing_option = option;
         if (**words != '-') {
-            left -= left > 0;
+            words_left -= words_left > 0;
             continue;
         }
         if (is_env(wrapper) && (text = text_of(words, wrapper->valued, 'S', "--split-string")))
-            return find_in_split_text(wrapper, text, words + (strstr(*words, text) ? 1 : 2), taken, depth,
+            return find_in_split_text(wrapper, text, words + (strstr(*words, text) ? 1 : 2), clearing_option, depth,
                                       ret_launcher);
         if (wrapper->text[0] && (text = text_of(words, wrapper->valued, wrapper->text[0], "--command")))
             return find_in_script(text, depth, ret_launcher);
@@ -347,8 +347,8 @@ static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *word
         if (takes_next_word(wrapper, *words) && words[1])
             words++;
     }
-    if (taken && *words)
-        return is_cleared(taken, ret_launcher);
+    if (clearing_option && *words)
+        return is_cleared(clearing_option, ret_launcher);
     if (*words && !words[1] && takes_text(wrapper))
         return find_in_script(*words, depth, ret_launcher);
     if (strcmp(wrapper->name, "xargs") == 0 || strcmp(wrapper->name, "parallel") == 0)
@@ -363,25 +363,25 @@ static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *word
 
 /* The unread text, and room for its words: without quotes and with their ends they need no more room than the text. */
 struct text {
-    const char *at;
-    char *room;
+    const char *position;
+    char *buffer;
 };
 
 /* "&>" does not end a command: it begins a redirection. */
-static bool is_end(const char *at)
+static bool is_end(const char *position)
 {
-    return !*at || (strchr(ENDS, *at) && (at[0] != '&' || at[1] != '>'));
+    return !*position || (strchr(ENDS, *position) && (position[0] != '&' || position[1] != '>'));
 }
 
 /* Between words, a line that goes on and a comment count as blanks. */
 static void skip_blanks(struct text *text)
 {
     for (;;) {
-        text->at += strspn(text->at, BETWEEN);
-        if (text->at[0] == '#')
-            text->at += strcspn(text->at, "\n");
-        else if (text->at[0] == '\\' && text->at[1] == '\n')
-            text->at += 2;
+        text->position += strspn(text->position, BETWEEN);
+        if (text->position[0] == '#')
+            text->position += strcspn(text->position, "\n");
+        else if (text->position[0] == '\\' && text->position[1] == '\n')
+            text->position += 2;
         else
             return;
     }
@@ -389,21 +389,22 @@ static void skip_blanks(struct text *text)
 
 static char *read_word(struct text *text)
 {
-    char *word = text->room, quote = 0;
+    char *word = text->buffer, quote = 0;
 
-    for (; *text->at && (quote || (!strchr(BETWEEN, *text->at) && !is_end(text->at))); text->at++) {
-        if (quote != '\'' && text->at[0] == '\\' && text->at[1]) {
-            if (*++text->at != '\n')
-                *text->room++ = *text->at;
-        } else if (quote ? *text->at == quote : *text->at == '"' || *text->at == '\'') {
-            quote = quote ? 0 : *text->at;
+    for (; *text->position && (quote || (!strchr(BETWEEN, *text->position) && !is_end(text->position)));
+         text->position++) {
+        if (quote != '\'' && text->position[0] == '\\' && text->position[1]) {
+            if (*++text->position != '\n')
+                *text->buffer++ = *text->position;
+        } else if (quote ? *text->position == quote : *text->position == '"' || *text->position == '\'') {
+            quote = quote ? 0 : *text->position;
         } else {
-            *text->room++ = *text->at;
-            if (!quote && strchr("<>", *text->at) && text->at[1] == '&') /* ">&2": not an end either */
-                *text->room++ = *++text->at;
+            *text->buffer++ = *text->position;
+            if (!quote && strchr("<>", *text->position) && text->position[1] == '&') /* ">&2": not an end either */
+                *text->buffer++ = *++text->position;
         }
     }
-    *text->room++ = 0;
+    *text->buffer++ = 0;
     return word;
 }
 
@@ -415,9 +416,9 @@ static bool precedes_command(const char *word)
 /* "2>/dev/null", "&>" */
 static bool is_redirection(const char *word)
 {
-    const char *at = word + strspn(word, "0123456789&");
+    const char *position = word + strspn(word, "0123456789&");
 
-    return *at == '<' || *at == '>';
+    return *position == '<' || *position == '>';
 }
 
 /* One command, up to what ends it; redirections may stand before, between and behind its words. */
@@ -427,7 +428,7 @@ static bool find_in_command(struct text *text, int depth, struct run_launcher *r
     bool is_file = false;
     size_t count = 0;
 
-    for (skip_blanks(text); !is_end(text->at); skip_blanks(text)) {
+    for (skip_blanks(text); !is_end(text->position); skip_blanks(text)) {
         char *word = read_word(text);
         bool redirects = !is_file && is_redirection(word);
         if (!is_file && !redirects && count < WORDS && (count || !precedes_command(word)))
@@ -440,33 +441,33 @@ static bool find_in_command(struct text *text, int depth, struct run_launcher *r
 
 static bool find_in_script(const char *script, int depth, struct run_launcher *ret_launcher)
 {
-    FACET_CLEANUP_FREE char *room = malloc(strlen(script) + 1);
-    struct text text = {.at = script, .room = room};
+    FACET_CLEANUP_FREE char *buffer = malloc(strlen(script) + 1);
+    struct text text = {.position = script, .buffer = buffer};
 
-    while (room && *text.at) {
-        text.room = room;
+    while (buffer && *text.position) {
+        text.buffer = buffer;
         if (find_in_command(&text, depth, ret_launcher))
             return true;
-        text.at += *text.at != 0;
+        text.position += *text.position != 0;
     }
     return false;
 }
 
 /* `env -S TEXT REST...`: the text's words are as if they had been given, options and assignments among them. */
-static bool find_in_split_text(const struct wrapper *env, const char *script, char *const *rest, bool cleared,
+static bool find_in_split_text(const struct wrapper *env, const char *script, char *const *following, bool cleared,
                                int depth, struct run_launcher *ret_launcher)
 {
-    FACET_CLEANUP_FREE char *room = malloc(strlen(script) + 1);
-    struct text text = {.at = script, .room = room};
+    FACET_CLEANUP_FREE char *buffer = malloc(strlen(script) + 1);
+    struct text text = {.position = script, .buffer = buffer};
     char ignore[] = "-i", *words[WORDS + 1];
     size_t count = 0;
 
     if (cleared)
         words[count++] = ignore;
-    while (room && count < WORDS && *(text.at += strspn(text.at, BETWEEN ENDS)))
+    while (buffer && count < WORDS && *(text.position += strspn(text.position, BETWEEN ENDS)))
         words[count++] = read_word(&text);
-    while (count < WORDS && *rest)
-        words[count++] = *rest++;
+    while (count < WORDS && *following)
+        words[count++] = *following++;
     words[count] = NULL;
     return depth < DEPTH && find_behind_wrapper(env, words, depth + 1, ret_launcher);
 }

@@ -15,7 +15,7 @@
 
 struct run_launcher {
     char name[RUN_LAUNCHER_NAME]; /* as `command` names it, without a folder */
-    const char *what;             /* "starts programs in a container": a verb and where */
+    const char *description;      /* "starts programs in a container": a verb and where */
 };
 
 /* True when `command`, as execvp() would run it, is one or leads to one. */

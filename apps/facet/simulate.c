@@ -26,13 +26,13 @@ enum {
     OPTION_STRETCH
 };
 
-#define SEED_BASE    1000u
-#define LOAD_MOST    1000u /* percent */
-#define PLOT_POINTS  40u
-#define LIST_BYTES   ((size_t)1 << 30)
-#define LIST_ROOM    ((size_t)1 << 16)
-#define MIGRATE_MOST 64u
-#define STRETCH_MOST 1000000u
+#define SEED_BASE     1000u
+#define LOAD_MOST     1000u /* percent */
+#define PLOT_POINTS   40u
+#define LIST_BYTES    ((size_t)1 << 30)
+#define LIST_CAPACITY ((size_t)1 << 16)
+#define MIGRATE_MOST  64u
+#define STRETCH_MOST  1000000u
 
 static bool parse_number(const struct command *self, const char *option, const char *text, uint64_t least,
                          uint64_t most, uint64_t *ret_number)
@@ -259,21 +259,21 @@ static enum facet_status read_bytes(int fd, const char *path, char **ret_text, s
                                     struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *text = NULL;
-    size_t length = 0, room = 0;
-    ssize_t got = 1;
+    size_t length = 0, capacity = 0;
+    ssize_t bytes_read = 1;
 
-    while (got > 0 && length <= LIST_BYTES) {
-        if (length == room) {
-            char *moved = realloc(text, room = room ? 2 * room : LIST_ROOM);
+    while (bytes_read > 0 && length <= LIST_BYTES) {
+        if (length == capacity) {
+            char *larger = realloc(text, capacity = capacity ? 2 * capacity : LIST_CAPACITY);
 
-            if (!moved)
+            if (!larger)
                 return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", path);
-            text = moved;
+            text = larger;
         }
-        got = read(fd, text + length, room - length);
-        if (got < 0)
+        bytes_read = read(fd, text + length, capacity - length);
+        if (bytes_read < 0)
             return facet_error_errno(error, errno, "cannot read %s", path);
-        length += (size_t)got;
+        length += (size_t)bytes_read;
     }
     if (length > LIST_BYTES)
         return facet_error_set(error, FACET_INVALID_ARGUMENT, "%s: expected at most 1 GiB", path);

@@ -135,15 +135,15 @@ static enum facet_status choose_devices(const struct facet_device_table *devices
 
     for (uint32_t i = 0; i < show->count; i++) {
         enum facet_status status = facet_device_table_find(devices, show->chosen[i], &device, error);
-        uint32_t place = 0, known = 0;
+        uint32_t index = 0, position = 0;
         if (status != FACET_OK)
             return status;
-        while (facet_device_table_at(devices, place) != device)
-            place++;
-        while (known < *ret_count && ret_chosen[known] != place)
-            known++;
-        if (known == *ret_count)
-            ret_chosen[(*ret_count)++] = place;
+        while (facet_device_table_at(devices, index) != device)
+            index++;
+        while (position < *ret_count && ret_chosen[position] != index)
+            position++;
+        if (position == *ret_count)
+            ret_chosen[(*ret_count)++] = index;
     }
     return FACET_OK;
 }
@@ -477,7 +477,7 @@ static bool read_render(const struct command *self, int argc, char **argv, struc
 }
 
 static enum facet_status render_file(const char *name, const struct render *render, char **ret_text,
-                                     struct facet_violations **ret_left, struct facet_error *error)
+                                     struct facet_violations **ret_unset, struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *text = NULL;
     FACET_CLEANUP_FREE char *profile = NULL;
@@ -500,28 +500,28 @@ static enum facet_status render_file(const char *name, const struct render *rend
                                                  .cdi_kind = render->device ? render->kind : NULL,
                                                  .cdi_device = render->device,
                                                  .seccomp_profile = profile};
-    return facet_workload_render(workload, render->form, &options, ret_text, render->partial ? ret_left : NULL, error);
+    return facet_workload_render(workload, render->form, &options, ret_text, render->partial ? ret_unset : NULL, error);
 }
 
 static int run_render(const struct command *self, int argc, char **argv)
 {
     struct render render = {0};
     struct facet_error error = {0};
-    struct facet_violation left_item = {.size = sizeof left_item};
-    CLEANUP_VIOLATIONS struct facet_violations *left = NULL;
+    struct facet_violation unset_item = {.size = sizeof unset_item};
+    CLEANUP_VIOLATIONS struct facet_violations *unset_settings = NULL;
     FACET_CLEANUP_FREE char *text = NULL;
     int status = EXIT_DONE;
 
     if (!read_render(self, argc, argv, &render, &status))
         return status;
-    if (render_file(argv[optind], &render, &text, &left, &error) != FACET_OK) {
+    if (render_file(argv[optind], &render, &text, &unset_settings, &error) != FACET_OK) {
         /* Only a member that the form lacks can be left out; `workload`: then nothing would remain. */
         bool partial = error.status == FACET_UNSUPPORTED && strcmp(error.argument, "workload") != 0;
         command_refuse(self, render.json, &error, partial ? "use --partial to render the rest" : NULL);
         return EXIT_REFUSED;
     }
-    for (uint32_t i = 0; facet_violations_get(left, i, &left_item, NULL) == FACET_OK; i++)
-        command_warn(self, "%s is left to you: %s", left_item.pointer + 1, left_item.message);
+    for (uint32_t i = 0; facet_violations_get(unset_settings, i, &unset_item, NULL) == FACET_OK; i++)
+        command_warn(self, "%s is left to you: %s", unset_item.pointer + 1, unset_item.message);
     fputs(text, stdout);
     return EXIT_DONE;
 }

@@ -27,14 +27,14 @@ static const json_t *find_earlier(const struct top_sample *before, const json_t 
 }
 
 /* How much a counter grew, per `unit` nanoseconds of the interval; "" when that is not known. */
-static char *print_rate(const json_t *then, const json_t *vgpu, const char *member, uint64_t interval_ns, uint64_t unit,
-                        const char *sign, char *buffer)
+static char *print_rate(const json_t *earlier, const json_t *vgpu, const char *member, uint64_t interval_ns,
+                        uint64_t unit, const char *sign, char *buffer)
 {
     buffer[0] = '\0';
-    if (!then || !interval_ns || !view_has(vgpu, member) || !view_has(then, member) ||
-        view_number(vgpu, member) < view_number(then, member))
+    if (!earlier || !interval_ns || !view_has(vgpu, member) || !view_has(earlier, member) ||
+        view_number(vgpu, member) < view_number(earlier, member))
         return buffer;
-    unsigned __int128 grown = view_number(vgpu, member) - view_number(then, member);
+    unsigned __int128 grown = view_number(vgpu, member) - view_number(earlier, member);
     snprintf(buffer, VIEW_SIZE, "%" PRIu64 "%s", (uint64_t)(grown * unit / interval_ns), sign);
     return buffer;
 }
@@ -59,17 +59,17 @@ static char *draw_bar(uint64_t milli, char *buffer, size_t size)
 
 static const char *share_color(const json_t *vgpu)
 {
-    uint64_t share = view_number(vgpu, "share_milli"), asked = view_number(vgpu, "compute_request_milli");
+    uint64_t share = view_number(vgpu, "share_milli"), request_text = view_number(vgpu, "compute_request_milli");
 
     if (strcmp(view_text(vgpu, "state"), "frozen") == 0)
         return "blue";
     /* Less than asked for while launches wait would be a broken promise: it must catch the eye. */
-    return share + 20 < asked && view_number(vgpu, "throttled_ns") ? "yellow" : "green";
+    return share + 20 < request_text && view_number(vgpu, "throttled_ns") ? "yellow" : "green";
 }
 
-static bool add_line(struct libscols_table *table, const json_t *vgpu, const json_t *then, uint64_t interval_ns)
+static bool add_line(struct libscols_table *table, const json_t *vgpu, const json_t *earlier, uint64_t interval_ns)
 {
-    char graph[BAR_CELLS * 4], share[VIEW_SIZE], asked[VIEW_SIZE], cap[VIEW_SIZE], memory[VIEW_SIZE];
+    char graph[BAR_CELLS * 4], share[VIEW_SIZE], request_text[VIEW_SIZE], cap[VIEW_SIZE], memory[VIEW_SIZE];
     char waited[VIEW_SIZE], launches[VIEW_SIZE], processes[VIEW_SIZE], denied[VIEW_SIZE];
     uint64_t request = view_number(vgpu, "compute_request_milli"), limit = view_number(vgpu, "compute_limit_milli");
     bool measured = view_has(vgpu, "share_milli");
@@ -82,11 +82,11 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu, const jso
         view_text(vgpu, "state"),
         measured ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
         measured ? draw_bar(view_number(vgpu, "share_milli"), graph, sizeof graph) : NULL,
-        request ? view_milli(request, asked) : NULL,
+        request ? view_milli(request, request_text) : NULL,
         limit < 1000 ? view_milli(limit, cap) : NULL,
-        view_memory_of(vgpu, memory),
-        print_rate(then, vgpu, "throttled_ns", interval_ns, 100, "%", waited),
-        print_rate(then, vgpu, "launches", interval_ns, FACET_NS_PER_S, "", launches),
+        view_vgpu_memory(vgpu, memory),
+        print_rate(earlier, vgpu, "throttled_ns", interval_ns, 100, "%", waited),
+        print_rate(earlier, vgpu, "launches", interval_ns, FACET_NS_PER_S, "", launches),
         view_has(vgpu, "processes") ? processes : NULL,
         view_has(vgpu, "denied_allocations") ? denied : NULL,
     };
@@ -146,11 +146,11 @@ bool top_view_print(const struct top_sample *before, const struct top_sample *no
 
     if (!table || scols_print_table_to_string(table, &text) != 0)
         return false;
-    const char *shown = !empty ? text : "no virtual GPUs; 'facet run' makes one";
+    const char *note = !empty ? text : "no virtual GPUs; 'facet run' makes one";
     if (redraw)
-        paint_screen(shown);
+        paint_screen(note);
     else
-        puts(shown);
+        puts(note);
     if (trouble)
         printf("%s; waiting for it\n", trouble);
     fflush(stdout);

@@ -65,8 +65,8 @@ static int run_create(const struct command *self, int argc, char **argv)
         request_body(&options.request, &client, options.request.device, &body, &error) != FACET_OK ||
         client_call(&client, "POST", "/v1/vgpus", body, &vgpu, &error) != FACET_OK)
         return refuse_with_advice(self, &options, &error, &client);
-    if (client.doubt[0])
-        command_warn(self, "%s", client.doubt);
+    if (client.environment_note[0])
+        command_warn(self, "%s", client.environment_note);
     warn_of_vgpu(self, vgpu);
     if (options.json)
         return command_print_json(vgpu);

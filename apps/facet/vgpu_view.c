@@ -22,27 +22,27 @@ static const char *mode_of(const json_t *vgpu, char buffer[static VIEW_SIZE * 2]
 
 static bool add_line(struct libscols_table *table, const json_t *vgpu)
 {
-    char asked[VIEW_SIZE], share[VIEW_SIZE], memory[VIEW_SIZE], processes[VIEW_SIZE], mode[VIEW_SIZE * 2];
+    char request_text[VIEW_SIZE], share[VIEW_SIZE], memory[VIEW_SIZE], processes[VIEW_SIZE], mode[VIEW_SIZE * 2];
 
     snprintf(processes, sizeof processes, "%" PRIu64, view_number(vgpu, "processes"));
-    return view_row(
-        table,
-        (const char *const[]){
-            view_text(vgpu, "name"),
-            view_text(vgpu, "id"),
-            view_text(vgpu, "device"),
-            view_text(vgpu, "state"),
-            mode_of(vgpu, mode),
-            view_compute(view_number(vgpu, "compute_request_milli"), view_number(vgpu, "compute_limit_milli"), asked),
-            view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
-            view_memory_of(vgpu, memory),
-            view_has(vgpu, "processes") ? processes : NULL,
-        },
-        9);
+    return view_row(table,
+                    (const char *const[]){
+                        view_text(vgpu, "name"),
+                        view_text(vgpu, "id"),
+                        view_text(vgpu, "device"),
+                        view_text(vgpu, "state"),
+                        mode_of(vgpu, mode),
+                        view_compute(view_number(vgpu, "compute_request_milli"),
+                                     view_number(vgpu, "compute_limit_milli"), request_text),
+                        view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
+                        view_vgpu_memory(vgpu, memory),
+                        view_has(vgpu, "processes") ? processes : NULL,
+                    },
+                    9);
 }
 
 /* Beside a row in which numbers are missing. */
-static void tell_why_absent(const struct command *self, const json_t *vgpu)
+static void warn_of_absent_numbers(const struct command *self, const json_t *vgpu)
 {
     static const char *const members[] = {"memory_used_bytes", "memory_peak_bytes",  "device_time_ns", "launches",
                                           "throttled_ns",      "denied_allocations", "processes"};
@@ -77,21 +77,23 @@ int vgpu_print_list(const struct command *self, const json_t *answer)
         complete = complete && add_line(table, vgpu);
     complete = complete && scols_print_table(table) == 0;
     json_array_foreach (json_object_get(answer, "vgpus"), index, vgpu)
-        tell_why_absent(self, vgpu);
+        warn_of_absent_numbers(self, vgpu);
     return complete ? EXIT_DONE : command_out_of_memory(self);
 }
 
 static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
 {
-    char used[VIEW_SIZE], peak[VIEW_SIZE], asked[VIEW_SIZE], share[VIEW_SIZE], busy[VIEW_SIZE], waited[VIEW_SIZE];
+    char used[VIEW_SIZE], peak[VIEW_SIZE], request_text[VIEW_SIZE], share[VIEW_SIZE], busy[VIEW_SIZE],
+        waited[VIEW_SIZE];
     uint64_t request = view_number(vgpu, "compute_request_milli"), limit = view_number(vgpu, "compute_limit_milli");
 
     return view_card_add(card, "compute asked",
-                         request || limit < 1000 ? view_compute(request, limit, asked) : "best effort, no cap") &&
+                         request || limit < 1000 ? view_compute(request, limit, request_text)
+                                                 : "best effort, no cap") &&
            view_card_add(card, "share measured",
                          view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share)
                                                        : "not measured yet") &&
-           view_card_add(card, "memory used/limit", view_memory_of(vgpu, used)) &&
+           view_card_add(card, "memory used/limit", view_vgpu_memory(vgpu, used)) &&
            view_card_add(card, "memory peak",
                          view_has(vgpu, "memory_peak_bytes") ? view_memory(view_number(vgpu, "memory_peak_bytes"), peak)
                                                              : NOT_KNOWN) &&

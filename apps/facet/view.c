@@ -59,9 +59,9 @@ bool view_card_add(struct libscols_table *card, const char *name, const char *va
 
 bool view_color(void)
 {
-    const char *refused = getenv("NO_COLOR");
+    const char *no_color = getenv("NO_COLOR");
 
-    return terminal_paints(STDOUT_FILENO) && !(refused && refused[0]);
+    return terminal_paints(STDOUT_FILENO) && !(no_color && no_color[0]);
 }
 
 char *view_memory(uint64_t bytes, char *buffer)
@@ -77,26 +77,27 @@ char *view_memory(uint64_t bytes, char *buffer)
 }
 
 /* A half-made vGPU has no memory limit yet. A vGPU that the daemon does not serve has a limit, but no measured use. */
-char *view_memory_of(const json_t *vgpu, char *buffer)
+char *view_vgpu_memory(const json_t *vgpu, char *buffer)
 {
-    char left[VIEW_SIZE] = "-", right[VIEW_SIZE];
+    char used_text[VIEW_SIZE] = "-", limit_text[VIEW_SIZE];
 
     if (!view_has(vgpu, "memory_limit_bytes")) {
         snprintf(buffer, VIEW_SIZE, "-");
         return buffer;
     }
     if (view_has(vgpu, "memory_used_bytes"))
-        view_memory(view_number(vgpu, "memory_used_bytes"), left);
-    snprintf(buffer, VIEW_SIZE, "%.18s/%.18s", left, view_memory(view_number(vgpu, "memory_limit_bytes"), right));
+        view_memory(view_number(vgpu, "memory_used_bytes"), used_text);
+    snprintf(buffer, VIEW_SIZE, "%.18s/%.18s", used_text,
+             view_memory(view_number(vgpu, "memory_limit_bytes"), limit_text));
     return buffer;
 }
 
-static char *print_percent(uint64_t milli, const char *sign, char *buffer)
+static char *print_percent(uint64_t milli, const char *suffix, char *buffer)
 {
     if (milli % 10)
-        snprintf(buffer, VIEW_SIZE, "%" PRIu64 ".%u%s", milli / 10, (unsigned)(milli % 10), sign);
+        snprintf(buffer, VIEW_SIZE, "%" PRIu64 ".%u%s", milli / 10, (unsigned)(milli % 10), suffix);
     else
-        snprintf(buffer, VIEW_SIZE, "%" PRIu64 "%s", milli / 10, sign);
+        snprintf(buffer, VIEW_SIZE, "%" PRIu64 "%s", milli / 10, suffix);
     return buffer;
 }
 
@@ -107,14 +108,14 @@ char *view_milli(uint64_t milli, char *buffer)
 
 char *view_compute(uint64_t request, uint64_t limit, char *buffer)
 {
-    char left[VIEW_SIZE], right[VIEW_SIZE];
+    char request_text[VIEW_SIZE], limit_text[VIEW_SIZE];
     bool capped = limit < FACET_MILLI_WHOLE;
 
     if (!capped)
-        snprintf(buffer, VIEW_SIZE, "%s", request ? print_percent(request, "%", left) : "-");
+        snprintf(buffer, VIEW_SIZE, "%s", request ? print_percent(request, "%", request_text) : "-");
     else
-        snprintf(buffer, VIEW_SIZE, "%.18s:%.18s", request ? print_percent(request, "", left) : "-",
-                 print_percent(limit, "%", right));
+        snprintf(buffer, VIEW_SIZE, "%.18s:%.18s", request ? print_percent(request, "", request_text) : "-",
+                 print_percent(limit, "%", limit_text));
     return buffer;
 }
 

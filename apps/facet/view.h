@@ -36,7 +36,7 @@ bool view_color(void);
 
 /* Each returns `buffer`, of VIEW_SIZE bytes. */
 char *view_memory(uint64_t bytes, char *buffer);                    /* "256M", "1.5G" */
-char *view_memory_of(const json_t *vgpu, char *buffer);             /* "12M/256M"; "-" for what is not known */
+char *view_vgpu_memory(const json_t *vgpu, char *buffer);           /* "12M/256M"; "-" for what is not known */
 char *view_milli(uint64_t milli, char *buffer);                     /* "30%", "0.5%" */
 char *view_compute(uint64_t request, uint64_t limit, char *buffer); /* "30%", "30:60%"; "-" when best effort */
 char *view_seconds(uint64_t ns, char *buffer);                      /* "12.345 s" */

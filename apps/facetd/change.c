@@ -39,26 +39,26 @@ static enum facet_status apply_row(struct registry *registry, const struct vgpu 
     return status == FACET_OK ? scheduler_set_frozen(scheduler, row->id, row->frozen, error) : status;
 }
 
-static enum facet_status replace_row(struct registry *registry, struct vgpu *place, const struct vgpu_row *row,
+static enum facet_status replace_row(struct registry *registry, struct vgpu *listed, const struct vgpu_row *row,
                                      struct facet_error *error)
 {
-    struct vgpu vgpu = *place;
+    struct vgpu vgpu = *listed;
     enum facet_status status = store_begin(registry->store, error);
 
     if (status != FACET_OK)
         return status;
     status = store_update(registry->store, row, error);
     if (status == FACET_OK)
-        status = apply_row(registry, place, row, error);
+        status = apply_row(registry, listed, row, error);
     if (status == FACET_OK)
         status = store_commit(registry->store, error);
     if (status != FACET_OK) {
         store_rollback(registry->store);
-        apply_row(registry, place, &place->row, NULL);
+        apply_row(registry, listed, &listed->row, NULL);
         return status;
     }
     vgpu.row = *row;
-    registry_publish(registry, place, &vgpu);
+    registry_publish(registry, listed, &vgpu);
     return FACET_OK;
 }
 
@@ -133,42 +133,42 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
 /* --- removing --------------------------------------------------------------------------------------------------- */
 
 /* The segment goes last: one that cannot be removed is a stray, which the next start removes. */
-static void withdraw_vgpu(struct registry *registry, const struct vgpu *place)
+static void withdraw_vgpu(struct registry *registry, const struct vgpu *listed)
 {
-    struct facet_error stray;
-    struct vgpu vgpu = *place;
+    struct facet_error withdraw_error;
+    struct vgpu vgpu = *listed;
 
-    if (vgpu_withdraw(registry, &vgpu, &stray) != FACET_OK)
-        facet_log(FACET_LOG_WARNING, "vGPU %s is gone, but not its segment: %s", vgpu.row.name, stray.message);
+    if (vgpu_withdraw(registry, &vgpu, &withdraw_error) != FACET_OK)
+        facet_log(FACET_LOG_WARNING, "vGPU %s is gone, but not its segment: %s", vgpu.row.name, withdraw_error.message);
 }
 
 /*
  * Its provider cannot be asked now: the removal is recorded, no tenant is admitted any more, and the rest follows
  * later.
  */
-static enum facet_status postpone_removal(struct registry *registry, struct vgpu *place,
+static enum facet_status postpone_removal(struct registry *registry, struct vgpu *listed,
                                           const struct facet_error *reason, struct vgpu_removal *removal,
                                           struct facet_error *error)
 {
-    struct vgpu vgpu = *place;
+    struct vgpu vgpu = *listed;
 
     vgpu.row.state = ROW_DESTROYING;
     enum facet_status status = registry_write_row(registry, store_update, &vgpu.row, error);
     if (status != FACET_OK)
         return status;
-    withdraw_vgpu(registry, place);
+    withdraw_vgpu(registry, listed);
     vgpu.scheduled = false;
     vgpu.retry_after_ns = facet_clock_now_ns() + RETRY_NS;
     snprintf(vgpu.trouble, sizeof vgpu.trouble, "its part of the device goes when the %s is back: %.180s",
              vgpu.device ? "provider" : "device", reason->message);
     snprintf(removal->warning, sizeof removal->warning, "vGPU %s: %.180s", vgpu.row.name, vgpu.trouble);
-    registry_publish(registry, place, &vgpu);
+    registry_publish(registry, listed, &vgpu);
     return FACET_OK;
 }
 
 /* Gives the provider's part back. A part that was gone already gets a warning, and does not stop the removal. */
-static enum facet_status give_back(struct registry *registry, const struct vgpu *vgpu, struct vgpu_removal *removal,
-                                   struct facet_error *error)
+static enum facet_status release_part(struct registry *registry, const struct vgpu *vgpu, struct vgpu_removal *removal,
+                                      struct facet_error *error)
 {
     const struct claim claim = {registry, vgpu};
     const struct grant_others others = {claim_others_have, &claim};
@@ -200,7 +200,7 @@ static enum facet_status destroy_vgpu(struct registry *registry, struct vgpu *vg
                                       struct vgpu_removal *removal, struct facet_error *error)
 {
     struct facet_error reason = {0};
-    enum facet_status status = give_back(registry, vgpu, removal, &reason);
+    enum facet_status status = release_part(registry, vgpu, removal, &reason);
 
     if (can_postpone(vgpu, status, force))
         return postpone_removal(registry, vgpu, &reason, removal, error);
@@ -272,10 +272,10 @@ enum facet_status registry_destroy(struct registry *registry, const char *ref, b
 
 /* --- tidying ---------------------------------------------------------------------------------------------------- */
 
-static void set_retry_time(struct registry *registry, struct vgpu *place, uint64_t until_ns)
+static void set_retry_time(struct registry *registry, struct vgpu *listed, uint64_t until_ns)
 {
     pthread_mutex_lock(&registry->lock);
-    place->retry_after_ns = until_ns;
+    listed->retry_after_ns = until_ns;
     pthread_mutex_unlock(&registry->lock);
 }
 
@@ -283,12 +283,12 @@ static void tidy_vgpu(struct registry *registry, struct vgpu *vgpu, uint64_t now
 {
     struct facet_error error;
     struct vgpu_removal removal;
-    bool is_half = vgpu->row.state != ROW_READY;
-    bool is_litter = is_half || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
+    bool is_unfinished = vgpu->row.state != ROW_READY;
+    bool is_removable = is_unfinished || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
 
-    if (is_half && !vgpu->device) /* the device table is of the daemon's start */
+    if (is_unfinished && !vgpu->device) /* the device table is of the daemon's start */
         return;
-    if (is_litter) {
+    if (is_removable) {
         if (remove_vgpu(registry, vgpu, false, &removal, &error) == FACET_OK)
             return;
         set_retry_time(registry, vgpu, now_ns + RETRY_NS);

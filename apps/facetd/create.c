@@ -82,19 +82,19 @@ static enum facet_status check_neighbours(const struct registry *registry, const
 static enum facet_status check_hard_memory(const struct registry *registry, const struct facet_device_record *device,
                                            const struct facet_limits *limits, struct facet_error *error)
 {
-    uint64_t taken = 0, whole = device->info.memory_bytes;
+    uint64_t promised = 0, device_bytes = device->info.memory_bytes;
 
     if (limits->mode != FACET_MODE_HARD || (device->info.capabilities & FACET_CAN_LIMIT_MEMORY))
         return FACET_OK;
     for (size_t i = 0; i < registry->count; i++)
         if (registry->vgpus[i].device == device && registry->vgpus[i].row.limits.mode == FACET_MODE_HARD)
-            taken += registry->vgpus[i].row.limits.memory_bytes;
-    if (taken <= whole && limits->memory_bytes <= whole - taken)
+            promised += registry->vgpus[i].row.limits.memory_bytes;
+    if (promised <= device_bytes && limits->memory_bytes <= device_bytes - promised)
         return FACET_OK;
     return facet_error_argument(error, FACET_NO_SPACE, "memory",
                                 "memory %" PRIu64 " bytes: mode 'hard' never oversubscribes, and %" PRIu64
                                 " of %" PRIu64 " bytes of device %s are given away",
-                                limits->memory_bytes, taken, whole, device->id);
+                                limits->memory_bytes, promised, device_bytes, device->id);
 }
 
 /* Only the interposer of CUDA can swap; elsewhere, and in a part of the device, the promise could not be kept. */
@@ -128,19 +128,19 @@ static enum facet_status check_parts(struct registry *registry, const struct fac
         struct vgpu *vgpu = &registry->vgpus[i];
         const struct claim claim = {registry, vgpu};
         const struct grant_others others = {claim_others_have, &claim};
-        bool is_there = true;
+        bool row_exists = true;
 
         if (vgpu->device != device || vgpu->row.state != ROW_READY || !mode_is_spatial(vgpu->row.limits.mode))
             continue;
-        status = grant_look(registry->parts.sessions, device, &vgpu->row, &others, &is_there, error);
-        if (!is_there)
+        status = grant_look(registry->parts.sessions, device, &vgpu->row, &others, &row_exists, error);
+        if (!row_exists)
             vgpu_serve_again(registry, vgpu);
     }
     return status;
 }
 
 /* "a (1g.10gb)" or "b (37.5 %, 30 GiB)" */
-static size_t name_holder(const struct vgpu_row *row, char *buffer, size_t size)
+static size_t describe_holder(const struct vgpu_row *row, char *buffer, size_t size)
 {
     char memory[16];
 
@@ -152,7 +152,7 @@ static size_t name_holder(const struct vgpu_row *row, char *buffer, size_t size)
 }
 
 /* Why the device is full: names the vGPUs that have parts of it. Returns `status`. */
-static enum facet_status name_holders(const struct registry *registry, const struct facet_device_record *device,
+static enum facet_status list_holders(const struct registry *registry, const struct facet_device_record *device,
                                       enum facet_status status, struct facet_error *error)
 {
     size_t size = error ? sizeof error->message : 0, used = error ? strlen(error->message) : 0;
@@ -167,7 +167,7 @@ static enum facet_status name_holders(const struct registry *registry, const str
             continue;
         used += (size_t)snprintf(error->message + used, size - used, "%s", found ? ", " : "; its vGPUs: ");
         if (used < size)
-            used += name_holder(&vgpu->row, error->message + used, size - used);
+            used += describe_holder(&vgpu->row, error->message + used, size - used);
         found = true;
     }
     if (!found)
@@ -192,17 +192,17 @@ static void fill_row(const struct request *request, const struct facet_device_re
  * When the request names no device, the first one is used. If no device runs programs, the error says how to get one
  * that does.
  */
-static enum facet_status need_programs(const struct registry *registry, const struct facet_device_record *device,
-                                       struct facet_error *error)
+static enum facet_status require_programs(const struct registry *registry, const struct facet_device_record *device,
+                                          struct facet_error *error)
 {
-    char why[300];
+    char advice[300];
 
     if (facet_device_takes_programs(device))
         return FACET_OK;
-    facet_device_table_explain(registry->parts.devices, why, sizeof why);
+    facet_device_table_explain(registry->parts.devices, advice, sizeof advice);
     return facet_error_argument(error, FACET_UNSUPPORTED, "device",
                                 "no device here takes programs, %s runs kernels only%s", device->id,
-                                why[0] ? why : "; install a driver (pocl-opencl-icd for the processor)");
+                                advice[0] ? advice : "; install a driver (pocl-opencl-icd for the processor)");
 }
 
 static enum facet_status plan_vgpu(struct registry *registry, const struct request *request, struct vgpu *vgpu,
@@ -219,7 +219,7 @@ static enum facet_status plan_vgpu(struct registry *registry, const struct reque
     if (status == FACET_OK)
         status = facet_device_table_find(registry->parts.devices, device, &vgpu->device, error);
     if (status == FACET_OK && !device)
-        status = need_programs(registry, vgpu->device, error);
+        status = require_programs(registry, vgpu->device, error);
     if (status == FACET_OK)
         reserve_default(registry, row->reservation, vgpu->device, &wanted);
     if (status == FACET_OK)
@@ -232,7 +232,7 @@ static enum facet_status plan_vgpu(struct registry *registry, const struct reque
         status = reserve_check(registry, row, vgpu->device, error);
     if (status == FACET_OK)
         status =
-            name_holders(registry, vgpu->device, check_hard_memory(registry, vgpu->device, &row->limits, error), error);
+            list_holders(registry, vgpu->device, check_hard_memory(registry, vgpu->device, &row->limits, error), error);
     if (status == FACET_OK)
         status = choose_name(registry, request, row->name, error);
     if (status == FACET_OK)
@@ -243,7 +243,7 @@ static enum facet_status plan_vgpu(struct registry *registry, const struct reque
     status = mode_is_spatial(row->limits.mode) ? check_parts(registry, vgpu->device, error) : FACET_OK;
     if (status == FACET_OK)
         status = grant_choose(registry->parts.sessions, vgpu->device, request, row, error);
-    return name_holders(registry, vgpu->device, status, error);
+    return list_holders(registry, vgpu->device, status, error);
 }
 
 /* --- making ----------------------------------------------------------------------------------------------------- */
@@ -251,14 +251,14 @@ static enum facet_status plan_vgpu(struct registry *registry, const struct reque
 /* The row is written but not committed while the segment is made, so that a refusal leaves no trace anywhere. */
 static enum facet_status settle_vgpu(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
-    bool is_there = vgpu->row.state == ROW_CREATING;
+    bool row_exists = vgpu->row.state == ROW_CREATING;
 
     vgpu->row.state = ROW_READY;
     enum facet_status status = store_begin(registry->store, error);
     if (status != FACET_OK)
         return status;
-    status =
-        is_there ? store_update(registry->store, &vgpu->row, error) : store_insert(registry->store, &vgpu->row, error);
+    status = row_exists ? store_update(registry->store, &vgpu->row, error)
+                        : store_insert(registry->store, &vgpu->row, error);
     if (status == FACET_OK)
         status = vgpu_install(registry, vgpu, error);
     if (status != FACET_OK) {
@@ -280,11 +280,11 @@ static enum facet_status take_part(struct registry *registry, struct vgpu *vgpu,
 
     if (status == FACET_OK)
         status = grant_environment(registry->parts.sessions, vgpu->device, &vgpu->row, &vgpu->environment, error);
-    return name_holders(registry, vgpu->device, status, error);
+    return list_holders(registry, vgpu->device, status, error);
 }
 
 /* Rolls back. A part that cannot be removed now stays in the list, says why, and is tried again. */
-static void give_up(struct registry *registry, struct vgpu *vgpu)
+static void roll_back(struct registry *registry, struct vgpu *vgpu)
 {
     struct facet_error error;
 
@@ -309,7 +309,7 @@ static enum facet_status create_spatial(struct registry *registry, struct vgpu *
     if (status == FACET_OK)
         status = settle_vgpu(registry, vgpu, error);
     if (status != FACET_OK)
-        give_up(registry, vgpu);
+        roll_back(registry, vgpu);
     return status;
 }
 
@@ -324,16 +324,16 @@ static enum facet_status create_timed(struct registry *registry, struct vgpu *vg
 }
 
 /* A device grants in steps; a grant of more than was requested gets one warning. */
-static void warn_of_surplus(const struct facet_limits *asked, struct vgpu_info *info)
+static void warn_of_surplus(const struct facet_limits *requested, struct vgpu_info *info)
 {
     const struct vgpu_slice *slice = &info->row.slice;
     char memory[16];
 
     if (info->warning[0] || !mode_is_spatial(info->row.limits.mode))
         return;
-    bool memory_surplus = asked->memory_bytes && slice->memory_bytes > asked->memory_bytes;
-    bool compute_surplus = asked->compute_request_milli && slice->compute_milli > asked->compute_request_milli;
-    if (memory_surplus && info->row.limits.memory_bytes > asked->memory_bytes)
+    bool memory_surplus = requested->memory_bytes && slice->memory_bytes > requested->memory_bytes;
+    bool compute_surplus = requested->compute_request_milli && slice->compute_milli > requested->compute_request_milli;
+    if (memory_surplus && info->row.limits.memory_bytes > requested->memory_bytes)
         snprintf(info->warning, sizeof info->warning,
                  "the device gives %s of memory, the next step above what was asked",
                  facet_format_size(slice->memory_bytes, memory, sizeof memory));
@@ -350,16 +350,16 @@ enum facet_status registry_create(struct registry *registry, const struct reques
 
     pthread_mutex_lock(&registry->change);
     enum facet_status status = plan_vgpu(registry, request, &vgpu, error);
-    const struct facet_limits asked = vgpu.row.limits;
+    const struct facet_limits requested = vgpu.row.limits;
     if (status == FACET_OK)
         status = registry_reserve(registry, error);
     if (status == FACET_OK)
-        status =
-            mode_is_spatial(asked.mode) ? create_spatial(registry, &vgpu, error) : create_timed(registry, &vgpu, error);
+        status = mode_is_spatial(requested.mode) ? create_spatial(registry, &vgpu, error)
+                                                 : create_timed(registry, &vgpu, error);
     if (status == FACET_OK) {
         registry_add(registry, &vgpu);
         registry_tell(registry, &vgpu, ret_info);
-        warn_of_surplus(&asked, ret_info);
+        warn_of_surplus(&requested, ret_info);
         registry_tell_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);

@@ -43,19 +43,19 @@ static enum facet_status open_log(const char *path, int *ret_fd, struct facet_er
 }
 
 /* The process that was started: passes the result on. */
-_Noreturn static void wait_for_verdict(int fd)
+_Noreturn static void wait_for_result(int fd)
 {
     char line[1024];
     size_t used = 0;
-    ssize_t got;
+    ssize_t length;
 
     while (used < sizeof line - 1) {
-        got = read(fd, line + used, sizeof line - 1 - used);
-        if (got < 0 && errno == EINTR)
+        length = read(fd, line + used, sizeof line - 1 - used);
+        if (length < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
+        if (length <= 0)
             break;
-        used += (size_t)got;
+        used += (size_t)length;
     }
     line[used] = '\0';
     if (strcmp(line, "\n") == 0)
@@ -64,7 +64,7 @@ _Noreturn static void wait_for_verdict(int fd)
     _exit(1);
 }
 
-static void take_streams(int null, int log)
+static void redirect_streams(int null, int log)
 {
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -76,7 +76,7 @@ enum facet_status detach(const char *log_path, struct ready *ready, struct facet
     FACET_CLEANUP_FD int log = -1;
     int ends[2];
 
-    close_others(ready->asked);
+    close_others(ready->requested_fd);
     FACET_CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return facet_error_errno(error, errno, "opening /dev/null");
@@ -91,19 +91,19 @@ enum facet_status detach(const char *log_path, struct ready *ready, struct facet
         return facet_error_errno(error, errno, "starting the background process");
     if (child > 0) {
         close(ends[1]);
-        if (ready->asked >= 0)
-            close(ready->asked);
-        wait_for_verdict(ends[0]);
+        if (ready->requested_fd >= 0)
+            close(ready->requested_fd);
+        wait_for_result(ends[0]);
     }
     close(ends[0]);
     setsid();
-    take_streams(null, log);
-    ready->parent = ends[1];
+    redirect_streams(null, log);
+    ready->parent_fd = ends[1];
     return chdir("/") == 0 ? FACET_OK : facet_error_errno(error, errno, "changing to folder /");
 }
 
 /* The reader may have gone: that is no failure of the daemon. */
-static void tell_parent(int *fd, const char *line)
+static void report_to(int *fd, const char *line)
 {
     if (*fd < 0)
         return;
@@ -115,8 +115,8 @@ static void tell_parent(int *fd, const char *line)
 
 void ready_succeeded(struct ready *ready)
 {
-    tell_parent(&ready->parent, "\n");
-    tell_parent(&ready->asked, "\n");
+    report_to(&ready->parent_fd, "\n");
+    report_to(&ready->requested_fd, "\n");
 }
 
 void ready_failed(struct ready *ready, const struct facet_error *error)
@@ -124,6 +124,6 @@ void ready_failed(struct ready *ready, const struct facet_error *error)
     char line[sizeof error->message + 2];
 
     snprintf(line, sizeof line, "%s\n", error->message);
-    tell_parent(&ready->parent, line);
-    tell_parent(&ready->asked, line);
+    report_to(&ready->parent_fd, line);
+    report_to(&ready->requested_fd, line);
 }

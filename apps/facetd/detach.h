@@ -12,8 +12,8 @@
 #include <facet/error.h>
 
 struct ready {
-    int asked;  /* --ready-fd, or -1 */
-    int parent; /* the pipe to the process that was started, or -1 */
+    int requested_fd; /* --ready-fd, or -1 */
+    int parent_fd;    /* the pipe to the process that was started, or -1 */
 };
 
 /*

@@ -22,7 +22,7 @@ struct daemon {
     struct sessions *sessions;
     struct events *events;
     struct measured *measured;
-    struct books *books;
+    struct audit *audit;
     uint64_t started_ns;
     bool private;
 };

@@ -2,8 +2,8 @@
 /* Owns: GET /metrics: the list of metrics and their names. Never: makes up a value that is not known. */
 #include <stdlib.h>
 
+#include "audit.h"
 #include "base/clock.h"
-#include "books.h"
 #include "endpoint_device_metrics.h"
 #include "limiter/refused.h"
 #include "monitor/prometheus.h"
@@ -65,10 +65,10 @@ static bool read_refused(const struct vgpu_info *info, uint64_t *ret_value)
 {
     char reason[FACET_REFUSED_REASON_SIZE];
     uint32_t count = 0;
-    bool known = info->measured && facet_refused_read(info->segment, &count, reason);
+    bool has_count = info->measured && facet_refused_read(info->segment, &count, reason);
 
     *ret_value = count;
-    return known;
+    return has_count;
 }
 
 static bool read_damaged(const struct vgpu_info *info, uint64_t *ret_value)
@@ -137,21 +137,21 @@ static void write_vgpu_metric(struct facet_prometheus *text, const struct vgpu_m
 }
 
 /* The driver's count beside the charged memory. */
-static void write_books(struct facet_prometheus *text, struct books *books, const struct vgpu_info *infos, size_t count)
+static void write_audit(struct facet_prometheus *text, struct audit *audit, const struct vgpu_info *infos, size_t count)
 {
     struct facet_label labels[LABEL_COUNT];
-    struct book book;
+    struct audit_result result;
     bool begun = false;
 
     for (size_t i = 0; i < count; i++) {
-        if (!books_of(books, infos[i].row.id, &book))
+        if (!audit_of(audit, infos[i].row.id, &result))
             continue;
         if (!begun)
             facet_prometheus_family(text, "facet_vgpu_driver_memory_bytes", FACET_METRIC_GAUGE,
                                     "Device memory of the vGPU's processes by the driver's own count.");
         begun = true;
         fill_labels(&infos[i], labels);
-        facet_prometheus_count(text, labels, LABEL_COUNT, book.driver_bytes);
+        facet_prometheus_count(text, labels, LABEL_COUNT, result.driver_bytes);
     }
 }
 
@@ -214,7 +214,7 @@ enum facet_status endpoint_metrics(const struct daemon *daemon, const struct cal
     status = device_metrics_write(daemon, infos, count, &text, error);
     for (size_t i = 0; i < sizeof vgpu_metrics / sizeof vgpu_metrics[0]; i++)
         write_vgpu_metric(&text, &vgpu_metrics[i], infos, count);
-    write_books(&text, daemon->books, infos, count);
+    write_audit(&text, daemon->audit, infos, count);
     write_states(&text, infos, count);
     free(infos);
 

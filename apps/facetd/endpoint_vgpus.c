@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
 #include "base/integer.h"
-#include "books.h"
 #include "limiter/refused.h"
 
 static void set_text(json_t *object, const char *member, const char *text)
@@ -101,19 +101,19 @@ static void set_view(json_t *object, const struct scheduler_view *view)
 }
 
 /* The driver's count, where there is one; an excess is the warning when there is no other. */
-static void set_book(json_t *object, const struct daemon *daemon, const struct vgpu_info *info)
+static void set_audit(json_t *object, const struct daemon *daemon, const struct vgpu_info *info)
 {
     char driver[16], charged[16], warning[256];
-    struct book book;
+    struct audit_result result;
 
-    if (!books_of(daemon->books, info->row.id, &book))
+    if (!audit_of(daemon->audit, info->row.id, &result))
         return;
-    set_integer(object, "driver_memory_bytes", book.driver_bytes);
-    if (!book.excess || info->warning[0])
+    set_integer(object, "driver_memory_bytes", result.driver_bytes);
+    if (!result.excess || info->warning[0])
         return;
     snprintf(warning, sizeof warning,
              "the driver counts %s of its processes, and %s are charged: a program goes past the limits",
-             facet_format_size(book.driver_bytes, driver, sizeof driver),
+             facet_format_size(result.driver_bytes, driver, sizeof driver),
              facet_format_size(info->view.totals.memory_bytes, charged, sizeof charged));
     set_text(object, "warning", warning);
 }
@@ -123,13 +123,14 @@ static void set_refused(json_t *object, const struct vgpu_info *info)
 {
     char reason[FACET_REFUSED_REASON_SIZE], warning[FACET_REFUSED_REASON_SIZE + 128];
     uint32_t count = 0;
-    bool known = facet_refused_read(info->segment, &count, reason), told = json_object_get(object, "warning");
+    bool has_count = facet_refused_read(info->segment, &count, reason),
+         has_warning = json_object_get(object, "warning");
 
-    if (known)
+    if (has_count)
         set_integer(object, "refused_processes", count);
-    else if (!told)
+    else if (!has_warning)
         set_text(object, "warning", "the file that counts processes that could not enter it was damaged from outside");
-    if (!count || told)
+    if (!count || has_warning)
         return;
     snprintf(warning, sizeof warning, "%u process%s could not enter it and saw no device; the last because: %s", count,
              count == 1 ? "" : "es", reason);
@@ -150,7 +151,7 @@ static json_t *vgpu_json(const struct daemon *daemon, const struct vgpu_info *in
         set_view(object, &info->view);
     if (info->warning[0])
         set_text(object, "warning", info->warning);
-    set_book(object, daemon, info);
+    set_audit(object, daemon, info);
     if (info->measured)
         set_refused(object, info);
     return object;

@@ -27,10 +27,10 @@
 #include "threads.h"
 #include "waiting.h"
 
-#define PATIENCE_NS (30 * FACET_NS_PER_S)
-#define NAP_NS      (2 * FACET_NS_PER_MS)
-#define LOOK_MS     50 /* how often a thread that waits sees that the front stops */
-#define FULL_MS     5
+#define CALLER_MOST_NS (30 * FACET_NS_PER_S)
+#define POLL_NS        (2 * FACET_NS_PER_MS)
+#define STOP_CHECK_MS  50 /* how often a thread that waits sees that the front stops */
+#define FULL_MS        5
 
 /*
  * How long, and how much, the rest of a refused caller's data is read: otherwise the caller would not see the reason.
@@ -40,7 +40,7 @@
 
 struct front {
     int listener, wake;
-    unsigned most;
+    unsigned connections_most;
     front_serve_func serve;
     void *context;
     pthread_t thread;
@@ -95,34 +95,34 @@ static void send_all(int fd, const char *data, size_t size)
 /* A connection that is closed with unread data is reset, and the caller may never read its answer. */
 static void linger_on_socket(int fd)
 {
-    char rest[4096];
+    char discarded[4096];
     size_t read = 0;
     struct pollfd more = {.fd = fd, .events = POLLIN};
 
     shutdown(fd, SHUT_WR);
     while (read < LINGER_BYTES && poll(&more, 1, LINGER_MS) > 0) {
-        ssize_t got = recv(fd, rest, sizeof rest, MSG_DONTWAIT);
+        ssize_t received = recv(fd, discarded, sizeof discarded, MSG_DONTWAIT);
 
-        if (got <= 0)
+        if (received <= 0)
             return;
-        read += (size_t)got;
+        read += (size_t)received;
     }
 }
 
 static void answer_refusal(int fd, const struct head_refusal *refusal)
 {
-    FACET_CLEANUP_FREE char *text = refusal_text(&refusal->error), *whole = NULL;
-    int size = text ? asprintf(&whole,
+    FACET_CLEANUP_FREE char *text = refusal_text(&refusal->error), *response = NULL;
+    int size = text ? asprintf(&response,
                                "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
                                "Connection: close\r\n\r\n%s",
                                refusal->http, reason_of(refusal->http), strlen(text), refusal->no_body ? "" : text)
                     : -1;
 
     if (size < 0) {
-        whole = NULL;
+        response = NULL;
         return;
     }
-    send_all(fd, whole, (size_t)size);
+    send_all(fd, response, (size_t)size);
 }
 
 static void refuse_connection(int fd, const struct head_refusal *refusal)
@@ -174,29 +174,29 @@ static void sleep_for(uint64_t ns)
 static enum head_verdict wait_for_head(const struct front *front, int fd, struct head_refusal *ret_refusal)
 {
     FACET_CLEANUP_FREE char *head = malloc(HEAD_MAX + 1);
-    uint64_t until_ns = facet_clock_now_ns() + PATIENCE_NS;
+    uint64_t deadline_ns = facet_clock_now_ns() + CALLER_MOST_NS;
     struct pollfd readable = {.fd = fd, .events = POLLIN | POLLRDHUP};
-    uint64_t nap_ns = NAP_NS;
-    int seen = 0, size = 0;
+    uint64_t pause_ns = POLL_NS;
+    int seen_size = 0, size = 0;
 
-    while (head && !atomic_load(&front->stopping) && facet_clock_now_ns() < until_ns) {
-        if (poll(&readable, 1, LOOK_MS) <= 0)
+    while (head && !atomic_load(&front->stopping) && facet_clock_now_ns() < deadline_ns) {
+        if (poll(&readable, 1, STOP_CHECK_MS) <= 0)
             continue;
         bool ended = readable.revents & (POLLHUP | POLLRDHUP);
-        if (!ended && ioctl(fd, FIONREAD, &size) == 0 && size == seen) {
-            sleep_for(nap_ns);
-            nap_ns = nap_ns * 2 < LOOK_MS * FACET_NS_PER_MS ? nap_ns * 2 : LOOK_MS * FACET_NS_PER_MS;
+        if (!ended && ioctl(fd, FIONREAD, &size) == 0 && size == seen_size) {
+            sleep_for(pause_ns);
+            pause_ns = pause_ns * 2 < STOP_CHECK_MS * FACET_NS_PER_MS ? pause_ns * 2 : STOP_CHECK_MS * FACET_NS_PER_MS;
             continue;
         }
-        ssize_t got = recv(fd, head, HEAD_MAX + 1, MSG_PEEK | MSG_DONTWAIT);
-        enum head_verdict verdict = got > 0 ? head_judge(head, (size_t)got, ret_refusal) : HEAD_INCOMPLETE;
+        ssize_t received = recv(fd, head, HEAD_MAX + 1, MSG_PEEK | MSG_DONTWAIT);
+        enum head_verdict verdict = received > 0 ? head_judge(head, (size_t)received, ret_refusal) : HEAD_INCOMPLETE;
 
         if (verdict != HEAD_INCOMPLETE)
             return verdict;
-        if (got <= 0 || ended) /* it ended before its head did */
+        if (received <= 0 || ended) /* it ended before its head did */
             return HEAD_INCOMPLETE;
-        seen = size;
-        nap_ns = NAP_NS;
+        seen_size = size;
+        pause_ns = POLL_NS;
     }
     return HEAD_INCOMPLETE;
 }
@@ -226,12 +226,12 @@ static void *caller_main(void *argument)
 
 static void begin_connection(struct front *front, int fd)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_NS / FACET_NS_PER_S};
+    const struct timeval timeout = {.tv_sec = CALLER_MOST_NS / FACET_NS_PER_S};
     struct caller *caller = malloc(sizeof *caller);
     pthread_t thread;
 
     atomic_fetch_add(&front->callers, 1);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     waiting_begin(&front->waiting, fd, facet_clock_now_ns());
     if (caller)
         *caller = (struct caller){front, fd};
@@ -253,7 +253,7 @@ static void *front_main(void *argument)
 
     while (!atomic_load(&front->stopping)) {
         /* Connections above the bound wait in the socket's backlog, and take the place of one that does nothing. */
-        bool full = atomic_load(&front->callers) >= front->most;
+        bool full = atomic_load(&front->callers) >= front->connections_most;
 
         if (full && poll(ready, 1, 0) > 0)
             (void)waiting_hang_up(&front->waiting, facet_clock_now_ns());
@@ -263,13 +263,13 @@ static void *front_main(void *argument)
         if (fd >= 0)
             begin_connection(front, fd);
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            sleep_for(NAP_NS); /* no descriptors left */
+            sleep_for(POLL_NS); /* no descriptors left */
     }
     return NULL;
 }
 
-enum facet_status front_start(int fd, unsigned most, front_serve_func serve, void *context, struct front **ret_front,
-                              struct facet_error *error)
+enum facet_status front_start(int fd, unsigned connections_most, front_serve_func serve, void *context,
+                              struct front **ret_front, struct facet_error *error)
 {
     struct front *front = calloc(1, sizeof *front);
 
@@ -277,8 +277,11 @@ enum facet_status front_start(int fd, unsigned most, front_serve_func serve, voi
         close(fd);
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the server");
     }
-    *front = (struct front){
-        .listener = fd, .wake = eventfd(0, EFD_CLOEXEC), .most = most, .serve = serve, .context = context};
+    *front = (struct front){.listener = fd,
+                            .wake = eventfd(0, EFD_CLOEXEC),
+                            .connections_most = connections_most,
+                            .serve = serve,
+                            .context = context};
     waiting_init(&front->waiting);
     int result = front->wake < 0 ? errno : thread_start(&front->thread, "front", front_main, front);
     if (result) {
@@ -301,7 +304,7 @@ void front_stop(struct front *front)
     eventfd_write(front->wake, 1);
     pthread_join(front->thread, NULL);
     while (atomic_load(&front->callers))
-        sleep_for(NAP_NS);
+        sleep_for(POLL_NS);
     close(front->listener);
     close(front->wake);
     waiting_clear(&front->waiting);

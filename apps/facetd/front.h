@@ -17,8 +17,8 @@ struct front; /* opaque */
 typedef void (*front_serve_func)(void *context, int fd);
 
 /* Listens on `fd`, which is the front's from then on, also on failure, for at most `most` connections at once. */
-enum facet_status front_start(int fd, unsigned most, front_serve_func serve, void *context, struct front **ret_front,
-                              struct facet_error *error);
+enum facet_status front_start(int fd, unsigned connections_most, front_serve_func serve, void *context,
+                              struct front **ret_front, struct facet_error *error);
 
 /* Accepts no more connections, and hangs up on those that were not handed on. NULL is allowed. */
 void front_stop(struct front *front);

@@ -99,17 +99,17 @@ static void accept_partition(const struct facet_device_record *device, const str
                              struct vgpu_row *row)
 {
     struct vgpu_slice *slice = &row->slice;
-    bool sliced = info->valid & FACET_PARTITION_HAS_MEMORY;
-    uint64_t whole = sliced ? info->memory_bytes : device->info.memory_bytes;
+    bool has_own_memory = info->valid & FACET_PARTITION_HAS_MEMORY;
+    uint64_t memory_bytes_most = has_own_memory ? info->memory_bytes : device->info.memory_bytes;
 
     slice->start = info->start;
     snprintf(slice->partition_uuid, sizeof slice->partition_uuid, "%s", info->uuid);
     snprintf(slice->address, sizeof slice->address, "%s", info->address);
-    slice->memory_bytes = sliced ? info->memory_bytes : 0;
+    slice->memory_bytes = has_own_memory ? info->memory_bytes : 0;
     slice->compute_milli = info->compute_milli;
     slice->compute_units = info->compute_units;
-    if (!row->limits.memory_bytes || row->limits.memory_bytes > whole)
-        row->limits.memory_bytes = whole;
+    if (!row->limits.memory_bytes || row->limits.memory_bytes > memory_bytes_most)
+        row->limits.memory_bytes = memory_bytes_most;
     row->limits.compute_request_milli = info->compute_milli;
 }
 
@@ -132,7 +132,7 @@ static enum facet_status make_partition(const struct provider_use *use, const st
                                                                 row->slice.start, &info, error);
     if (status != FACET_OK)
         return status;
-    if (others->have(others->context, &info))
+    if (others->own(others->context, &info))
         return facet_error_set(error, FACET_CORRUPT, "provider %s gave partition %s, which another vGPU has",
                                use->provider->name, info.uuid);
     accept_partition(device, &info, row);
@@ -152,7 +152,7 @@ static enum facet_status find_partition(const struct provider_use *use, const st
         return status;
     for (uint32_t i = 0; i < count; i++) {
         const struct facet_partition_info *info = &((struct facet_partition_info *)items)[i];
-        if (!grant_is_part(row, info) || others->have(others->context, info))
+        if (!grant_is_part(row, info) || others->own(others->context, info))
             continue;
         *ret_info = *info;
         return FACET_OK;
@@ -166,17 +166,17 @@ static enum facet_status keep_partition(const struct provider_use *use, const st
                                         struct facet_error *error)
 {
     struct facet_partition_info info;
-    char before[sizeof row->slice.partition_uuid];
+    char lost_uuid[sizeof row->slice.partition_uuid];
 
     enum facet_status status = find_partition(use, row, others, &info, error);
     if (status == FACET_OK)
         accept_partition(device, &info, row);
     if (status != FACET_NOT_FOUND)
         return status;
-    memcpy(before, row->slice.partition_uuid, sizeof before);
+    memcpy(lost_uuid, row->slice.partition_uuid, sizeof lost_uuid);
     status = make_partition(use, device, row, others, error);
     if (status == FACET_OK)
-        facet_log(FACET_LOG_WARNING, "vGPU %s: its partition %s was gone; made again as %s", row->name, before,
+        facet_log(FACET_LOG_WARNING, "vGPU %s: its partition %s was gone; made again as %s", row->name, lost_uuid,
                   row->slice.partition_uuid);
     return status;
 }
@@ -209,7 +209,7 @@ static enum facet_status undo_partition(const struct provider_use *use, const st
     for (uint32_t i = 0; status == FACET_OK && i < count; i++) {
         const struct facet_partition_info *info = &((struct facet_partition_info *)items)[i];
 
-        if (!may_be_part(row, info) || others->have(others->context, info))
+        if (!may_be_part(row, info) || others->own(others->context, info))
             continue;
         status = use->provider->partition->destroy(use->instance, use->device, info->uuid, error);
         if (status == FACET_NOT_FOUND)
@@ -303,7 +303,7 @@ enum facet_status grant_take(struct sessions *sessions, const struct facet_devic
 }
 
 enum facet_status grant_look(struct sessions *sessions, const struct facet_device_record *device,
-                             const struct vgpu_row *row, const struct grant_others *others, bool *ret_there,
+                             const struct vgpu_row *row, const struct grant_others *others, bool *ret_present,
                              struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
@@ -319,7 +319,7 @@ enum facet_status grant_look(struct sessions *sessions, const struct facet_devic
         status = find_partition(&use, row, others, &info, error);
     if (status != FACET_OK && status != FACET_NOT_FOUND)
         return status;
-    *ret_there = status == FACET_OK;
+    *ret_present = status == FACET_OK;
     return FACET_OK;
 }
 

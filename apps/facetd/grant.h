@@ -17,7 +17,7 @@
 
 /* The other vGPUs' partitions of the device: two vGPUs never have the same one. */
 struct grant_others {
-    bool (*have)(const void *context, const struct facet_partition_info *info);
+    bool (*own)(const void *context, const struct facet_partition_info *info);
     const void *context;
 };
 
@@ -44,7 +44,7 @@ enum facet_status grant_take(struct sessions *sessions, const struct facet_devic
 
 /* Whether the provider still has the part. */
 enum facet_status grant_look(struct sessions *sessions, const struct facet_device_record *device,
-                             const struct vgpu_row *row, const struct grant_others *others, bool *ret_there,
+                             const struct vgpu_row *row, const struct grant_others *others, bool *ret_present,
                              struct facet_error *error);
 
 /*

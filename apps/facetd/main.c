@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/surroundings.h"
 #include "base/variables.h"
-#include "books.h"
 #include "bus_error.h"
 #include "detach.h"
 #include "limiter/tenant.h"
@@ -28,24 +28,24 @@
 #include "options.h"
 #include "server.h"
 
-#define TICK_NS       (500 * FACET_NS_PER_MS)
-#define GIVE_WAY_NS   (30 * FACET_NS_PER_S)
-#define RETRY_NS      (20 * FACET_NS_PER_MS)
-#define LAST_CALLS_NS (FACET_NS_PER_S)
+#define TICK_NS         (500 * FACET_NS_PER_MS)
+#define TAKE_OVER_NS    (30 * FACET_NS_PER_S)
+#define RETRY_NS        (20 * FACET_NS_PER_MS)
+#define LAST_ANSWERS_NS (FACET_NS_PER_S)
 /* A command that was refused asks once more, for the reason. */
-#define QUESTIONS_NS      (200 * FACET_NS_PER_MS)
-#define QUESTIONS_MOST_NS (2 * FACET_NS_PER_S)
+#define FOLLOW_UP_NS       (200 * FACET_NS_PER_MS)
+#define FOLLOW_UPS_MOST_NS (2 * FACET_NS_PER_S)
 
-static void nap_for(uint64_t ns)
+static void sleep_for(uint64_t ns)
 {
     struct timespec time = facet_ns_timespec(ns);
 
     nanosleep(&time, NULL);
 }
 
-/* --- living --------------------------------------------------------------------------------------------------- */
+/* --- the main loop ----------------------------------------------------------------------------------------- */
 
-struct life {
+struct main_loop {
     const struct daemon *daemon;
     struct server *server;
     const char *runtime;
@@ -53,62 +53,62 @@ struct life {
     sigset_t signals;
     uint64_t idle_exit_ns; /* UINT64_MAX: never */
     uint64_t idle_since_ns, calls;
-    bool finds_nothing; /* private, and programs can run on no device */
+    bool has_no_program_device; /* private, and programs can run on no device */
 };
 
 /* It can only refuse, or simulate: the next one may find new devices. A vGPU on a simulated device is a use. */
-static bool is_of_no_use(const struct life *life)
+static bool can_run_no_program(const struct main_loop *loop)
 {
-    return life->finds_nothing && !registry_has_devices(life->daemon->registry);
+    return loop->has_no_program_device && !registry_has_devices(loop->daemon->registry);
 }
 
 /*
  * Calls keep a daemon alive, but not one that is of no use. That one waits a moment for a caller's next question,
  * unless callers ask without end.
  */
-static bool nothing_to_do(struct life *life, uint64_t now_ns)
+static bool is_idle(struct main_loop *loop, uint64_t now_ns)
 {
-    uint64_t calls = server_calls(life->server);
-    bool is_asked =
-        now_ns < server_called_ns(life->server) + QUESTIONS_NS && now_ns < life->daemon->started_ns + QUESTIONS_MOST_NS;
-    bool quiet = is_of_no_use(life) ? !is_asked : calls == life->calls;
+    uint64_t calls = server_calls(loop->server);
+    bool expects_follow_up = now_ns < server_called_ns(loop->server) + FOLLOW_UP_NS &&
+                             now_ns < loop->daemon->started_ns + FOLLOW_UPS_MOST_NS;
+    bool no_calls = can_run_no_program(loop) ? !expects_follow_up : calls == loop->calls;
 
-    life->calls = calls;
-    return quiet && server_connections(life->server) == 0 && registry_idle(life->daemon->registry);
+    loop->calls = calls;
+    return no_calls && server_connections(loop->server) == 0 && registry_idle(loop->daemon->registry);
 }
 
 /*
  * Hides the socket, so that a new caller starts a daemon that waits for this one's lock; and serves the earlier callers
  * to the end. Comes back when one of them left work.
  */
-static bool leave_daemon(struct life *life)
+static bool leave_daemon(struct main_loop *loop)
 {
-    uint64_t until = facet_clock_now_ns() + LAST_CALLS_NS;
+    uint64_t until = facet_clock_now_ns() + LAST_ANSWERS_NS;
 
-    if (!server_hide(life->server))
+    if (!server_hide(loop->server))
         return false;
-    while (server_connections(life->server) && facet_clock_now_ns() < until)
-        nap_for(RETRY_NS);
-    if (server_connections(life->server) == 0 && registry_idle(life->daemon->registry))
+    while (server_connections(loop->server) && facet_clock_now_ns() < until)
+        sleep_for(RETRY_NS);
+    if (server_connections(loop->server) == 0 && registry_idle(loop->daemon->registry))
         return true;
-    if (server_show(life->server))
+    if (server_show(loop->server))
         return false;
     facet_log(FACET_LOG_ERROR, "cannot bring the socket back; leaving, the next facetd takes the vGPUs up again");
     return true;
 }
 
-static bool is_time_to_leave(struct life *life)
+static bool must_leave(struct main_loop *loop)
 {
     uint64_t now = facet_clock_now_ns();
 
-    if (!nothing_to_do(life, now)) {
-        life->idle_since_ns = now;
+    if (!is_idle(loop, now)) {
+        loop->idle_since_ns = now;
         return false;
     }
-    if (!is_of_no_use(life) && now - life->idle_since_ns < life->idle_exit_ns)
+    if (!can_run_no_program(loop) && now - loop->idle_since_ns < loop->idle_exit_ns)
         return false;
-    life->idle_since_ns = now;
-    return leave_daemon(life);
+    loop->idle_since_ns = now;
+    return leave_daemon(loop);
 }
 
 /*
@@ -116,15 +116,15 @@ static bool is_time_to_leave(struct life *life)
  * another daemon may have begun, and without the folder the segments are gone too: both are left to the next daemon to
  * repair.
  */
-static enum facet_status keep_reachable(struct life *life, struct facet_error *error)
+static enum facet_status keep_reachable(struct main_loop *loop, struct facet_error *error)
 {
-    if (server_is_reachable(life->server))
+    if (server_is_reachable(loop->server))
         return FACET_OK;
-    if (!lock_is_ours(life->runtime, life->lock))
+    if (!lock_is_ours(loop->runtime, loop->lock))
         return facet_error_set(error, FACET_IO,
                                "files in '%s' were removed; stopping, the next facetd takes the vGPUs up again",
-                               life->runtime);
-    enum facet_status status = server_rebind(life->server, error);
+                               loop->runtime);
+    enum facet_status status = server_rebind(loop->server, error);
     if (status == FACET_OK)
         facet_log(FACET_LOG_WARNING, "the socket was removed; it is bound again");
     else
@@ -132,19 +132,19 @@ static enum facet_status keep_reachable(struct life *life, struct facet_error *e
     return status;
 }
 
-static enum facet_status live_until_signal(struct life *life, struct facet_error *error)
+static enum facet_status serve_until_signal(struct main_loop *loop, struct facet_error *error)
 {
     const struct timespec tick = facet_ns_timespec(TICK_NS);
     enum facet_status status;
     int signal;
 
-    life->idle_since_ns = facet_clock_now_ns();
+    loop->idle_since_ns = facet_clock_now_ns();
     do {
-        signal = sigtimedwait(&life->signals, NULL, &tick);
-        registry_tidy(life->daemon->registry, facet_clock_now_ns());
-        books_look(life->daemon->books, life->daemon, facet_clock_now_ns());
-        status = keep_reachable(life, error);
-    } while (signal < 0 && status == FACET_OK && !is_time_to_leave(life));
+        signal = sigtimedwait(&loop->signals, NULL, &tick);
+        registry_tidy(loop->daemon->registry, facet_clock_now_ns());
+        audit_look(loop->daemon->audit, loop->daemon, facet_clock_now_ns());
+        status = keep_reachable(loop, error);
+    } while (signal < 0 && status == FACET_OK && !must_leave(loop));
     if (status != FACET_OK)
         return status;
     if (signal > 0)
@@ -171,18 +171,18 @@ static void on_restart(void *registry, const struct facet_provider_record *provi
     registry_reconcile(registry, provider);
 }
 
-static enum facet_status serve_registry(const struct options *options, struct daemon *daemon, struct life *life,
+static enum facet_status serve_registry(const struct options *options, struct daemon *daemon, struct main_loop *loop,
                                         struct ready *ready, struct facet_error *error)
 {
     sessions_on_restart(daemon->sessions, on_restart, daemon->registry);
     registry_tidy(daemon->registry, facet_clock_now_ns());
-    enum facet_status status = server_start(options->socket, daemon, &life->server, error);
+    enum facet_status status = server_start(options->socket, daemon, &loop->server, error);
     if (status != FACET_OK)
         return status;
     facet_log(FACET_LOG_INFO, "ready on '%s'", options->socket);
     ready_succeeded(ready);
-    status = live_until_signal(life, error);
-    server_stop(life->server);
+    status = serve_until_signal(loop, error);
+    server_stop(loop->server);
     return status;
 }
 
@@ -199,22 +199,22 @@ static enum facet_status open_parts(const struct options *options, struct daemon
     if (status == FACET_OK)
         status = measured_open(daemon->devices, daemon->sessions, &daemon->measured, error);
     if (status == FACET_OK)
-        status = books_open(&daemon->books, error);
+        status = audit_open(&daemon->audit, error);
     return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
 }
 
 /* Programs cannot run on a simulated device: another shell may find a real one. */
 static bool takes_programs(const struct facet_device_table *devices)
 {
-    bool takes = false;
+    bool found = false;
 
-    for (uint32_t i = 0; i < facet_device_table_count(devices) && !takes; i++) {
+    for (uint32_t i = 0; i < facet_device_table_count(devices) && !found; i++) {
         const struct facet_device_record *device = facet_device_table_at(devices, i);
         bool simulated = device->provider && (device->provider->traits & FACET_PROVIDER_SIMULATED);
 
-        takes = !simulated && facet_device_takes_programs(device);
+        found = !simulated && facet_device_takes_programs(device);
     }
-    return takes;
+    return found;
 }
 
 /* Every part in its order; each is stopped when a later one fails, as at the end. */
@@ -222,29 +222,29 @@ static enum facet_status serve_clients(const struct options *options, const sigs
                                        struct ready *ready, struct facet_error *error)
 {
     struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
-    struct life life = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
+    struct main_loop loop = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
     struct facet_device_table *devices = NULL;
     struct registry_parts parts = {0};
 
-    enum facet_status status = read_idle_exit(options, &life.idle_exit_ns, error);
+    enum facet_status status = read_idle_exit(options, &loop.idle_exit_ns, error);
     if (status == FACET_OK)
         status = facet_path_make_chosen(options->state, 0700, FACET_SETTING_STATE_DIR, error);
     if (status == FACET_OK)
         status = facet_device_table_open(NULL, &devices, error);
     daemon.devices = devices;
-    life.finds_nothing = status == FACET_OK && options->private && !takes_programs(devices);
+    loop.has_no_program_device = status == FACET_OK && options->private && !takes_programs(devices);
     bus_error_survive();
     if (status == FACET_OK)
         status = open_parts(options, &daemon, &parts, error);
     if (status == FACET_OK)
         status = registry_open(options->runtime, options->state, &parts, &daemon.registry, error);
     if (status == FACET_OK)
-        status = serve_registry(options, &daemon, &life, ready, error);
+        status = serve_registry(options, &daemon, &loop, ready, error);
     sessions_stop(daemon.sessions); /* while the registry exists, which they notify of restarts */
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
     measured_close(daemon.measured);
-    books_close(daemon.books);
+    audit_close(daemon.audit);
     sessions_close(daemon.sessions);
     events_close(daemon.events);
     facet_device_table_close(devices);
@@ -257,13 +257,13 @@ static enum facet_status serve_clients(const struct options *options, const sigs
  */
 static enum facet_status take_lock(const struct options *options, int *ret_fd, struct facet_error *error)
 {
-    uint64_t until = facet_clock_now_ns() + GIVE_WAY_NS;
+    uint64_t until = facet_clock_now_ns() + TAKE_OVER_NS;
     enum facet_status status = lock_take(options->runtime, ret_fd, error);
 
     while (status == FACET_BUSY && options->private && facet_clock_now_ns() < until) {
         if (server_answers(options->socket))
             return FACET_OK;
-        nap_for(RETRY_NS);
+        sleep_for(RETRY_NS);
         status = lock_take(options->runtime, ret_fd, error);
     }
     if (status == FACET_BUSY && options->private)
@@ -271,7 +271,7 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
     return status;
 }
 
-/* Blocked in every thread, so that only live_until_signal() sees them; set regardless of the starting process's own
+/* Blocked in every thread, so that only serve_until_signal() sees them; set regardless of the starting process's own
  * settings. */
 static void block_signals(sigset_t *ret_signals)
 {
@@ -286,13 +286,13 @@ static void block_signals(sigset_t *ret_signals)
 /* It serves other shells as well, whose users would not see why they wait. */
 static void warn_of_surroundings(const struct options *options)
 {
-    char rest[256];
+    char kept_settings[256];
 
-    if (options->private && facet_surroundings_tell_rest(rest, sizeof rest))
+    if (options->private && facet_surroundings_tell_rest(kept_settings, sizeof kept_settings))
         facet_log(FACET_LOG_WARNING,
                   "this daemon keeps of the shell that started it what it may not undo: %s; where that matters, end it "
                   "and start it from another shell",
-                  rest);
+                  kept_settings);
 }
 
 /* A private daemon has none of them: its environment is made of the names that Facet knows. */
@@ -311,7 +311,7 @@ static void warn_of_variables(void)
 static enum facet_status prepare_process(const struct options *options, sigset_t *ret_signals,
                                          struct facet_error *error)
 {
-    struct facet_error low;
+    struct facet_error limit_error;
 
     umask(077);
     unsetenv("OPENCL_LAYERS");
@@ -319,13 +319,13 @@ static enum facet_status prepare_process(const struct options *options, sigset_t
     block_signals(ret_signals);
     if (!facet_surroundings_open_streams())
         return facet_error_errno(error, errno, "opening /dev/null");
-    enum facet_status status = facet_surroundings_check_limits(&low);
+    enum facet_status status = facet_surroundings_check_limits(&limit_error);
     facet_surroundings_raise_limits();
     if (status == FACET_OK)
         return FACET_OK;
     if (options->private)
-        return facet_error_set(error, status, "%s", low.message);
-    facet_log(FACET_LOG_WARNING, "%s", low.message);
+        return facet_error_set(error, status, "%s", limit_error.message);
+    facet_log(FACET_LOG_WARNING, "%s", limit_error.message);
     return FACET_OK;
 }
 
@@ -367,7 +367,7 @@ int main(int argc, char **argv)
 
     signal(SIGXFSZ, SIG_IGN); /* a log that reached its limit (ulimit -f) does not end the daemon */
     options_read(argc, argv, &options);
-    struct ready ready = {.asked = options.ready_fd, .parent = -1};
+    struct ready ready = {.requested_fd = options.ready_fd, .parent_fd = -1};
     enum facet_status status = run_daemon(&options, &ready, &error);
     if (status == FACET_OK) {
         ready_succeeded(&ready);

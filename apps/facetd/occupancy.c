@@ -21,7 +21,7 @@ struct occupancy {
 /* --- from the document -------------------------------------------------------------------------------------------- */
 
 /* The input of the maps; texts are the document's, except the names of maps. */
-struct plan {
+struct map_plan {
     struct facet_map_config maps[FACET_MAPS_MOST];
     char names[FACET_MAPS_MOST][RESERVATION_SLOT_SIZE];
     uint32_t map_count;
@@ -47,45 +47,45 @@ static bool find_device(const struct facet_spec *spec, const char *name, size_t 
 }
 
 /* One map for each kind of device: a provider's slots are parts of the same devices. */
-static enum facet_status find_map(struct plan *plan, const char *slot, uint32_t strategy, uint32_t *ret_map,
+static enum facet_status find_map(struct map_plan *map_plan, const char *slot, uint32_t strategy, uint32_t *ret_map,
                                   struct facet_error *error)
 {
     size_t length = device_name_length(slot);
 
-    for (uint32_t i = 0; i < plan->map_count; i++)
-        if (strlen(plan->names[i]) == length && strncmp(plan->names[i], slot, length) == 0) {
+    for (uint32_t i = 0; i < map_plan->map_count; i++)
+        if (strlen(map_plan->names[i]) == length && strncmp(map_plan->names[i], slot, length) == 0) {
             *ret_map = i;
             return FACET_OK;
         }
-    if (plan->map_count == FACET_MAPS_MOST)
+    if (map_plan->map_count == FACET_MAPS_MOST)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "more than %u kinds of devices", FACET_MAPS_MOST);
-    snprintf(plan->names[plan->map_count], sizeof plan->names[0], "%.*s", (int)length, slot);
-    plan->maps[plan->map_count] = (struct facet_map_config){
-        .name = plan->names[plan->map_count], .kind = FACET_MAP_FRACTION, .strategy = strategy};
-    *ret_map = plan->map_count++;
+    snprintf(map_plan->names[map_plan->map_count], sizeof map_plan->names[0], "%.*s", (int)length, slot);
+    map_plan->maps[map_plan->map_count] = (struct facet_map_config){
+        .name = map_plan->names[map_plan->map_count], .kind = FACET_MAP_FRACTION, .strategy = strategy};
+    *ret_map = map_plan->map_count++;
     return FACET_OK;
 }
 
-static enum facet_status add_slot(struct plan *plan, const struct facet_spec *spec, uint32_t index,
+static enum facet_status add_slot(struct map_plan *map_plan, const struct facet_spec *spec, uint32_t index,
                                   const struct facet_spec_slot *slot, uint32_t strategy, struct facet_error *error)
 {
     size_t length = device_name_length(slot->slot_name);
     struct facet_spec_device device;
     struct facet_spec_share share;
     uint32_t map = 0;
-    enum facet_status status = find_map(plan, slot->slot_name, strategy, &map, error);
+    enum facet_status status = find_map(map_plan, slot->slot_name, strategy, &map, error);
 
     if (status != FACET_OK)
         return status;
     struct facet_map_device *devices =
-        reallocarray(plan->devices, plan->count + slot->share_count + 1, sizeof *plan->devices);
+        reallocarray(map_plan->devices, map_plan->count + slot->share_count + 1, sizeof *map_plan->devices);
     if (!devices)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the places of slot '%.60s'", slot->slot_name);
-    plan->devices = devices;
+    map_plan->devices = devices;
     for (uint32_t i = 0; facet_spec_get_share(spec, index, i, &share, NULL) == FACET_OK; i++) {
         bool near = find_device(spec, slot->slot_name, length, share.device_id, &device) &&
                     (device.valid & FACET_SPEC_DEVICE_HAS_NUMA);
-        devices[plan->count++] =
+        devices[map_plan->count++] =
             (struct facet_map_device){.id = share.device_id,
                                       .slot = slot->slot_name,
                                       .map = map,
@@ -98,23 +98,23 @@ static enum facet_status add_slot(struct plan *plan, const struct facet_spec *sp
 
 static enum facet_status make_maps(struct occupancy *occupancy, uint32_t strategy, struct facet_error *error)
 {
-    FACET_CLEANUP_FREE struct plan *plan = calloc(1, sizeof *plan);
+    FACET_CLEANUP_FREE struct map_plan *map_plan = calloc(1, sizeof *map_plan);
     struct facet_spec_slot slot = {.size = sizeof slot};
-    enum facet_status status = plan ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for the slots");
+    enum facet_status status = map_plan ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for the slots");
 
     for (uint32_t i = 0; status == FACET_OK && facet_spec_get_slot(occupancy->spec, i, &slot, NULL) == FACET_OK; i++)
-        status = add_slot(plan, occupancy->spec, i, &slot, strategy, error);
-    if (status == FACET_OK && plan->map_count == 0) /* a node without devices */
-        plan->maps[plan->map_count++] = (struct facet_map_config){.name = "none", .kind = FACET_MAP_FRACTION};
+        status = add_slot(map_plan, occupancy->spec, i, &slot, strategy, error);
+    if (status == FACET_OK && map_plan->map_count == 0) /* a node without devices */
+        map_plan->maps[map_plan->map_count++] = (struct facet_map_config){.name = "none", .kind = FACET_MAP_FRACTION};
     if (status == FACET_OK)
         status = facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config),
-                                                               .map_count = plan->map_count,
-                                                               .maps = plan->maps,
-                                                               .devices = plan->devices,
-                                                               .device_count = plan->count},
+                                                               .map_count = map_plan->map_count,
+                                                               .maps = map_plan->maps,
+                                                               .devices = map_plan->devices,
+                                                               .device_count = map_plan->count},
                                    &occupancy->maps, error);
-    if (plan)
-        free(plan->devices);
+    if (map_plan)
+        free(map_plan->devices);
     return status;
 }
 
@@ -161,11 +161,11 @@ static void copy_facet_id(const struct occupancy *occupancy, const struct facet_
 static void explain_absence(const struct occupancy *occupancy, struct reservation_part *part)
 {
     struct facet_spec_device device;
-    bool whole = !strchr(part->slot, ':');
+    bool capacity_text = !strchr(part->slot, ':');
 
     if (!find_device(occupancy->spec, part->slot, device_name_length(part->slot), part->device, &device))
-        snprintf(part->trouble, sizeof part->trouble, "%s %.60s is not there", whole ? "device" : "the partition of",
-                 part->facet_id);
+        snprintf(part->trouble, sizeof part->trouble, "%s %.60s is not there",
+                 capacity_text ? "device" : "the partition of", part->facet_id);
     else if (device.health == FACET_SPEC_UNAVAILABLE)
         snprintf(part->trouble, sizeof part->trouble, "device %.40s is not available%s%.100s", part->facet_id,
                  device.status_info ? ": " : "", device.status_info ? device.status_info : "");
@@ -273,7 +273,7 @@ static void name_argument(struct facet_error *error)
 }
 
 /* The capacity of all places of the slot, free or not. */
-static uint32_t whole_of(const struct occupancy *occupancy, const char *slot, int64_t *ret_capacity)
+static uint32_t sum_capacity(const struct occupancy *occupancy, const char *slot, int64_t *ret_capacity)
 {
     uint32_t places = facet_maps_place_count(occupancy->maps), found = 0;
 
@@ -290,23 +290,24 @@ static uint32_t whole_of(const struct occupancy *occupancy, const char *slot, in
 }
 
 /* A request for more than the whole capacity is refused finally: no release could satisfy it. */
-static enum facet_status check_wholes(const struct occupancy *occupancy, const struct reservation *reservation,
-                                      struct facet_error *error)
+static enum facet_status check_capacities(const struct occupancy *occupancy, const struct reservation *reservation,
+                                          struct facet_error *error)
 {
-    char asked[FACET_AMOUNT_SIZE], whole[FACET_AMOUNT_SIZE];
+    char requested_text[FACET_AMOUNT_SIZE], capacity_text[FACET_AMOUNT_SIZE];
     int64_t capacity;
 
     for (uint32_t i = 0; i < reservation->item_count; i++) {
         const struct reservation_item *item = &reservation->items[i];
-        uint32_t places = whole_of(occupancy, item->slot, &capacity);
+        uint32_t places = sum_capacity(occupancy, item->slot, &capacity);
 
         if (places == 0 || item->amount <= capacity)
             continue;
         return facet_error_argument(
             error, FACET_OUT_OF_RANGE, "slots",
             "slot '%.60s': %s asked for, expected at most %s: all that this node's %" PRIu32 " device%s of it",
-            item->slot, facet_amount_format(item->amount, asked, sizeof asked),
-            facet_amount_format(capacity, whole, sizeof whole), places, places == 1 ? " has" : "s have");
+            item->slot, facet_amount_format(item->amount, requested_text, sizeof requested_text),
+            facet_amount_format(capacity, capacity_text, sizeof capacity_text), places,
+            places == 1 ? " has" : "s have");
     }
     return FACET_OK;
 }
@@ -328,7 +329,7 @@ enum facet_status occupancy_grant(struct occupancy *occupancy, struct reservatio
                                                .items = items,
                                                .rules = FACET_MAPS_EXACT,
                                                .affinity = reservation->affinity};
-    enum facet_status status = check_wholes(occupancy, reservation, error);
+    enum facet_status status = check_capacities(occupancy, reservation, error);
     if (status == FACET_OK)
         status = facet_maps_plan(occupancy->maps, &request, parts, places, &count, ret_refusal, error);
     if (status == FACET_OK)

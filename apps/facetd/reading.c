@@ -10,12 +10,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/listing.h"
-#include "living.h"
+#include "live_provider.h"
 
-static struct facet_listing_query query_of(const struct living *living, enum facet_listing_kind kind, uint32_t device)
+static struct facet_listing_query query_of(const struct live_provider *live, enum facet_listing_kind kind,
+                                           uint32_t device)
 {
-    return (struct facet_listing_query){.provider = facet_session_provider(living->session),
-                                        .instance = facet_session_instance(living->session),
+    return (struct facet_listing_query){.provider = facet_session_provider(live->session),
+                                        .instance = facet_session_instance(live->session),
                                         .kind = kind,
                                         .device = device};
 }
@@ -31,17 +32,17 @@ static const struct facet_device_info *find_info(const struct facet_device_info 
     return NULL;
 }
 
-static bool is_known(const struct living *living, const char *uuid)
+static bool is_known(const struct live_provider *live, const char *uuid)
 {
-    for (uint32_t i = 0; i < living->place_count; i++)
-        if (strcmp(living->places[i].record->info.uuid, uuid) == 0)
+    for (uint32_t i = 0; i < live->device_count; i++)
+        if (strcmp(live->devices[i].record->info.uuid, uuid) == 0)
             return true;
     return false;
 }
 
-enum facet_status living_list(struct living *living, struct facet_error *error)
+enum facet_status live_provider_list(struct live_provider *live, struct facet_error *error)
 {
-    const struct facet_listing_query query = query_of(living, FACET_LISTING_DEVICES, 0);
+    const struct facet_listing_query query = query_of(live, FACET_LISTING_DEVICES, 0);
     FACET_CLEANUP_FREE struct facet_device_info *infos = NULL;
     void *items = NULL;
     uint32_t count = 0;
@@ -50,71 +51,70 @@ enum facet_status living_list(struct living *living, struct facet_error *error)
     infos = items;
     if (status != FACET_OK)
         return status;
-    pthread_mutex_lock(&living->lock);
-    for (uint32_t i = 0; i < living->place_count; i++) {
-        struct place *place = &living->places[i];
-        const struct facet_device_info *info = find_info(infos, count, place->record->info.uuid);
+    pthread_mutex_lock(&live->lock);
+    for (uint32_t i = 0; i < live->device_count; i++) {
+        struct provided_device *provided = &live->devices[i];
+        const struct facet_device_info *info = find_info(infos, count, provided->record->info.uuid);
 
-        place->present = info != NULL;
+        provided->present = info != NULL;
         if (info)
-            place->index = (uint32_t)(info - infos);
+            provided->index = (uint32_t)(info - infos);
     }
-    pthread_mutex_unlock(&living->lock);
+    pthread_mutex_unlock(&live->lock);
     for (uint32_t i = 0; i < count; i++)
-        if (!is_known(living, infos[i].uuid))
+        if (!is_known(live, infos[i].uuid))
             facet_log(FACET_LOG_INFO, "provider %s has a new device %s (%s); facetd uses it when it starts again",
-                      living->record->name, infos[i].name, infos[i].uuid);
+                      live->record->name, infos[i].name, infos[i].uuid);
     return FACET_OK;
 }
 
 /* --- events ---------------------------------------------------------------------------------------------------- */
 
 /* A partition's event names the partition, every other one the device. After a hot-plug the indexes differ. */
-static const char *device_id_of(const struct living *living, const struct facet_event *event)
+static const char *device_id_of(const struct live_provider *live, const struct facet_event *event)
 {
-    for (uint32_t i = 0; i < living->place_count; i++)
-        if (event->uuid[0] && strcmp(living->places[i].record->info.uuid, event->uuid) == 0)
-            return living->places[i].record->id;
-    for (uint32_t i = 0; i < living->place_count; i++)
-        if (event->kind != FACET_EVENT_HOTPLUG && living->places[i].present && living->places[i].index == event->device)
-            return living->places[i].record->id;
+    for (uint32_t i = 0; i < live->device_count; i++)
+        if (event->uuid[0] && strcmp(live->devices[i].record->info.uuid, event->uuid) == 0)
+            return live->devices[i].record->id;
+    for (uint32_t i = 0; i < live->device_count; i++)
+        if (event->kind != FACET_EVENT_HOTPLUG && live->devices[i].present && live->devices[i].index == event->device)
+            return live->devices[i].record->id;
     return "";
 }
 
-static void read_events(struct living *living, struct events *events)
+static void read_events(struct live_provider *live, struct events *events)
 {
-    struct facet_listing_query query = query_of(living, FACET_LISTING_EVENTS, 0);
+    struct facet_listing_query query = query_of(live, FACET_LISTING_EVENTS, 0);
     FACET_CLEANUP_FREE struct facet_event *list = NULL;
     struct facet_error error;
     void *items = NULL;
     uint32_t count = 0;
     bool hotplug = false;
 
-    query.after = living->events_seen;
+    query.after = live->events_seen;
     if (facet_listing_read(&query, &items, &count, &error) != FACET_OK)
         return; /* no events, or a loss, which the caller checks */
     list = items;
     for (uint32_t i = 0; i < count; i++) {
-        const char *id = device_id_of(living, &list[i]);
+        const char *id = device_id_of(live, &list[i]);
 
         events_add(events, id, &list[i]);
         facet_log(FACET_LOG_INFO, "device %s (%s): event %s, value %" PRIu64 "%s%s", id[0] ? id : "new", list[i].uuid,
                   event_kind_name(list[i].kind), list[i].value, list[i].message[0] ? ": " : "", list[i].message);
-        living->events_seen = list[i].sequence;
+        live->events_seen = list[i].sequence;
         hotplug |= list[i].kind == FACET_EVENT_HOTPLUG;
     }
-    if (hotplug && living_list(living, &error) != FACET_OK)
-        facet_log(FACET_LOG_WARNING, "listing the devices of provider %s again: %s", living->record->name,
-                  error.message);
+    if (hotplug && live_provider_list(live, &error) != FACET_OK)
+        facet_log(FACET_LOG_WARNING, "listing the devices of provider %s again: %s", live->record->name, error.message);
 }
 
-void living_announce(struct living *living, struct events *events, uint32_t health, const char *message)
+void live_provider_announce(struct live_provider *live, struct events *events, uint32_t health, const char *message)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    for (uint32_t i = 0; i < living->place_count; i++) {
-        const struct facet_device_record *device = living->places[i].record;
+    for (uint32_t i = 0; i < live->device_count; i++) {
+        const struct facet_device_record *device = live->devices[i].record;
         struct facet_event event = {.size = sizeof event,
                                     .kind = FACET_EVENT_HEALTH,
                                     .timestamp_ns = facet_timespec_ns(&now),
@@ -129,13 +129,13 @@ void living_announce(struct living *living, struct events *events, uint32_t heal
 
 /* --- readings -------------------------------------------------------------------------------------------------- */
 
-static void read_health(const struct living *living, uint32_t index, struct device_reading *reading)
+static void read_health(const struct live_provider *live, uint32_t index, struct device_reading *reading)
 {
     struct facet_error error = {0};
     uint32_t health = FACET_HEALTH_UNKNOWN;
 
-    enum facet_status status = facet_session_provider(living->session)
-                                   ->device->health(facet_session_instance(living->session), index, &health, &error);
+    enum facet_status status = facet_session_provider(live->session)
+                                   ->device->health(facet_session_instance(live->session), index, &health, &error);
     if (status == FACET_DEVICE_LOST)
         health = FACET_HEALTH_FAILED;
     reading->health = health <= FACET_HEALTH_FAILED ? health : FACET_HEALTH_UNKNOWN;
@@ -147,17 +147,18 @@ static void read_health(const struct living *living, uint32_t index, struct devi
  * A reading that failed is absent; a failure of the device or the provider shows in its health. A provider that works
  * in its own process has none either: no vGPU runs in the daemon's, and zero would be wrong.
  */
-static void read_metrics(const struct living *living, const struct place *place, struct device_reading *reading)
+static void read_metrics(const struct live_provider *live, const struct provided_device *provided,
+                         struct device_reading *reading)
 {
-    const struct facet_provider *provider = facet_session_provider(living->session);
-    uint64_t capabilities = place->record->info.capabilities;
-    struct facet_listing_query query = query_of(living, FACET_LISTING_PROCESSES, place->index);
+    const struct facet_provider *provider = facet_session_provider(live->session);
+    uint64_t capabilities = provided->record->info.capabilities;
+    struct facet_listing_query query = query_of(live, FACET_LISTING_PROCESSES, provided->index);
     void *items = NULL;
 
     reading->metrics.size = sizeof reading->metrics;
     if ((capabilities & FACET_CAN_DEVICE_METRICS) && !(provider->traits & FACET_PROVIDER_OWN_WORK))
         reading->has_metrics =
-            provider->metrics->device(query.instance, place->index, &reading->metrics, NULL) == FACET_OK;
+            provider->metrics->device(query.instance, provided->index, &reading->metrics, NULL) == FACET_OK;
     if ((capabilities & FACET_CAN_PROCESS_METRICS) &&
         facet_listing_read(&query, &items, &reading->process_count, NULL) == FACET_OK)
         reading->processes = items;
@@ -167,36 +168,37 @@ static void read_metrics(const struct living *living, const struct place *place,
         reading->links = items;
 }
 
-static void keep_reading(struct living *living, struct place *place, const struct device_reading *reading)
+static void keep_reading(struct live_provider *live, struct provided_device *provided,
+                         const struct device_reading *reading)
 {
-    pthread_mutex_lock(&living->lock);
-    struct device_reading before = place->reading;
-    bool changed = place->read && before.health != reading->health;
-    place->reading = *reading;
-    place->read = true;
-    pthread_mutex_unlock(&living->lock);
+    pthread_mutex_lock(&live->lock);
+    struct device_reading before = provided->reading;
+    bool changed = provided->has_reading && before.health != reading->health;
+    provided->reading = *reading;
+    provided->has_reading = true;
+    pthread_mutex_unlock(&live->lock);
     device_reading_free(&before);
     if (changed)
-        facet_log(FACET_LOG_WARNING, "device %s: health is now %s%s%s", place->record->id,
+        facet_log(FACET_LOG_WARNING, "device %s: health is now %s%s%s", provided->record->id,
                   facet_health_name(reading->health), reading->reason[0] ? ": " : "", reading->reason);
 }
 
-void living_read(struct living *living, struct events *events)
+void live_provider_read(struct live_provider *live, struct events *events)
 {
     bool alive = true;
 
-    read_events(living, events);
-    for (uint32_t i = 0; alive && i < living->place_count; i++) {
-        struct place *place = &living->places[i];
+    read_events(live, events);
+    for (uint32_t i = 0; alive && i < live->device_count; i++) {
+        struct provided_device *provided = &live->devices[i];
         struct device_reading reading = {0};
 
-        if (!place->present)
+        if (!provided->present)
             continue;
-        read_health(living, place->index, &reading);
-        read_metrics(living, place, &reading);
-        alive = facet_session_alive(living->session, NULL);
+        read_health(live, provided->index, &reading);
+        read_metrics(live, provided, &reading);
+        alive = facet_session_alive(live->session, NULL);
         if (alive)
-            keep_reading(living, place, &reading);
+            keep_reading(live, provided, &reading);
         else
             device_reading_free(&reading);
     }

@@ -31,31 +31,32 @@ static struct reservation *find_reservation(const struct registry *registry, con
 
 /* --- the node as it is now -------------------------------------------------------------------------------------- */
 
-struct picture {
+struct node_view {
     struct facet_spec *spec;
     struct occupancy *occupancy;
 };
 
-static void drop_picture(struct picture *picture)
+static void drop_node_view(struct node_view *node_view)
 {
-    occupancy_close(picture->occupancy);
-    facet_spec_destroy(picture->spec);
+    occupancy_close(node_view->occupancy);
+    facet_spec_destroy(node_view->spec);
 }
-#define CLEANUP_PICTURE __attribute__((cleanup(drop_picture)))
+#define CLEANUP_NODE_VIEW __attribute__((cleanup(drop_node_view)))
 
 /* The part of its device that a vGPU of mode hard has to itself, rounded up: the larger of its shares. */
-static int64_t share_of(const struct vgpu_row *row, const struct facet_device_record *device)
+static int64_t hard_share_of(const struct vgpu_row *row, const struct facet_device_record *device)
 {
     __extension__ typedef unsigned __int128 wide;
     uint32_t milli = row->limits.compute_request_milli > row->slice.compute_milli ? row->limits.compute_request_milli
                                                                                   : row->slice.compute_milli;
-    uint64_t whole = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
+    uint64_t device_bytes = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
     int64_t compute = (int64_t)milli * (FACET_AMOUNT_ONE / FACET_MILLI_WHOLE), memory = 0;
 
-    if (whole && row->limits.memory_bytes >= whole)
+    if (device_bytes && row->limits.memory_bytes >= device_bytes)
         return FACET_AMOUNT_ONE;
-    if (whole)
-        memory = (int64_t)(((wide)row->limits.memory_bytes * (uint64_t)FACET_AMOUNT_ONE + whole - 1) / whole);
+    if (device_bytes)
+        memory =
+            (int64_t)(((wide)row->limits.memory_bytes * (uint64_t)FACET_AMOUNT_ONE + device_bytes - 1) / device_bytes);
     return memory > compute ? memory : compute;
 }
 
@@ -92,7 +93,7 @@ static enum facet_status withhold_vgpus(struct registry *registry, struct occupa
         else
             status = occupancy_withhold(occupancy, vgpu->device->provider->name,
                                         facet_node_device_id(registry->parts.devices, vgpu->device),
-                                        share_of(row, vgpu->device), error);
+                                        hard_share_of(row, vgpu->device), error);
     }
     return status;
 }
@@ -100,27 +101,28 @@ static enum facet_status withhold_vgpus(struct registry *registry, struct occupa
 static void publish_reservations(struct registry *registry, struct reservation_list *list)
 {
     pthread_mutex_lock(&registry->lock);
-    const struct reservation_list before = registry->reservations;
+    const struct reservation_list previous = registry->reservations;
     registry->reservations = *list;
     pthread_mutex_unlock(&registry->lock);
-    *list = before;
+    *list = previous;
 }
 
 /* Reads the providers, takes the parts of all holders, and notes the state of each reservation. */
-static enum facet_status read_node(struct registry *registry, uint32_t strategy, struct picture *picture,
+static enum facet_status read_node(struct registry *registry, uint32_t strategy, struct node_view *node_view,
                                    struct facet_error *error)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
-    enum facet_status status = node_describe(registry->parts.devices, registry->parts.sessions, &picture->spec, error);
+    enum facet_status status =
+        node_describe(registry->parts.devices, registry->parts.sessions, &node_view->spec, error);
 
     if (status == FACET_OK)
-        status = occupancy_open(picture->spec, strategy, &picture->occupancy, error);
+        status = occupancy_open(node_view->spec, strategy, &node_view->occupancy, error);
     if (status == FACET_OK)
         status = reservation_list_copy(&registry->reservations, &list, error);
     for (size_t i = 0; status == FACET_OK && i < list.count; i++)
-        status = occupancy_hold(picture->occupancy, &list.items[i], error);
+        status = occupancy_hold(node_view->occupancy, &list.items[i], error);
     if (status == FACET_OK)
-        status = withhold_vgpus(registry, picture->occupancy, error);
+        status = withhold_vgpus(registry, node_view->occupancy, error);
     if (status == FACET_OK)
         publish_reservations(registry, &list);
     return status;
@@ -128,12 +130,12 @@ static enum facet_status read_node(struct registry *registry, uint32_t strategy,
 
 void reserve_look(struct registry *registry)
 {
-    CLEANUP_PICTURE struct picture picture = {0};
+    CLEANUP_NODE_VIEW struct node_view node_view = {0};
     struct facet_error error;
 
     if (registry->reservations.count == 0)
         return;
-    if (read_node(registry, FACET_MAP_EVENLY, &picture, &error) != FACET_OK) {
+    if (read_node(registry, FACET_MAP_EVENLY, &node_view, &error) != FACET_OK) {
         facet_log(FACET_LOG_WARNING, "cannot tell how the reservations are: %s", error.message);
         return;
     }
@@ -147,7 +149,7 @@ void reserve_look(struct registry *registry)
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
-static enum facet_status not_found(const char *ref, struct facet_error *error)
+static enum facet_status fail_not_found(const char *ref, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "reservation", "no reservation has the id or name '%.64s'",
                                 ref);
@@ -180,7 +182,7 @@ static enum facet_status choose_id(const struct registry *registry, struct reser
 }
 
 /* Room for one more, so that nothing can fail once it is written. */
-static enum facet_status make_room(struct registry *registry, struct facet_error *error)
+static enum facet_status reserve_entry(struct registry *registry, struct facet_error *error)
 {
     struct reservation_list *list = &registry->reservations;
 
@@ -196,8 +198,8 @@ static enum facet_status make_room(struct registry *registry, struct facet_error
     return grown ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for another reservation");
 }
 
-static enum facet_status write_down(struct registry *registry, const struct reservation *reservation,
-                                    struct facet_error *error)
+static enum facet_status record_reservation(struct registry *registry, const struct reservation *reservation,
+                                            struct facet_error *error)
 {
     struct reservation_row row = {0};
     enum facet_status status = reservation_to_row(reservation, &row, error);
@@ -218,19 +220,19 @@ static enum facet_status write_down(struct registry *registry, const struct rese
 static enum facet_status settle_reservation(struct registry *registry, const struct reservation *reservation,
                                             struct facet_error *error)
 {
-    CLEANUP_RESERVATION struct reservation kept = {0};
-    enum facet_status status = make_room(registry, error);
+    CLEANUP_RESERVATION struct reservation copy = {0};
+    enum facet_status status = reserve_entry(registry, error);
 
     if (status == FACET_OK)
-        status = reservation_copy(reservation, &kept, error);
+        status = reservation_copy(reservation, &copy, error);
     if (status == FACET_OK)
-        status = write_down(registry, reservation, error);
+        status = record_reservation(registry, reservation, error);
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&registry->lock);
-    registry->reservations.items[registry->reservations.count++] = kept;
+    registry->reservations.items[registry->reservations.count++] = copy;
     pthread_mutex_unlock(&registry->lock);
-    kept = (struct reservation){0};
+    copy = (struct reservation){0};
     return FACET_OK;
 }
 
@@ -259,16 +261,16 @@ static void name_holder(const struct registry *registry, const char *slot, struc
 static enum facet_status reserve_parts(struct registry *registry, struct reservation *reservation, bool dry_run,
                                        struct facet_error *error)
 {
-    CLEANUP_PICTURE struct picture picture = {0};
+    CLEANUP_NODE_VIEW struct node_view node_view = {0};
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
     enum facet_status status = choose_name(registry, reservation, error);
 
     if (status == FACET_OK)
         status = choose_id(registry, reservation, error);
     if (status == FACET_OK)
-        status = read_node(registry, reservation->strategy, &picture, error);
+        status = read_node(registry, reservation->strategy, &node_view, error);
     if (status == FACET_OK)
-        status = occupancy_grant(picture.occupancy, reservation, &refusal, error);
+        status = occupancy_grant(node_view.occupancy, reservation, &refusal, error);
     if (status != FACET_OK && refusal.reason == FACET_REFUSED_SHORT)
         name_holder(registry, reservation->items[refusal.item].slot, error);
     if (status != FACET_OK || dry_run)
@@ -339,7 +341,7 @@ enum facet_status registry_reservation_release(struct registry *registry, const 
 {
     pthread_mutex_lock(&registry->change);
     struct reservation *reservation = find_reservation(registry, ref);
-    enum facet_status status = reservation ? check_unused(registry, reservation, error) : not_found(ref, error);
+    enum facet_status status = reservation ? check_unused(registry, reservation, error) : fail_not_found(ref, error);
     if (status == FACET_OK)
         status = delete_reservation(registry, reservation->id, error);
     if (status == FACET_OK)
@@ -356,7 +358,7 @@ enum facet_status registry_reservation_find(struct registry *registry, const cha
     pthread_mutex_lock(&registry->lock);
     const struct reservation *reservation = find_reservation(registry, ref);
     enum facet_status status =
-        reservation ? reservation_copy(reservation, ret_reservation, error) : not_found(ref, error);
+        reservation ? reservation_copy(reservation, ret_reservation, error) : fail_not_found(ref, error);
     pthread_mutex_unlock(&registry->lock);
     return status;
 }
@@ -390,7 +392,8 @@ static int64_t reserved_by(const struct registry *registry, const struct reserva
 }
 
 /* The parts of a device that vGPUs of mode hard have: those in a reservation, or those in none (id ""). */
-static int64_t hard_share(const struct registry *registry, const struct facet_device_record *device, const char *id)
+static int64_t sum_hard_shares(const struct registry *registry, const struct facet_device_record *device,
+                               const char *id)
 {
     int64_t sum = 0;
 
@@ -398,7 +401,7 @@ static int64_t hard_share(const struct registry *registry, const struct facet_de
         const struct vgpu *vgpu = &registry->vgpus[i];
         if (vgpu->device == device && vgpu->row.limits.mode == FACET_MODE_HARD &&
             strcmp(vgpu->row.reservation, id) == 0)
-            sum += share_of(&vgpu->row, device);
+            sum += hard_share_of(&vgpu->row, device);
     }
     return sum;
 }
@@ -421,54 +424,57 @@ static enum facet_status check_inside(const struct registry *registry, const str
                                       const struct facet_device_record *device, struct facet_error *error)
 {
     const struct reservation *reservation = find_reservation(registry, row->reservation);
-    int64_t had = reserved_by(registry, reservation, device), used = hard_share(registry, device, row->reservation);
-    char asked[FACET_AMOUNT_SIZE], whole[FACET_AMOUNT_SIZE], left[FACET_AMOUNT_SIZE];
-    int64_t share = row->limits.mode == FACET_MODE_HARD ? share_of(row, device) : 0;
+    int64_t reserved = reserved_by(registry, reservation, device),
+            used = sum_hard_shares(registry, device, row->reservation);
+    char requested_text[FACET_AMOUNT_SIZE], reserved_text[FACET_AMOUNT_SIZE], left_text[FACET_AMOUNT_SIZE];
+    int64_t share = row->limits.mode == FACET_MODE_HARD ? hard_share_of(row, device) : 0;
 
     if (row->limits.mode == FACET_MODE_PARTITIONED)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "reservation",
                                     "reservation %s: mode 'partitioned' cuts a device that it counts as one; expected "
                                     "hard, soft or shared",
                                     reservation->name);
-    if (!had)
+    if (!reserved)
         return check_unreserved(reservation, device, error);
-    if (share <= had - used)
+    if (share <= reserved - used)
         return FACET_OK;
     return facet_error_argument(error, FACET_NO_SPACE, "reservation",
                                 "reservation %s: %s of device %s asked for, expected at most %s: it has %s, less what "
                                 "its vGPUs have",
-                                reservation->name, facet_amount_format(share, asked, sizeof asked), device->id,
-                                facet_amount_format(had > used ? had - used : 0, left, sizeof left),
-                                facet_amount_format(had, whole, sizeof whole));
+                                reservation->name, facet_amount_format(share, requested_text, sizeof requested_text),
+                                device->id,
+                                facet_amount_format(reserved > used ? reserved - used : 0, left_text, sizeof left_text),
+                                facet_amount_format(reserved, reserved_text, sizeof reserved_text));
 }
 
 static enum facet_status check_outside(const struct registry *registry, const struct vgpu_row *row,
                                        const struct facet_device_record *device, struct facet_error *error)
 {
-    char asked[FACET_AMOUNT_SIZE], reserved[FACET_AMOUNT_SIZE];
+    char requested_text[FACET_AMOUNT_SIZE], reserved_text[FACET_AMOUNT_SIZE];
     const char *holder = NULL;
-    int64_t had = 0;
+    int64_t reserved = 0;
 
     for (size_t i = 0; i < registry->reservations.count; i++) {
         int64_t part = reserved_by(registry, &registry->reservations.items[i], device);
-        had += part;
+        reserved += part;
         holder = part && !holder ? registry->reservations.items[i].name : holder;
     }
-    if (had == 0)
+    if (reserved == 0)
         return FACET_OK;
-    facet_amount_format(had, reserved, sizeof reserved);
+    facet_amount_format(reserved, reserved_text, sizeof reserved_text);
     if (row->limits.mode == FACET_MODE_PARTITIONED)
         return facet_error_argument(error, FACET_BAD_STATE, "mode",
                                     "mode 'partitioned': %s of device %s is reserved as a whole device (%s); release "
                                     "that first, or use another device",
-                                    reserved, device->id, holder);
-    int64_t share = share_of(row, device);
-    if (had + hard_share(registry, device, "") + share <= FACET_AMOUNT_ONE)
+                                    reserved_text, device->id, holder);
+    int64_t share = hard_share_of(row, device);
+    if (reserved + sum_hard_shares(registry, device, "") + share <= FACET_AMOUNT_ONE)
         return FACET_OK;
     return facet_error_argument(error, FACET_NO_SPACE, "reservation",
                                 "%s of device %s asked for, and %s of it is reserved (%s); name a reservation to use "
                                 "what it has, or release it",
-                                facet_amount_format(share, asked, sizeof asked), device->id, reserved, holder);
+                                facet_amount_format(share, requested_text, sizeof requested_text), device->id,
+                                reserved_text, holder);
 }
 
 static const struct reservation_part *usable_part(const struct reservation *reservation)
@@ -505,7 +511,7 @@ enum facet_status reserve_resolve(struct registry *registry, const char *ref, ch
     const struct reservation *reservation = find_reservation(registry, ref);
 
     if (!reservation)
-        return not_found(ref, error);
+        return fail_not_found(ref, error);
     memcpy(ret_id, reservation->id, VGPU_ID_SIZE);
     return ret_device ? first_device(registry, ret_id, ret_device, error) : FACET_OK;
 }
@@ -516,17 +522,17 @@ void reserve_default(const struct registry *registry, const char *id, const stru
 {
     __extension__ typedef unsigned __int128 wide;
     const struct reservation *reservation = find_reservation(registry, id);
-    int64_t had = reservation ? reserved_by(registry, reservation, device) : 0;
-    uint64_t whole = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
+    int64_t reserved = reservation ? reserved_by(registry, reservation, device) : 0;
+    uint64_t device_bytes = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
 
-    if (request->limits.mode != FACET_MODE_SOFT || had <= 0 || had >= FACET_AMOUNT_ONE)
+    if (request->limits.mode != FACET_MODE_SOFT || reserved <= 0 || reserved >= FACET_AMOUNT_ONE)
         return;
-    if (!(request->present & REQUEST_MEMORY_LIMIT) && whole) {
-        request->limits.memory_bytes = (uint64_t)((wide)whole * (uint64_t)had / (uint64_t)FACET_AMOUNT_ONE);
+    if (!(request->present & REQUEST_MEMORY_LIMIT) && device_bytes) {
+        request->limits.memory_bytes = (uint64_t)((wide)device_bytes * (uint64_t)reserved / (uint64_t)FACET_AMOUNT_ONE);
         request->present |= REQUEST_MEMORY_LIMIT;
     }
     if (!(request->present & REQUEST_COMPUTE)) {
-        request->limits.compute_request_milli = (uint32_t)(had / (FACET_AMOUNT_ONE / FACET_MILLI_WHOLE));
+        request->limits.compute_request_milli = (uint32_t)(reserved / (FACET_AMOUNT_ONE / FACET_MILLI_WHOLE));
         request->present |= REQUEST_COMPUTE_REQUEST;
     }
 }
@@ -559,7 +565,7 @@ enum facet_status reserve_restore(struct registry *registry, struct facet_error 
     enum facet_status status = store_load_reservations(registry->store, &rows, &count, error);
 
     for (size_t i = 0; status == FACET_OK && i < count; i++) {
-        status = make_room(registry, error);
+        status = reserve_entry(registry, error);
         if (status == FACET_OK)
             status = reservation_from_row(&rows[i], &registry->reservations.items[registry->reservations.count], error);
         registry->reservations.count += status == FACET_OK;

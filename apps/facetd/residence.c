@@ -72,12 +72,13 @@ void residence_tell(const struct facet_residence *residence, int index, struct f
 void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
                     bool *stuck)
 {
-    bool is = index >= 0 && residence->clients[index].stuck;
+    bool is_stuck = index >= 0 && residence->clients[index].stuck;
 
-    if (is != *stuck)
-        facet_log(is ? FACET_LOG_WARNING : FACET_LOG_INFO, "vGPU %s on %s %s", vgpu_id, device_id,
-                  is ? "gives no memory back: a program of it is stopped, captures a stream or runs a kernel that does "
+    if (is_stuck != *stuck)
+        facet_log(
+            is_stuck ? FACET_LOG_WARNING : FACET_LOG_INFO, "vGPU %s on %s %s", vgpu_id, device_id,
+            is_stuck ? "gives no memory back: a program of it is stopped, captures a stream or runs a kernel that does "
                        "not end; the others do not wait for it any longer"
                      : "gives memory back again");
-    *stuck = is;
+    *stuck = is_stuck;
 }

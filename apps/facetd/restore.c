@@ -33,13 +33,13 @@ static const struct facet_device_record *find_device(const struct registry *regi
 static enum facet_status move_aside(const struct registry *registry, const char *id, const char *reason,
                                     struct facet_error *error)
 {
-    char dir[FACET_PATH_SIZE], aside[FACET_PATH_SIZE];
+    char dir[FACET_PATH_SIZE], new_path[FACET_PATH_SIZE];
 
     vgpu_segment_path(registry, id, dir, sizeof dir);
     for (int n = 1; n <= ASIDE_MAX; n++) {
-        snprintf(aside, sizeof aside, "%s/%s.corrupt-%d", registry->segments, id, n);
-        if (renameat2(AT_FDCWD, dir, AT_FDCWD, aside, RENAME_NOREPLACE) == 0) {
-            facet_log(FACET_LOG_WARNING, "%s; moved aside to '%s', and made anew", reason, aside);
+        snprintf(new_path, sizeof new_path, "%s/%s.corrupt-%d", registry->segments, id, n);
+        if (renameat2(AT_FDCWD, dir, AT_FDCWD, new_path, RENAME_NOREPLACE) == 0) {
+            facet_log(FACET_LOG_WARNING, "%s; moved aside to '%s', and made anew", reason, new_path);
             return FACET_OK;
         }
         if (errno != EEXIST)
@@ -51,13 +51,15 @@ static enum facet_status move_aside(const struct registry *registry, const char 
 
 /* --- serving one ------------------------------------------------------------------------------------------------ */
 
-static bool is_same_part(const struct vgpu_row *a, const struct vgpu_row *b)
+static bool is_same_part(const struct vgpu_row *one, const struct vgpu_row *other)
 {
-    return strcmp(a->slice.partition_uuid, b->slice.partition_uuid) == 0 &&
-           strcmp(a->slice.address, b->slice.address) == 0 && a->slice.start == b->slice.start &&
-           a->slice.memory_bytes == b->slice.memory_bytes && a->slice.compute_milli == b->slice.compute_milli &&
-           a->slice.compute_units == b->slice.compute_units && a->limits.memory_bytes == b->limits.memory_bytes &&
-           a->limits.compute_request_milli == b->limits.compute_request_milli;
+    return strcmp(one->slice.partition_uuid, other->slice.partition_uuid) == 0 &&
+           strcmp(one->slice.address, other->slice.address) == 0 && one->slice.start == other->slice.start &&
+           one->slice.memory_bytes == other->slice.memory_bytes &&
+           one->slice.compute_milli == other->slice.compute_milli &&
+           one->slice.compute_units == other->slice.compute_units &&
+           one->limits.memory_bytes == other->limits.memory_bytes &&
+           one->limits.compute_request_milli == other->limits.compute_request_milli;
 }
 
 /* Its part of the device, as it was or taken again; the database records a change before the part is used. */
@@ -151,14 +153,14 @@ static enum facet_status serve_vgpu(struct registry *registry, struct vgpu *vgpu
 
 void vgpu_serve(struct registry *registry, struct vgpu *vgpu)
 {
-    bool retried = vgpu->device && mode_is_spatial(vgpu->row.limits.mode);
-    bool was_in_trouble = vgpu->trouble[0] != '\0';
+    bool is_retried = vgpu->device && mode_is_spatial(vgpu->row.limits.mode);
+    bool had_trouble = vgpu->trouble[0] != '\0';
     struct facet_error reason;
 
     if (serve_vgpu(registry, vgpu, &reason) == FACET_OK) {
         vgpu->trouble[0] = '\0';
         vgpu->damaged = false;
-        if (was_in_trouble)
+        if (had_trouble)
             facet_log(FACET_LOG_INFO, "vGPU %s (%s) is served again", vgpu->row.name, vgpu->row.id);
         return;
     }
@@ -166,17 +168,17 @@ void vgpu_serve(struct registry *registry, struct vgpu *vgpu)
         snprintf(vgpu->trouble, sizeof vgpu->trouble, "%.250s", reason.message);
     else
         snprintf(vgpu->trouble, sizeof vgpu->trouble, "not served until %s: %.200s",
-                 retried ? "the provider can" : "facetd starts again", reason.message);
-    if (!was_in_trouble)
+                 is_retried ? "the provider can" : "facetd starts again", reason.message);
+    if (!had_trouble)
         facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", vgpu->row.name, vgpu->row.id, vgpu->trouble);
 }
 
-void vgpu_serve_again(struct registry *registry, struct vgpu *place)
+void vgpu_serve_again(struct registry *registry, struct vgpu *listed)
 {
-    struct vgpu vgpu = *place;
+    struct vgpu vgpu = *listed;
 
     vgpu_serve(registry, &vgpu);
-    registry_publish(registry, place, &vgpu);
+    registry_publish(registry, listed, &vgpu);
 }
 
 /* --- start-up --------------------------------------------------------------------------------------------------- */

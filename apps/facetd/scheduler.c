@@ -54,12 +54,12 @@ struct device {
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
     bool stopping;
-    uint64_t reap_at_ns, sample_at_ns, worked_ns;
+    uint64_t reap_at_ns, sample_at_ns, stepped_ns;
     struct facet_fair fair;
     struct facet_residence residence;
     struct shares shares; /* by the numbers of the clients */
     struct client clients[FACET_FAIR_CLIENTS];
-    uint32_t top; /* one past the highest client ever used */
+    uint32_t client_end; /* one past the highest client ever used */
     struct device *next;
 };
 
@@ -73,11 +73,11 @@ struct scheduler {
 
 /* ---- one device's thread ---- */
 
-static uint32_t processes_in(const struct device *device)
+static uint32_t count_processes(const struct device *device)
 {
     uint32_t processes = 0;
 
-    for (uint32_t i = 0; i < device->top; i++)
+    for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             processes += device->clients[i].totals.processes;
     return processes;
@@ -85,7 +85,7 @@ static uint32_t processes_in(const struct device *device)
 
 static void look_at_device(struct device *device, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < device->top; i++) {
+    for (uint32_t i = 0; i < device->client_end; i++) {
         struct client *client = &device->clients[i];
 
         if (!client->used)
@@ -108,7 +108,7 @@ static void look_at_device(struct device *device, uint64_t now_ns)
 /* The charges of the policy's step are settled right after it, from the same look. */
 static void settle_device(struct device *device, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < device->top; i++) {
+    for (uint32_t i = 0; i < device->client_end; i++) {
         const struct client *client = &device->clients[i];
 
         if (client->used)
@@ -117,7 +117,7 @@ static void settle_device(struct device *device, uint64_t now_ns)
     }
     shares_set_claimed(&device->shares, facet_claim_until_ns(device->bell, now_ns));
     shares_step(&device->shares, now_ns);
-    for (uint32_t i = 0; i < device->top; i++)
+    for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             shares_tell(&device->shares, i, device->clients[i].owner);
 }
@@ -134,7 +134,7 @@ static enum facet_gate gate_of(const struct device *device, const struct client 
 }
 
 /* Before the gate opens: launches that it admits count against it. */
-static void tell_turn(struct device *device, const struct client *client)
+static void publish_turn(struct device *device, const struct client *client)
 {
     facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
     facet_owner_set_others_ended(client->owner, facet_fair_others_ended_ns(&device->fair, client->fair));
@@ -144,7 +144,7 @@ static bool apply_gates(struct device *device)
 {
     bool changed = false;
 
-    for (uint32_t i = 0; i < device->top; i++) {
+    for (uint32_t i = 0; i < device->client_end; i++) {
         struct client *client = &device->clients[i];
 
         if (!client->used)
@@ -153,7 +153,7 @@ static bool apply_gates(struct device *device)
         residence_note(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
         enum facet_gate gate = gate_of(device, client);
         if (client->fair >= 0)
-            tell_turn(device, client);
+            publish_turn(device, client);
         if (facet_owner_gate(client->owner) == gate)
             continue;
         facet_owner_set_gate(client->owner, gate);
@@ -165,20 +165,20 @@ static bool apply_gates(struct device *device)
 /* Damage is caught early: a damaged counter that goes on from there looks whole to a late observer. */
 static void watch_totals(struct device *device, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < device->top; i++)
+    for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             facet_owner_check_totals(device->clients[i].owner, &device->clients[i].totals, now_ns);
 }
 
 static void reap_vgpus(struct device *device)
 {
-    for (uint32_t i = 0; i < device->top; i++)
+    for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             facet_owner_reap_some(device->clients[i].owner);
 }
 
 /* Does all that is due now; returns when to look again. Called with the device's lock. */
-static uint64_t work_on_device(struct device *device, uint64_t now_ns)
+static uint64_t step_device(struct device *device, uint64_t now_ns)
 {
     uint64_t deadline = FACET_FAIR_NEVER, memory = FACET_RESIDENCE_NEVER;
 
@@ -195,13 +195,13 @@ static uint64_t work_on_device(struct device *device, uint64_t now_ns)
             break;
         now_ns = facet_clock_now_ns();
     }
-    device->worked_ns = now_ns;
+    device->stepped_ns = now_ns;
     if (now_ns >= device->sample_at_ns) {
         shares_sample(&device->shares, now_ns);
         watch_totals(device, now_ns);
         device->sample_at_ns = now_ns + TICK_NS;
     }
-    if (processes_in(device) && device->reap_at_ns < deadline)
+    if (count_processes(device) && device->reap_at_ns < deadline)
         deadline = device->reap_at_ns;
     deadline = memory < deadline ? memory : deadline;
     return device->sample_at_ns < deadline ? device->sample_at_ns : deadline;
@@ -227,7 +227,7 @@ static void *device_main(void *argument)
 
         pthread_mutex_lock(&device->lock);
         bool stopping = device->stopping;
-        uint64_t deadline = stopping ? 0 : work_on_device(device, facet_clock_now_ns());
+        uint64_t deadline = stopping ? 0 : step_device(device, facet_clock_now_ns());
         pthread_mutex_unlock(&device->lock);
         if (stopping)
             return NULL;
@@ -319,12 +319,12 @@ static void wake_device(struct device *device)
 }
 
 /* Finds a vGPU and returns its device locked; NULL when unknown. */
-static struct device *find_locked(struct scheduler *scheduler, const char *vgpu_id, uint32_t *ret_client)
+static struct device *find_and_lock_device(struct scheduler *scheduler, const char *vgpu_id, uint32_t *ret_client)
 {
     pthread_mutex_lock(&scheduler->lock);
     for (struct device *device = scheduler->devices; device; device = device->next) {
         pthread_mutex_lock(&device->lock);
-        for (uint32_t i = 0; i < device->top; i++)
+        for (uint32_t i = 0; i < device->client_end; i++)
             if (device->clients[i].used && strcmp(device->clients[i].vgpu_id, vgpu_id) == 0) {
                 pthread_mutex_unlock(&scheduler->lock);
                 *ret_client = i;
@@ -347,9 +347,9 @@ static uint32_t fallback_milli(const struct device *device, const struct client 
     return client->fair < 0 ? FACET_MILLI_WHOLE : facet_fair_fallback_milli(&device->fair, client->fair);
 }
 
-static void tell_fallbacks(struct device *device)
+static void publish_fallbacks(struct device *device)
 {
-    for (uint32_t i = 0; i < device->top; i++)
+    for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             facet_owner_set_fallback(device->clients[i].owner, fallback_milli(device, &device->clients[i]));
 }
@@ -385,7 +385,7 @@ static void device_stop(struct device *device)
     pthread_mutex_unlock(&device->lock);
     wake_device(device);
     pthread_join(device->thread, NULL);
-    for (uint32_t i = 0; i < device->top; i++)
+    for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             facet_owner_close(device->clients[i].owner);
     device_free(device);
@@ -420,8 +420,8 @@ static struct client *free_client(struct device *device)
 {
     for (uint32_t i = 0; i < FACET_FAIR_CLIENTS; i++)
         if (!device->clients[i].used) {
-            if (i >= device->top)
-                device->top = i + 1;
+            if (i >= device->client_end)
+                device->client_end = i + 1;
             return &device->clients[i];
         }
     return NULL;
@@ -460,7 +460,7 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
                facet_clock_now_ns());
     facet_owner_set_frozen(owner, frozen ? FACET_RESOURCE_COMPUTE : 0);
     facet_owner_set_depth(owner, device->fair.config.slice_ns);
-    tell_fallbacks(device);
+    publish_fallbacks(device);
     return true;
 }
 
@@ -489,7 +489,7 @@ enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_
 enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu_id, struct facet_error *error)
 {
     uint32_t index;
-    struct device *device = find_locked(scheduler, vgpu_id, &index);
+    struct device *device = find_and_lock_device(scheduler, vgpu_id, &index);
 
     if (!device)
         return refuse_unknown_vgpu(vgpu_id, error);
@@ -500,7 +500,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
     residence_remove(&device->residence, device->clients[index].residence);
     shares_remove(&device->shares, index);
     device->clients[index] = (struct client){0};
-    tell_fallbacks(device);
+    publish_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake_device(device);
     return FACET_OK;
@@ -510,7 +510,7 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
                                        const struct facet_limits *limits, struct facet_error *error)
 {
     uint32_t index;
-    struct device *device = find_locked(scheduler, vgpu_id, &index);
+    struct device *device = find_and_lock_device(scheduler, vgpu_id, &index);
 
     if (!device)
         return refuse_unknown_vgpu(vgpu_id, error);
@@ -518,7 +518,7 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
     if (device->clients[index].fair >= 0)
         facet_fair_set_limits(&device->fair, device->clients[index].fair, limits);
     residence_set_limits(&device->residence, device->clients[index].residence, limits);
-    tell_fallbacks(device);
+    publish_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake_device(device);
     return FACET_OK;
@@ -528,7 +528,7 @@ enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *
                                        struct facet_error *error)
 {
     uint32_t index;
-    struct device *device = find_locked(scheduler, vgpu_id, &index);
+    struct device *device = find_and_lock_device(scheduler, vgpu_id, &index);
 
     if (!device)
         return refuse_unknown_vgpu(vgpu_id, error);
@@ -545,7 +545,7 @@ enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const c
                                             uint64_t idle_ns, struct facet_error *error)
 {
     uint32_t index;
-    struct device *device = find_locked(scheduler, vgpu_id, &index);
+    struct device *device = find_and_lock_device(scheduler, vgpu_id, &index);
 
     if (!device)
         return refuse_unknown_vgpu(vgpu_id, error);
@@ -556,12 +556,12 @@ enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const c
 }
 
 /* Views are current, or nearly: a client that asks for all vGPUs of a device has them settled once. */
-static void look_again(struct device *device)
+static void refresh_view(struct device *device)
 {
     uint64_t now_ns = facet_clock_now_ns();
 
-    if (now_ns > device->worked_ns + VIEW_NS)
-        (void)work_on_device(device, now_ns);
+    if (now_ns > device->stepped_ns + VIEW_NS)
+        (void)step_device(device, now_ns);
     else
         shares_pass(&device->shares, now_ns);
 }
@@ -571,12 +571,12 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
 {
     struct scheduler_view view = {0};
     uint32_t index;
-    struct device *device = find_locked(scheduler, vgpu_id, &index);
+    struct device *device = find_and_lock_device(scheduler, vgpu_id, &index);
 
     if (!device)
         return refuse_unknown_vgpu(vgpu_id, error);
     struct client *client = &device->clients[index];
-    look_again(device);
+    refresh_view(device);
     facet_owner_reap(client->owner); /* memory of a process that has ended is not in use any more */
     view.believed = facet_owner_believed_totals(client->owner, &view.totals);
     view.damaged = view.believed != FACET_BELIEVED_ALL;

@@ -42,9 +42,9 @@ struct server {
      * Handed to the library, whose thread has not begun yet; a connection for which it had no memory stays counted
      * here.
      */
-    _Atomic unsigned handed_on;
-    _Atomic uint64_t handed_on_ns; /* the last one */
-    _Atomic uint64_t ended_ns;     /* the last one */
+    _Atomic unsigned unstarted;
+    _Atomic uint64_t last_handed_ns; /* the last one */
+    _Atomic uint64_t last_ended_ns;  /* the last one */
     _Atomic bool stopping;
     _Atomic uint64_t calls;
     struct waiting waiting; /* of the library's connections */
@@ -120,7 +120,7 @@ static enum MHD_Result refuse_route(struct MHD_Connection *connection, const str
 
 /* The arguments behind '?'. Each call knows one argument at most. */
 struct arguments {
-    const char *known; /* NULL: none */
+    const char *allowed; /* NULL: none */
     bool given;
     bool force;
     uint64_t after;
@@ -129,7 +129,7 @@ struct arguments {
     enum facet_status status;
 };
 
-static const char *known_argument(const struct route_match *route)
+static const char *allowed_argument(const struct route_match *route)
 {
     if (route->endpoint == endpoint_vgpu_destroy)
         return "force";
@@ -160,7 +160,7 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
 {
     struct arguments *arguments = context;
 
-    if (!arguments->known || strcmp(arguments->known, name) != 0)
+    if (!arguments->allowed || strcmp(arguments->allowed, name) != 0)
         arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, name,
                                                  "unknown argument '%.64s' after '?'", name);
     else if (arguments->given)
@@ -180,7 +180,7 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
 static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection,
                                    const struct exchange *exchange)
 {
-    struct arguments arguments = {.known = known_argument(&exchange->route)};
+    struct arguments arguments = {.allowed = allowed_argument(&exchange->route)};
     struct facet_error error;
     struct answer answer = {0};
 
@@ -285,10 +285,10 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         waiting_begin(&server->waiting, descriptor_of(connection), facet_clock_now_ns());
         atomic_fetch_add(&server->connections, 1);
-        atomic_fetch_sub(&server->handed_on, 1);
+        atomic_fetch_sub(&server->unstarted, 1);
     } else {
         (void)waiting_end(&server->waiting, descriptor_of(connection));
-        atomic_store(&server->ended_ns, facet_clock_now_ns());
+        atomic_store(&server->last_ended_ns, facet_clock_now_ns());
         atomic_fetch_sub(&server->connections, 1);
     }
 }
@@ -388,18 +388,19 @@ static struct MHD_Daemon *start_http(struct server *server)
 static void on_head(void *context, int fd)
 {
     struct server *server = context;
-    const struct sockaddr_un nobody = {.sun_family = AF_UNIX};
+    const struct sockaddr_un no_address = {.sun_family = AF_UNIX};
     const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
 
     while (atomic_load(&server->connections) >= CONNECTIONS_MAX && !atomic_load(&server->stopping)) {
         (void)waiting_hang_up(&server->waiting, facet_clock_now_ns());
         nanosleep(&pause, NULL);
     }
-    atomic_store(&server->handed_on_ns, facet_clock_now_ns());
-    atomic_fetch_add(&server->handed_on, 1);
+    atomic_store(&server->last_handed_ns, facet_clock_now_ns());
+    atomic_fetch_add(&server->unstarted, 1);
     /* Closes it when it fails. */
-    if (MHD_add_connection(server->http, fd, (const struct sockaddr *)&nobody, sizeof nobody.sun_family) != MHD_YES)
-        atomic_fetch_sub(&server->handed_on, 1);
+    if (MHD_add_connection(server->http, fd, (const struct sockaddr *)&no_address, sizeof no_address.sun_family) !=
+        MHD_YES)
+        atomic_fetch_sub(&server->unstarted, 1);
 }
 
 static bool is_our_file(const struct server *server, const char *path)
@@ -410,7 +411,7 @@ static bool is_our_file(const struct server *server, const char *path)
 }
 
 /* Serves on a socket that was just bound to the server's path, which is closed on failure; then nothing is changed. */
-static bool take_socket(struct server *server, int fd)
+static bool serve_on_socket(struct server *server, int fd)
 {
     struct front *front;
     struct stat file;
@@ -443,7 +444,7 @@ enum facet_status server_start(const char *path, const struct daemon *daemon, st
         waiting_init(&server->waiting);
         server->http = start_http(server);
     }
-    if (!server || !server->http || !take_socket(server, FACET_TAKE_FD(fd))) {
+    if (!server || !server->http || !serve_on_socket(server, FACET_TAKE_FD(fd))) {
         if (server && server->http)
             MHD_stop_daemon(server->http);
         if (server)
@@ -480,17 +481,17 @@ bool server_is_reachable(const struct server *server)
 
 enum facet_status server_rebind(struct server *server, struct facet_error *error)
 {
-    struct front *before = server->front;
+    struct front *old_front = server->front;
     int fd = -1;
 
     enum facet_status status = open_socket(server->path, &fd, error);
     if (status != FACET_OK)
         return status;
-    if (!take_socket(server, fd)) {
+    if (!serve_on_socket(server, fd)) {
         unlink(server->path);
         return facet_error_set(error, FACET_INTERNAL, "cannot serve on '%s' again", server->path);
     }
-    front_stop(before);
+    front_stop(old_front);
     return FACET_OK;
 }
 
@@ -507,11 +508,11 @@ bool server_show(struct server *server)
 unsigned server_connections(struct server *server)
 {
     /* In this order: a connection that goes from one to the other meanwhile is counted at least once. */
-    unsigned before = front_connections(server->front), between = atomic_load(&server->handed_on);
+    unsigned in_front = front_connections(server->front), unstarted = atomic_load(&server->unstarted);
 
-    if (between && facet_clock_now_ns() - atomic_load(&server->handed_on_ns) > IDLE_TIMEOUT_S * FACET_NS_PER_S)
-        between = 0; /* the library gave it up */
-    return before + between + atomic_load(&server->connections);
+    if (unstarted && facet_clock_now_ns() - atomic_load(&server->last_handed_ns) > IDLE_TIMEOUT_S * FACET_NS_PER_S)
+        unstarted = 0; /* the library gave it up */
+    return in_front + unstarted + atomic_load(&server->connections);
 }
 
 uint64_t server_calls(const struct server *server)
@@ -521,5 +522,5 @@ uint64_t server_calls(const struct server *server)
 
 uint64_t server_called_ns(const struct server *server)
 {
-    return atomic_load(&server->ended_ns);
+    return atomic_load(&server->last_ended_ns);
 }

@@ -7,20 +7,21 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "living.h"
+#include "live_provider.h"
 #include "threads.h"
 
-#define READ_EVERY_NS   FACET_NS_PER_S
-#define BACK_OFF_NS     FACET_NS_PER_S
-#define BACK_OFF_MAX_NS (60 * FACET_NS_PER_S)
-#define STEADY_NS       (60 * FACET_NS_PER_S) /* alive for so long: the next loss counts as the first again */
-#define WATCHED         (FACET_CAN_DEVICE_METRICS | FACET_CAN_PROCESS_METRICS | FACET_CAN_LINK_METRICS | FACET_CAN_EVENTS)
+#define READ_EVERY_NS         FACET_NS_PER_S
+#define BACK_OFF_NS           FACET_NS_PER_S
+#define BACK_OFF_MAX_NS       (60 * FACET_NS_PER_S)
+#define FAILURES_FORGOTTEN_NS (60 * FACET_NS_PER_S) /* alive for so long: the next loss counts as the first again */
+#define READ_REGULARLY                                                                                                 \
+    (FACET_CAN_DEVICE_METRICS | FACET_CAN_PROCESS_METRICS | FACET_CAN_LINK_METRICS | FACET_CAN_EVENTS)
 
 struct sessions {
     struct events *events;
     void *context; /* of `restarted`; written before it */
     _Atomic(sessions_restarted_func) restarted;
-    struct living *livings;
+    struct live_provider *live_providers;
     size_t count;
 };
 
@@ -34,124 +35,125 @@ static uint64_t back_off_ns(unsigned failures)
 }
 
 /* With the lock. */
-static void become_lost(struct living *living, const struct facet_error *why)
+static void become_lost(struct live_provider *live, const struct facet_error *reason)
 {
-    bool again = living->was_lost;
+    bool lost_before = live->was_lost;
 
-    if (living->state == LIVING_ALIVE && facet_clock_now_ns() - living->alive_since_ns >= STEADY_NS)
-        living->failures = 0;
-    living->state = LIVING_LOST;
-    living->was_lost = true;
-    living->why = *why;
-    living->retry_at_ns = facet_clock_now_ns() + back_off_ns(living->failures++);
-    pthread_cond_broadcast(&living->changed);
-    if (again)
+    if (live->state == LIVE_PROVIDER_ALIVE && facet_clock_now_ns() - live->alive_since_ns >= FAILURES_FORGOTTEN_NS)
+        live->failures = 0;
+    live->state = LIVE_PROVIDER_LOST;
+    live->was_lost = true;
+    live->loss = *reason;
+    live->retry_at_ns = facet_clock_now_ns() + back_off_ns(live->failures++);
+    pthread_cond_broadcast(&live->changed);
+    if (lost_before)
         return;
-    facet_log(FACET_LOG_ERROR, "provider %s is lost: %s; it is started again", living->record->name, why->message);
-    pthread_mutex_unlock(&living->lock);
-    living_announce(living, living->sessions->events, FACET_HEALTH_FAILED, why->message);
-    pthread_mutex_lock(&living->lock);
+    facet_log(FACET_LOG_ERROR, "provider %s is lost: %s; it is started again", live->record->name, reason->message);
+    pthread_mutex_unlock(&live->lock);
+    live_provider_announce(live, live->sessions->events, FACET_HEALTH_FAILED, reason->message);
+    pthread_mutex_lock(&live->lock);
 }
 
-static enum facet_status open_session(struct living *living, struct facet_error *error)
+static enum facet_status open_session(struct live_provider *live, struct facet_error *error)
 {
-    if (living->session)
-        return facet_session_restart(living->session, error);
-    return facet_session_open(living->record->path, NULL, &living->session, error);
+    if (live->session)
+        return facet_session_restart(live->session, error);
+    return facet_session_open(live->record->path, NULL, &live->session, error);
 }
 
 /* With the lock. */
-static void become_alive(struct living *living)
+static void become_alive(struct live_provider *live)
 {
-    struct sessions *sessions = living->sessions;
-    bool came_back = living->was_lost;
+    struct sessions *sessions = live->sessions;
+    bool was_lost = live->was_lost;
 
-    living->state = LIVING_ALIVE;
-    living->was_lost = false;
-    living->alive_since_ns = facet_clock_now_ns();
-    living->events_seen = 0;
-    living->telling = came_back;
-    pthread_cond_broadcast(&living->changed);
-    if (!came_back)
+    live->state = LIVE_PROVIDER_ALIVE;
+    live->was_lost = false;
+    live->alive_since_ns = facet_clock_now_ns();
+    live->events_seen = 0;
+    live->reports_restart = was_lost;
+    pthread_cond_broadcast(&live->changed);
+    if (!was_lost)
         return;
-    facet_log(FACET_LOG_INFO, "provider %s is back", living->record->name);
-    pthread_mutex_unlock(&living->lock);
-    living_announce(living, sessions->events, FACET_HEALTH_OK, "the provider was started again");
+    facet_log(FACET_LOG_INFO, "provider %s is back", live->record->name);
+    pthread_mutex_unlock(&live->lock);
+    live_provider_announce(live, sessions->events, FACET_HEALTH_OK, "the provider was started again");
     sessions_restarted_func restarted = atomic_load(&sessions->restarted);
     if (restarted)
-        restarted(sessions->context, living->record);
-    pthread_mutex_lock(&living->lock);
-    living->telling = false;
+        restarted(sessions->context, live->record);
+    pthread_mutex_lock(&live->lock);
+    live->reports_restart = false;
 }
 
 /* Opens it, or opens it again; with the lock, which is dropped meanwhile. */
-static void revive_providers(struct living *living)
+static void open_or_reopen(struct live_provider *live)
 {
-    struct facet_error why = {0};
+    struct facet_error reason = {0};
 
-    living->state = LIVING_OPENING;
-    while (living->users)
-        pthread_cond_wait(&living->changed, &living->lock);
-    pthread_mutex_unlock(&living->lock);
-    enum facet_status status = open_session(living, &why);
+    live->state = LIVE_PROVIDER_OPENING;
+    while (live->users)
+        pthread_cond_wait(&live->changed, &live->lock);
+    pthread_mutex_unlock(&live->lock);
+    enum facet_status status = open_session(live, &reason);
     if (status == FACET_OK)
-        status = living_list(living, &why);
-    pthread_mutex_lock(&living->lock);
-    living->attempts++;
+        status = live_provider_list(live, &reason);
+    pthread_mutex_lock(&live->lock);
+    live->attempts++;
     if (status == FACET_OK)
-        become_alive(living);
+        become_alive(live);
     else
-        become_lost(living, &why);
+        become_lost(live, &reason);
 }
 
-static void look_at_providers(struct living *living)
+static void read_or_lose(struct live_provider *live)
 {
-    struct facet_error why = {0};
+    struct facet_error reason = {0};
 
-    pthread_mutex_unlock(&living->lock);
-    if (facet_session_alive(living->session, &why))
-        living_read(living, living->sessions->events);
-    bool alive = facet_session_alive(living->session, &why);
-    pthread_mutex_lock(&living->lock);
-    if (!alive && living->state == LIVING_ALIVE) /* unless a user noticed it meanwhile */
-        become_lost(living, &why);
+    pthread_mutex_unlock(&live->lock);
+    if (facet_session_alive(live->session, &reason))
+        live_provider_read(live, live->sessions->events);
+    bool alive = facet_session_alive(live->session, &reason);
+    pthread_mutex_lock(&live->lock);
+    if (!alive && live->state == LIVE_PROVIDER_ALIVE) /* unless a user noticed it meanwhile */
+        become_lost(live, &reason);
 }
 
-static void wait_until(struct living *living, uint64_t until_ns)
+static void wait_until_due(struct live_provider *live, uint64_t until_ns)
 {
     struct timespec until = facet_ns_timespec(until_ns);
 
-    while (!living->stopping && !living->look_now && facet_clock_now_ns() < until_ns)
-        pthread_cond_timedwait(&living->changed, &living->lock, &until);
-    living->look_now = false;
+    while (!live->stopping && !live->look_is_due && facet_clock_now_ns() < until_ns)
+        pthread_cond_timedwait(&live->changed, &live->lock, &until);
+    live->look_is_due = false;
 }
 
-static void *living_main(void *argument)
+static void *live_provider_main(void *argument)
 {
-    struct living *living = argument;
+    struct live_provider *live = argument;
 
-    pthread_mutex_lock(&living->lock);
-    while (!living->stopping) {
-        if (living->state == LIVING_ALIVE)
-            look_at_providers(living);
+    pthread_mutex_lock(&live->lock);
+    while (!live->stopping) {
+        if (live->state == LIVE_PROVIDER_ALIVE)
+            read_or_lose(live);
         else
-            revive_providers(living);
-        wait_until(living, living->state == LIVING_LOST ? living->retry_at_ns : facet_clock_now_ns() + READ_EVERY_NS);
+            open_or_reopen(live);
+        wait_until_due(live,
+                       live->state == LIVE_PROVIDER_LOST ? live->retry_at_ns : facet_clock_now_ns() + READ_EVERY_NS);
     }
-    pthread_mutex_unlock(&living->lock);
+    pthread_mutex_unlock(&live->lock);
     return NULL;
 }
 
 /* With the lock. */
-static enum facet_status start_threads(struct living *living, struct facet_error *error)
+static enum facet_status start_provider_thread(struct live_provider *live, struct facet_error *error)
 {
-    if (living->started)
+    if (live->thread_started)
         return FACET_OK;
-    int result = thread_start(&living->thread, "provider", living_main, living);
+    int result = thread_start(&live->thread, "provider", live_provider_main, live);
     if (result)
-        return facet_error_errno(error, result, "starting the thread of provider %s", living->record->name);
-    living->started = true;
-    living->state = LIVING_OPENING;
+        return facet_error_errno(error, result, "starting the thread of provider %s", live->record->name);
+    live->thread_started = true;
+    live->state = LIVE_PROVIDER_OPENING;
     return FACET_OK;
 }
 
@@ -166,32 +168,32 @@ static uint32_t devices_of(const struct facet_device_table *devices, const struc
     return count;
 }
 
-static void init_lock(struct living *living)
+static void init_lock(struct live_provider *live)
 {
     pthread_condattr_t attributes;
 
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&living->lock, NULL);
-    pthread_cond_init(&living->changed, &attributes);
+    pthread_mutex_init(&live->lock, NULL);
+    pthread_cond_init(&live->changed, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-static enum facet_status living_init(struct living *living, struct sessions *sessions,
-                                     const struct facet_device_table *devices,
-                                     const struct facet_provider_record *provider, struct facet_error *error)
+static enum facet_status live_provider_init(struct live_provider *live, struct sessions *sessions,
+                                            const struct facet_device_table *devices,
+                                            const struct facet_provider_record *provider, struct facet_error *error)
 {
     uint32_t count = devices_of(devices, provider);
 
-    *living = (struct living){.sessions = sessions, .record = provider};
-    init_lock(living);
-    living->places = calloc(count ? count : 1, sizeof *living->places);
-    if (!living->places)
+    *live = (struct live_provider){.sessions = sessions, .record = provider};
+    init_lock(live);
+    live->devices = calloc(count ? count : 1, sizeof *live->devices);
+    if (!live->devices)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u devices", count);
     for (uint32_t i = 0; i < facet_device_table_count(devices); i++) {
         const struct facet_device_record *device = facet_device_table_at(devices, i);
         if (device->provider == provider)
-            living->places[living->place_count++].record = device;
+            live->devices[live->device_count++].record = device;
     }
     return FACET_OK;
 }
@@ -204,15 +206,15 @@ enum facet_status sessions_open(const struct facet_device_table *devices, struct
     enum facet_status status = FACET_OK;
 
     if (sessions)
-        sessions->livings = calloc(count ? count : 1, sizeof *sessions->livings);
-    if (!sessions || !sessions->livings) {
+        sessions->live_providers = calloc(count ? count : 1, sizeof *sessions->live_providers);
+    if (!sessions || !sessions->live_providers) {
         free(sessions);
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u providers", count);
     }
     sessions->events = events;
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        status =
-            living_init(&sessions->livings[sessions->count++], sessions, devices, facet_provider_at(devices, i), error);
+        status = live_provider_init(&sessions->live_providers[sessions->count++], sessions, devices,
+                                    facet_provider_at(devices, i), error);
     if (status != FACET_OK) {
         sessions_close(sessions);
         return status;
@@ -227,36 +229,36 @@ void sessions_on_restart(struct sessions *sessions, sessions_restarted_func rest
     atomic_store(&sessions->restarted, restarted);
 }
 
-static void tell_to_stop(struct living *living)
+static void request_stop(struct live_provider *live)
 {
-    pthread_mutex_lock(&living->lock);
-    living->stopping = true;
-    pthread_cond_broadcast(&living->changed);
-    pthread_mutex_unlock(&living->lock);
+    pthread_mutex_lock(&live->lock);
+    live->stopping = true;
+    pthread_cond_broadcast(&live->changed);
+    pthread_mutex_unlock(&live->lock);
 }
 
 /* All threads are told to end first, so that they end in parallel. */
 void sessions_stop(struct sessions *sessions)
 {
     for (size_t i = 0; sessions && i < sessions->count; i++)
-        tell_to_stop(&sessions->livings[i]);
+        request_stop(&sessions->live_providers[i]);
     for (size_t i = 0; sessions && i < sessions->count; i++) {
-        struct living *living = &sessions->livings[i];
+        struct live_provider *live = &sessions->live_providers[i];
 
-        if (living->started)
-            pthread_join(living->thread, NULL);
-        living->started = false;
+        if (live->thread_started)
+            pthread_join(live->thread, NULL);
+        live->thread_started = false;
     }
 }
 
-static void living_free(struct living *living)
+static void live_provider_free(struct live_provider *live)
 {
-    facet_session_close(living->session);
-    for (uint32_t i = 0; i < living->place_count; i++)
-        device_reading_free(&living->places[i].reading);
-    free(living->places);
-    pthread_cond_destroy(&living->changed);
-    pthread_mutex_destroy(&living->lock);
+    facet_session_close(live->session);
+    for (uint32_t i = 0; i < live->device_count; i++)
+        device_reading_free(&live->devices[i].reading);
+    free(live->devices);
+    pthread_cond_destroy(&live->changed);
+    pthread_mutex_destroy(&live->lock);
 }
 
 void sessions_close(struct sessions *sessions)
@@ -265,26 +267,26 @@ void sessions_close(struct sessions *sessions)
         return;
     sessions_stop(sessions);
     for (size_t i = 0; i < sessions->count; i++)
-        living_free(&sessions->livings[i]);
-    free(sessions->livings);
+        live_provider_free(&sessions->live_providers[i]);
+    free(sessions->live_providers);
     free(sessions);
 }
 
 /* --- using ----------------------------------------------------------------------------------------------------- */
 
-static struct living *living_of(struct sessions *sessions, const struct facet_device_record *device)
+static struct live_provider *live_provider_of(struct sessions *sessions, const struct facet_device_record *device)
 {
     for (size_t i = 0; i < sessions->count; i++)
-        if (sessions->livings[i].record == device->provider)
-            return &sessions->livings[i];
+        if (sessions->live_providers[i].record == device->provider)
+            return &sessions->live_providers[i];
     return NULL;
 }
 
-static struct place *place_of(struct living *living, const struct facet_device_record *device)
+static struct provided_device *provided_device_of(struct live_provider *live, const struct facet_device_record *device)
 {
-    for (uint32_t i = 0; i < living->place_count; i++)
-        if (living->places[i].record == device)
-            return &living->places[i];
+    for (uint32_t i = 0; i < live->device_count; i++)
+        if (live->devices[i].record == device)
+            return &live->devices[i];
     return NULL;
 }
 
@@ -293,76 +295,78 @@ static struct place *place_of(struct living *living, const struct facet_device_r
  * for a caller that needs it now: no call of that caller has reached it. Not while the thread reports the previous
  * restart: the caller may be that thread, or hold what the thread waits for.
  */
-static void hasten_look(struct living *living)
+static void request_look(struct live_provider *live)
 {
-    struct facet_error why = {0};
-    bool found = living->state == LIVING_ALIVE && !facet_session_alive(living->session, &why);
+    struct facet_error reason = {0};
+    bool found = live->state == LIVE_PROVIDER_ALIVE && !facet_session_alive(live->session, &reason);
 
     if (found)
-        become_lost(living, &why);
-    if (living->state == LIVING_ALIVE || !living->alive_since_ns || living->telling || (!found && living->failures > 1))
+        become_lost(live, &reason);
+    if (live->state == LIVE_PROVIDER_ALIVE || !live->alive_since_ns || live->reports_restart ||
+        (!found && live->failures > 1))
         return;
-    unsigned attempts = living->attempts;
-    living->retry_at_ns = facet_clock_now_ns();
-    living->look_now = true;
-    pthread_cond_broadcast(&living->changed);
-    while (living->attempts == attempts && !living->stopping)
-        pthread_cond_wait(&living->changed, &living->lock);
+    unsigned attempts = live->attempts;
+    live->retry_at_ns = facet_clock_now_ns();
+    live->look_is_due = true;
+    pthread_cond_broadcast(&live->changed);
+    while (live->attempts == attempts && !live->stopping)
+        pthread_cond_wait(&live->changed, &live->lock);
 }
 
 /* With the lock. Waits for a first opening, which has a deadline, and for one restart. */
-static enum facet_status become_user(struct living *living, const struct place *place, struct facet_error *error)
+static enum facet_status add_user(struct live_provider *live, const struct provided_device *provided,
+                                  struct facet_error *error)
 {
-    enum facet_status status = living->stopping ? FACET_OK : start_threads(living, error);
+    enum facet_status status = live->stopping ? FACET_OK : start_provider_thread(live, error);
 
     if (status != FACET_OK)
         return status;
-    while (living->state == LIVING_OPENING && !living->was_lost && !living->stopping)
-        pthread_cond_wait(&living->changed, &living->lock);
-    hasten_look(living);
-    if (living->stopping)
-        return facet_error_set(error, FACET_DEVICE_LOST, "provider %s: facetd is stopping", living->record->name);
-    if (living->state != LIVING_ALIVE)
+    while (live->state == LIVE_PROVIDER_OPENING && !live->was_lost && !live->stopping)
+        pthread_cond_wait(&live->changed, &live->lock);
+    request_look(live);
+    if (live->stopping)
+        return facet_error_set(error, FACET_DEVICE_LOST, "provider %s: facetd is stopping", live->record->name);
+    if (live->state != LIVE_PROVIDER_ALIVE)
         return facet_error_set(error, FACET_DEVICE_LOST, "provider %s is lost, and is started again: %s",
-                               living->record->name, living->why.message);
-    if (!place->present)
+                               live->record->name, live->loss.message);
+    if (!provided->present)
         return facet_error_argument(error, FACET_DEVICE_LOST, "device", "device %s is no longer there",
-                                    place->record->id);
-    living->users++;
+                                    provided->record->id);
+    live->users++;
     return FACET_OK;
 }
 
 enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
                                struct provider_use *ret_use, struct facet_error *error)
 {
-    struct living *living = living_of(sessions, device);
-    struct place *place = living ? place_of(living, device) : NULL;
+    struct live_provider *live = live_provider_of(sessions, device);
+    struct provided_device *provided = live ? provided_device_of(live, device) : NULL;
 
-    if (!place)
+    if (!provided)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %s has no provider", device->id);
-    pthread_mutex_lock(&living->lock);
-    enum facet_status status = become_user(living, place, error);
+    pthread_mutex_lock(&live->lock);
+    enum facet_status status = add_user(live, provided, error);
     if (status == FACET_OK)
-        *ret_use = (struct provider_use){.provider = facet_session_provider(living->session),
-                                         .instance = facet_session_instance(living->session),
-                                         .device = place->index,
-                                         .living = living};
-    pthread_mutex_unlock(&living->lock);
+        *ret_use = (struct provider_use){.provider = facet_session_provider(live->session),
+                                         .instance = facet_session_instance(live->session),
+                                         .device = provided->index,
+                                         .live = live};
+    pthread_mutex_unlock(&live->lock);
     return status;
 }
 
 void sessions_release(struct provider_use *use)
 {
-    struct living *living = use->living;
+    struct live_provider *live = use->live;
 
-    if (!living)
+    if (!live)
         return;
-    bool alive = facet_session_alive(living->session, NULL);
-    pthread_mutex_lock(&living->lock);
-    living->users--;
-    living->look_now |= !alive;
-    pthread_cond_broadcast(&living->changed);
-    pthread_mutex_unlock(&living->lock);
+    bool alive = facet_session_alive(live->session, NULL);
+    pthread_mutex_lock(&live->lock);
+    live->users--;
+    live->look_is_due |= !alive;
+    pthread_cond_broadcast(&live->changed);
+    pthread_mutex_unlock(&live->lock);
     *use = (struct provider_use){0};
 }
 
@@ -371,38 +375,39 @@ void sessions_watch(struct sessions *sessions)
     struct facet_error error;
 
     for (size_t i = 0; i < sessions->count; i++) {
-        struct living *living = &sessions->livings[i];
+        struct live_provider *live = &sessions->live_providers[i];
         uint64_t capabilities = 0;
 
-        for (uint32_t j = 0; j < living->place_count; j++)
-            if (facet_device_takes_programs(living->places[j].record))
-                capabilities |= living->places[j].record->info.capabilities;
-        if (!(capabilities & WATCHED))
+        for (uint32_t j = 0; j < live->device_count; j++)
+            if (facet_device_takes_programs(live->devices[j].record))
+                capabilities |= live->devices[j].record->info.capabilities;
+        if (!(capabilities & READ_REGULARLY))
             continue;
-        pthread_mutex_lock(&living->lock);
-        if (!living->stopping && start_threads(living, &error) != FACET_OK)
+        pthread_mutex_lock(&live->lock);
+        if (!live->stopping && start_provider_thread(live, &error) != FACET_OK)
             facet_log(FACET_LOG_WARNING, "%s", error.message);
-        pthread_mutex_unlock(&living->lock);
+        pthread_mutex_unlock(&live->lock);
     }
 }
 
 /* --- readings -------------------------------------------------------------------------------------------------- */
 
 /* With the lock. */
-static uint32_t health_of(const struct living *living, const struct place *place, char *ret_reason, size_t size)
+static uint32_t health_of(const struct live_provider *live, const struct provided_device *provided, char *ret_reason,
+                          size_t size)
 {
     const char *reason = "";
-    uint32_t health = place->record->health;
+    uint32_t health = provided->record->health;
 
-    if (living->was_lost) {
+    if (live->was_lost) {
         health = FACET_HEALTH_FAILED;
-        reason = living->why.message;
-    } else if (living->state == LIVING_ALIVE && !place->present) {
+        reason = live->loss.message;
+    } else if (live->state == LIVE_PROVIDER_ALIVE && !provided->present) {
         health = FACET_HEALTH_FAILED;
         reason = "the provider lists it no more";
-    } else if (place->read) {
-        health = place->reading.health;
-        reason = place->reading.reason;
+    } else if (provided->has_reading) {
+        health = provided->reading.health;
+        reason = provided->reading.reason;
     }
     if (ret_reason)
         snprintf(ret_reason, size, "%s", reason);
@@ -412,16 +417,16 @@ static uint32_t health_of(const struct living *living, const struct place *place
 uint32_t sessions_health(struct sessions *sessions, const struct facet_device_record *device, char *ret_reason,
                          size_t size)
 {
-    struct living *living = living_of(sessions, device);
-    struct place *place = living ? place_of(living, device) : NULL;
+    struct live_provider *live = live_provider_of(sessions, device);
+    struct provided_device *provided = live ? provided_device_of(live, device) : NULL;
 
     if (ret_reason)
         ret_reason[0] = '\0';
-    if (!place)
+    if (!provided)
         return device->health;
-    pthread_mutex_lock(&living->lock);
-    uint32_t health = health_of(living, place, ret_reason, size);
-    pthread_mutex_unlock(&living->lock);
+    pthread_mutex_lock(&live->lock);
+    uint32_t health = health_of(live, provided, ret_reason, size);
+    pthread_mutex_unlock(&live->lock);
     return health;
 }
 
@@ -435,22 +440,22 @@ static void *copy_of(const void *items, size_t size)
 }
 
 /* With the lock. A reading of a lost provider is old: only its health is returned. */
-static enum facet_status copy_reading(const struct living *living, const struct place *place,
+static enum facet_status copy_reading(const struct live_provider *live, const struct provided_device *provided,
                                       struct device_reading *ret_reading, struct facet_error *error)
 {
-    const struct device_reading *from = &place->reading;
+    const struct device_reading *from = &provided->reading;
     struct device_reading reading = {0};
 
-    if (living->state == LIVING_ALIVE && place->present && place->read) {
+    if (live->state == LIVE_PROVIDER_ALIVE && provided->present && provided->has_reading) {
         reading = *from;
         reading.processes = copy_of(from->processes, from->process_count * sizeof *from->processes);
         reading.links = copy_of(from->links, from->link_count * sizeof *from->links);
         if ((from->process_count && !reading.processes) || (from->link_count && !reading.links)) {
             device_reading_free(&reading);
-            return facet_error_set(error, FACET_NO_MEMORY, "no memory for what device %s does", place->record->id);
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for what device %s does", provided->record->id);
         }
     }
-    reading.health = health_of(living, place, reading.reason, sizeof reading.reason);
+    reading.health = health_of(live, provided, reading.reason, sizeof reading.reason);
     *ret_reading = reading;
     return FACET_OK;
 }
@@ -458,14 +463,14 @@ static enum facet_status copy_reading(const struct living *living, const struct 
 enum facet_status sessions_read(struct sessions *sessions, const struct facet_device_record *device,
                                 struct device_reading *ret_reading, struct facet_error *error)
 {
-    struct living *living = living_of(sessions, device);
-    struct place *place = living ? place_of(living, device) : NULL;
+    struct live_provider *live = live_provider_of(sessions, device);
+    struct provided_device *provided = live ? provided_device_of(live, device) : NULL;
 
-    if (!place)
+    if (!provided)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %s has no provider", device->id);
-    pthread_mutex_lock(&living->lock);
-    enum facet_status status = copy_reading(living, place, ret_reading, error);
-    pthread_mutex_unlock(&living->lock);
+    pthread_mutex_lock(&live->lock);
+    enum facet_status status = copy_reading(live, provided, ret_reading, error);
+    pthread_mutex_unlock(&live->lock);
     return status;
 }
 

@@ -28,7 +28,7 @@ struct provider_use {
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
     uint32_t device; /* the device's index in the provider now */
-    struct living *living;
+    struct live_provider *live;
 };
 
 /* The last reading of a device. */

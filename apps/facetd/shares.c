@@ -20,34 +20,34 @@ void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns)
     facet_settle_set_claimed(&shares->settle, claimed_until_ns);
 }
 
-void shares_add(struct shares *shares, uint32_t place, const struct facet_owner *owner, bool timed, uint32_t part_milli,
-                uint64_t now_ns)
+void shares_add(struct shares *shares, uint32_t client, const struct facet_owner *owner, bool timed,
+                uint32_t part_milli, uint64_t now_ns)
 {
     const struct facet_device_time time = facet_owner_device_time(owner);
     const struct demand demand = demand_of(owner, now_ns);
 
-    facet_settle_add(&shares->settle, place, timed, part_milli,
+    facet_settle_add(&shares->settle, client, timed, part_milli,
                      &(struct facet_settled){.at_ns = time.at_ns,
                                              .measured_ns = time.measured_ns,
                                              .settled_ns = time.settled_ns,
                                              .published_ns = time.published_ns},
                      &demand.settle, now_ns);
-    shares->since[place] = shares->count;
+    shares->first_sample[client] = shares->count;
     for (uint32_t i = 0; i <= SHARES_SAMPLES; i++)
-        shares->published_ns[place][i] = shares_device_time_ns(shares, place);
+        shares->published_ns[client][i] = shares_device_time_ns(shares, client);
 }
 
-void shares_remove(struct shares *shares, uint32_t place)
+void shares_remove(struct shares *shares, uint32_t client)
 {
-    facet_settle_remove(&shares->settle, place);
+    facet_settle_remove(&shares->settle, client);
 }
 
-void shares_look(struct shares *shares, uint32_t place, const struct facet_settle_demand *demand, uint64_t charged_ns)
+void shares_look(struct shares *shares, uint32_t client, const struct facet_settle_demand *demand, uint64_t charged_ns)
 {
-    struct facet_settle_client *client = &shares->settle.clients[place];
+    struct facet_settle_client *settled = &shares->settle.clients[client];
 
-    client->demand = *demand;
-    client->demand.charged_ns = charged_ns;
+    settled->demand = *demand;
+    settled->demand.charged_ns = charged_ns;
 }
 
 void shares_step(struct shares *shares, uint64_t now_ns)
@@ -60,9 +60,9 @@ void shares_pass(struct shares *shares, uint64_t now_ns)
     facet_settle_publish(&shares->settle, now_ns);
 }
 
-void shares_tell(const struct shares *shares, uint32_t place, struct facet_owner *owner)
+void shares_tell(const struct shares *shares, uint32_t client, struct facet_owner *owner)
 {
-    const struct facet_settled *total = &shares->settle.clients[place].total;
+    const struct facet_settled *total = &shares->settle.clients[client].total;
 
     facet_owner_set_device_time(owner, &(struct facet_device_time){.at_ns = total->at_ns,
                                                                    .measured_ns = total->measured_ns,
@@ -82,24 +82,24 @@ void shares_sample(struct shares *shares, uint64_t now_ns)
         shares->published_ns[i][at] = shares_device_time_ns(shares, i);
 }
 
-uint64_t shares_device_time_ns(const struct shares *shares, uint32_t place)
+uint64_t shares_device_time_ns(const struct shares *shares, uint32_t client)
 {
-    return shares->settle.clients[place].total.published_ns;
+    return shares->settle.clients[client].total.published_ns;
 }
 
-bool shares_of(const struct shares *shares, uint32_t place, uint32_t *ret_milli)
+bool shares_of(const struct shares *shares, uint32_t client, uint32_t *ret_milli)
 {
-    if (shares->count < shares->since[place] + 2)
+    if (shares->count < shares->first_sample[client] + 2)
         return false;
 
-    uint32_t span = shares->count - 1 < SHARES_SAMPLES ? shares->count - 1 : SHARES_SAMPLES;
+    uint32_t sample_count = shares->count - 1 < SHARES_SAMPLES ? shares->count - 1 : SHARES_SAMPLES;
     uint32_t last = (shares->count - 1) % (SHARES_SAMPLES + 1);
-    uint32_t first = (shares->count - 1 - span) % (SHARES_SAMPLES + 1);
+    uint32_t first = (shares->count - 1 - sample_count) % (SHARES_SAMPLES + 1);
     uint64_t passed_ns = shares->at_ns[last] - shares->at_ns[first];
-    uint64_t had_ns = shares->published_ns[place][last] - shares->published_ns[place][first];
+    uint64_t used_ns = shares->published_ns[client][last] - shares->published_ns[client][first];
 
     if (!passed_ns)
         return false;
-    *ret_milli = (uint32_t)(had_ns * FACET_MILLI_WHOLE / passed_ns);
+    *ret_milli = (uint32_t)(used_ns * FACET_MILLI_WHOLE / passed_ns);
     return true;
 }

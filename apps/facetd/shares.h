@@ -18,8 +18,8 @@ struct shares {
     struct facet_settle settle;
     uint64_t at_ns[SHARES_SAMPLES + 1]; /* of all vGPUs at the same moments, so that their shares add up */
     uint64_t published_ns[FACET_SETTLE_CLIENTS][SHARES_SAMPLES + 1];
-    uint32_t since[FACET_SETTLE_CLIENTS]; /* samples taken when it came */
-    uint32_t count;                       /* samples ever taken */
+    uint32_t first_sample[FACET_SETTLE_CLIENTS]; /* samples taken when it came */
+    uint32_t count;                              /* samples ever taken */
 };
 
 void shares_init(struct shares *shares, uint64_t now_ns);
@@ -34,16 +34,16 @@ void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns);
  * A vGPU comes, with the device time in its segment, and goes. It is `timed` where the policy charges it; else it may
  * have a part of the device to itself.
  */
-void shares_add(struct shares *shares, uint32_t place, const struct facet_owner *owner, bool timed, uint32_t part_milli,
-                uint64_t now_ns);
-void shares_remove(struct shares *shares, uint32_t place);
+void shares_add(struct shares *shares, uint32_t client, const struct facet_owner *owner, bool timed,
+                uint32_t part_milli, uint64_t now_ns);
+void shares_remove(struct shares *shares, uint32_t client);
 
 /* A vGPU's demand just before the policy's step, and the sum of the policy's charges. */
-void shares_look(struct shares *shares, uint32_t place, const struct facet_settle_demand *demand, uint64_t charged_ns);
+void shares_look(struct shares *shares, uint32_t client, const struct facet_settle_demand *demand, uint64_t charged_ns);
 
 /* After the policy's step: settles; then each vGPU's time is written to its segment. */
 void shares_step(struct shares *shares, uint64_t now_ns);
-void shares_tell(const struct shares *shares, uint32_t place, struct facet_owner *owner);
+void shares_tell(const struct shares *shares, uint32_t client, struct facet_owner *owner);
 
 /* Between two steps: settled time is published as time passes. */
 void shares_pass(struct shares *shares, uint64_t now_ns);
@@ -51,9 +51,9 @@ void shares_pass(struct shares *shares, uint64_t now_ns);
 /* To be called at even intervals. */
 void shares_sample(struct shares *shares, uint64_t now_ns);
 
-uint64_t shares_device_time_ns(const struct shares *shares, uint32_t place);
+uint64_t shares_device_time_ns(const struct shares *shares, uint32_t client);
 
 /* The share of the device's time over the samples; false for a vGPU that was in fewer than two. */
-bool shares_of(const struct shares *shares, uint32_t place, uint32_t *ret_milli);
+bool shares_of(const struct shares *shares, uint32_t client, uint32_t *ret_milli);
 
 #endif

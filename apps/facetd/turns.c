@@ -22,7 +22,7 @@ static void apply_settings(struct facet_fair_config *config, uint64_t slice_us, 
 
 enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *error)
 {
-    struct turns turns = {.queue = facet_fair_queue, .other = facet_fair_defaults};
+    struct turns turns = {.queue = facet_fair_queue, .others = facet_fair_defaults};
     uint64_t slice_us, parallel;
 
     enum facet_status status = facet_config_u64(FACET_SETTING_SLICE_US, &slice_us, error);
@@ -31,7 +31,7 @@ enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *e
     if (status != FACET_OK)
         return status;
     apply_settings(&turns.queue, slice_us, parallel);
-    apply_settings(&turns.other, slice_us, parallel);
+    apply_settings(&turns.others, slice_us, parallel);
     *ret_turns = turns;
     return FACET_OK;
 }
@@ -41,5 +41,5 @@ const struct facet_fair_config *turns_of(const struct turns *turns, const char *
 {
     bool is_queue = strncmp(device_id, "cuda:", 5) == 0 || strncmp(device_id, "rocm:", 5) == 0;
 
-    return is_queue ? &turns->queue : &turns->other;
+    return is_queue ? &turns->queue : &turns->others;
 }

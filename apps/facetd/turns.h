@@ -12,7 +12,7 @@
 #include "compute/fair.h"
 
 struct turns {
-    struct facet_fair_config queue, other; /* of GPUs, and of all else */
+    struct facet_fair_config queue, others; /* of GPUs, and of all else */
 };
 
 /* The policy's own, changed by the settings. */

@@ -50,45 +50,45 @@ static enum facet_status schedule_vgpu(struct registry *registry, struct vgpu *v
 }
 
 /* A vGPU's segment folder, its expected content, and its doorbell. */
-struct place {
+struct segment {
     char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
     struct facet_owner_spec spec;
 };
 
-static enum facet_status find_place(struct registry *registry, const struct vgpu *vgpu, struct place *place,
-                                    struct facet_error *error)
+static enum facet_status describe_segment(struct registry *registry, const struct vgpu *vgpu, struct segment *segment,
+                                          struct facet_error *error)
 {
-    vgpu_segment_path(registry, vgpu->row.id, place->dir, sizeof place->dir);
-    fill_spec(vgpu, &place->spec);
-    return scheduler_bell_path(registry->parts.scheduler, vgpu->device->id, place->bell, sizeof place->bell, error);
+    vgpu_segment_path(registry, vgpu->row.id, segment->dir, sizeof segment->dir);
+    fill_spec(vgpu, &segment->spec);
+    return scheduler_bell_path(registry->parts.scheduler, vgpu->device->id, segment->bell, sizeof segment->bell, error);
 }
 
 enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_owner *owner = NULL;
-    struct place place;
+    struct segment segment;
 
-    enum facet_status status = find_place(registry, vgpu, &place, error);
+    enum facet_status status = describe_segment(registry, vgpu, &segment, error);
     if (status == FACET_OK)
-        status = facet_owner_create(place.dir, &place.spec, place.bell, &owner, error);
+        status = facet_owner_create(segment.dir, &segment.spec, segment.bell, &owner, error);
     if (status != FACET_OK)
         return status;
     status = schedule_vgpu(registry, vgpu, owner, error);
     if (status != FACET_OK)
-        facet_owner_remove(place.dir, NULL);
+        facet_owner_remove(segment.dir, NULL);
     return status;
 }
 
 enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_owner *owner = NULL;
-    struct place place;
+    struct segment segment;
 
-    enum facet_status status = find_place(registry, vgpu, &place, error);
+    enum facet_status status = describe_segment(registry, vgpu, &segment, error);
     if (status == FACET_OK)
-        status = facet_owner_link_bell(place.dir, place.bell, error);
+        status = facet_owner_link_bell(segment.dir, segment.bell, error);
     if (status == FACET_OK)
-        status = facet_owner_adopt(place.dir, &place.spec, &owner, error);
+        status = facet_owner_adopt(segment.dir, &segment.spec, &owner, error);
     return status == FACET_OK ? schedule_vgpu(registry, vgpu, owner, error) : status;
 }
 

@@ -53,7 +53,7 @@ void registry_add(struct registry *registry, const struct vgpu *vgpu);
 void registry_forget(struct registry *registry, const struct vgpu *vgpu);
 
 /* With the change lock: replaces the list's entry `place` by `vgpu`. */
-void registry_publish(struct registry *registry, struct vgpu *place, const struct vgpu *vgpu);
+void registry_publish(struct registry *registry, struct vgpu *listed, const struct vgpu *vgpu);
 
 /* One vGPU, in the list or about to be, before its provider: struct grant_others of the rest, with the change lock. */
 struct claim {
@@ -90,7 +90,7 @@ void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vg
 void vgpu_serve(struct registry *registry, struct vgpu *vgpu);
 
 /* Like vgpu_serve() for one of the list, which others may be reading. */
-void vgpu_serve_again(struct registry *registry, struct vgpu *place);
+void vgpu_serve_again(struct registry *registry, struct vgpu *listed);
 
 /* removal.c: refuses with FACET_BAD_STATE, and says which device is missing. */
 enum facet_status vgpu_device_missing(const struct vgpu *vgpu, struct facet_error *error);

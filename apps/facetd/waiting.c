@@ -19,8 +19,8 @@ void waiting_begin(struct waiting *waiting, int fd, uint64_t now_ns)
 {
     pthread_mutex_lock(&waiting->lock);
     if (waiting->count < WAITING_MOST) {
-        waiting->of[waiting->count].fd = fd;
-        waiting->of[waiting->count++].since_ns = now_ns;
+        waiting->connections[waiting->count].fd = fd;
+        waiting->connections[waiting->count++].since_ns = now_ns;
     }
     pthread_mutex_unlock(&waiting->lock);
 }
@@ -30,11 +30,11 @@ bool waiting_end(struct waiting *waiting, int fd)
     unsigned i = 0;
 
     pthread_mutex_lock(&waiting->lock);
-    while (i < waiting->count && waiting->of[i].fd != fd)
+    while (i < waiting->count && waiting->connections[i].fd != fd)
         i++;
     bool found = i < waiting->count;
     if (found)
-        waiting->of[i] = waiting->of[--waiting->count];
+        waiting->connections[i] = waiting->connections[--waiting->count];
     pthread_mutex_unlock(&waiting->lock);
     return found;
 }
@@ -45,12 +45,12 @@ bool waiting_hang_up(struct waiting *waiting, uint64_t now_ns)
 
     pthread_mutex_lock(&waiting->lock);
     for (unsigned i = 1; i < waiting->count; i++)
-        if (waiting->of[i].since_ns < waiting->of[oldest].since_ns)
+        if (waiting->connections[i].since_ns < waiting->connections[oldest].since_ns)
             oldest = i;
-    bool found = waiting->count && waiting->of[oldest].since_ns + WAITING_LEAST_NS <= now_ns;
+    bool found = waiting->count && waiting->connections[oldest].since_ns + WAITING_LEAST_NS <= now_ns;
     if (found) {
-        shutdown(waiting->of[oldest].fd, SHUT_RDWR);
-        waiting->of[oldest] = waiting->of[--waiting->count];
+        shutdown(waiting->connections[oldest].fd, SHUT_RDWR);
+        waiting->connections[oldest] = waiting->connections[--waiting->count];
     }
     pthread_mutex_unlock(&waiting->lock);
     return found;

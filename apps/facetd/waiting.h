@@ -26,7 +26,7 @@ struct waiting {
     struct {
         int fd;
         uint64_t since_ns;
-    } of[WAITING_MOST];
+    } connections[WAITING_MOST];
 };
 
 void waiting_init(struct waiting *waiting);

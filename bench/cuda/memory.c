@@ -26,11 +26,11 @@
 #include "limiter/tenant.h"
 #include "vendor/cuda/memory.h"
 
-#define MOST    16u
-#define BATCH   64u
-#define KEPT    65536u
-#define WARM_UP 200u                                       /* batches */
-#define ADDRESS "GPU-66616b65-2d67-7075-0000-000000000001" /* of the fake driver's first device */
+#define CALLERS_MOST 16u
+#define BATCH        64u
+#define SAMPLES_MOST 65536u
+#define WARM_UP      200u                                       /* batches */
+#define ADDRESS      "GPU-66616b65-2d67-7075-0000-000000000001" /* of the fake driver's first device */
 
 static struct {
     __typeof__(&cuInit) cuInit;
@@ -50,10 +50,10 @@ struct options {
 /* All processes' threads begin to measure together. */
 struct shared {
     pthread_barrier_t barrier;
-    double ns[MOST * MOST];
+    double ns[CALLERS_MOST * CALLERS_MOST];
     struct {
         _Alignas(64) _Atomic uint32_t batches; /* that a caller has done */
-    } done[MOST * MOST];
+    } progress[CALLERS_MOST * CALLERS_MOST];
 };
 static struct shared *shared;
 
@@ -61,8 +61,8 @@ struct worker {
     const struct options *options;
     CUcontext context;
     unsigned index, count;
-    uint32_t seen[MOST * MOST]; /* of what the others had done */
-    uint32_t batches_ns[KEPT];
+    uint32_t seen_batches[CALLERS_MOST * CALLERS_MOST]; /* of what the others had done */
+    uint32_t batches_ns[SAMPLES_MOST];
 };
 
 static uint64_t now_ns(void)
@@ -106,17 +106,17 @@ static uint64_t run_batch(void (*call)(void))
 }
 
 /* Whether every other caller has done a batch since this was asked last. */
-static bool all_went_on(struct worker *worker)
+static bool all_made_progress(struct worker *worker)
 {
     unsigned callers = worker->options->threads * worker->options->processes;
     bool all = true;
 
-    atomic_fetch_add(&shared->done[worker->index].batches, 1);
+    atomic_fetch_add(&shared->progress[worker->index].batches, 1);
     for (unsigned i = 0; i < callers; i++) {
-        uint32_t now = atomic_load_explicit(&shared->done[i].batches, memory_order_relaxed);
+        uint32_t now = atomic_load_explicit(&shared->progress[i].batches, memory_order_relaxed);
 
-        all = all && now != worker->seen[i];
-        worker->seen[i] = now;
+        all = all && now != worker->seen_batches[i];
+        worker->seen_batches[i] = now;
     }
     return all;
 }
@@ -157,10 +157,10 @@ static void *allocate_repeatedly(void *argument)
         run_batch(worker->options->call);
     pthread_barrier_wait(&shared->barrier);
     uint64_t end = now_ns() + worker->options->milliseconds * UINT64_C(1000000);
-    while (worker->count < KEPT && now_ns() < end) {
+    while (worker->count < SAMPLES_MOST && now_ns() < end) {
         uint32_t batch_ns = (uint32_t)run_batch(worker->options->call);
 
-        if (all_went_on(worker))
+        if (all_made_progress(worker))
             worker->batches_ns[worker->count++] = batch_ns;
     }
     if (!worker->count) {
@@ -181,21 +181,21 @@ static void open_driver(const char *path)
         fprintf(stderr, "bench_cuda_memory: %s\n", dlerror());
         exit(EXIT_FAILURE);
     }
-#define OPEN(name) cuda.name = (__typeof__(cuda.name))dlsym(library, #name)
-    OPEN(cuInit);
-    OPEN(cuDevicePrimaryCtxRetain);
-    OPEN(cuCtxSetCurrent);
-    OPEN(cuMemAlloc_v2);
-    OPEN(cuMemFree_v2);
-    OPEN(cuMemGetInfo_v2);
-#undef OPEN
+#define LOOK_UP(name) cuda.name = (__typeof__(cuda.name))dlsym(library, #name)
+    LOOK_UP(cuInit);
+    LOOK_UP(cuDevicePrimaryCtxRetain);
+    LOOK_UP(cuCtxSetCurrent);
+    LOOK_UP(cuMemAlloc_v2);
+    LOOK_UP(cuMemFree_v2);
+    LOOK_UP(cuMemGetInfo_v2);
+#undef LOOK_UP
     check_call(cuda.cuInit(0), "cuInit");
 }
 
 static void run_process(const struct options *options, unsigned process)
 {
     struct worker *workers = calloc(options->threads, sizeof *workers);
-    pthread_t ids[MOST];
+    pthread_t ids[CALLERS_MOST];
     CUcontext context;
 
     open_driver(options->library);
@@ -214,7 +214,7 @@ static void run_process(const struct options *options, unsigned process)
 
 static bool run_all(const struct options *options)
 {
-    pid_t pids[MOST];
+    pid_t pids[CALLERS_MOST];
     int status, failed = 0;
 
     for (unsigned i = 0; i < options->processes; i++) {
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
     unsigned callers = options.threads * options.processes;
     double sum = 0;
 
-    if (!callers || options.threads > MOST || options.processes > MOST || !make_shared(&options))
+    if (!callers || options.threads > CALLERS_MOST || options.processes > CALLERS_MOST || !make_shared(&options))
         return 2;
     if (!(strcmp(argv[2], "vgpu") == 0 ? run_in_vgpu(&options) : run_all(&options)))
         return 1;

@@ -19,15 +19,15 @@ struct facet_way {
     struct facet_session *session;
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
-    uint64_t context, stream, seen;
+    uint64_t context, stream, last_record;
     uint64_t memory[BENCH_ARGUMENTS_MOST];
     struct facet_kernel *kernel;
-    const struct bench_kernel *what;
+    const struct bench_kernel *bench_kernel;
 };
 
-static bool fail(struct bench_way *way, const char *what, const struct facet_error *error)
+static bool fail(struct bench_way *way, const char *operation, const struct facet_error *error)
 {
-    snprintf(way->missing, sizeof way->missing, "%s: %s", what, error->message);
+    snprintf(way->missing, sizeof way->missing, "%s: %s", operation, error->message);
     return false;
 }
 
@@ -109,28 +109,29 @@ static enum facet_status set_argument(const struct facet_way *facet, unsigned in
 
 static bool load(struct bench_way *way, struct facet_way *facet, const struct facet_image *image)
 {
-    const struct bench_kernel *what = facet->what;
+    const struct bench_kernel *bench_kernel = facet->bench_kernel;
     struct facet_error error = {0};
 
     facet_kernel_destroy(facet->kernel);
     facet->kernel = NULL;
-    if (facet_kernel_load(facet->session, facet->context, image, what->name, &facet->kernel, &error) != FACET_OK)
+    if (facet_kernel_load(facet->session, facet->context, image, bench_kernel->name, &facet->kernel, &error) !=
+        FACET_OK)
         return fail(way, "facet_kernel_load", &error);
-    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST && what->arguments[i].kind != BENCH_NONE; i++)
-        if (set_argument(facet, i, &what->arguments[i], &error) != FACET_OK)
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST && bench_kernel->arguments[i].kind != BENCH_NONE; i++)
+        if (set_argument(facet, i, &bench_kernel->arguments[i], &error) != FACET_OK)
             return fail(way, "facet_kernel_set", &error);
     return true;
 }
 
 static bool queue(struct bench_way *way, const struct facet_way *facet)
 {
-    const struct bench_kernel *what = facet->what;
-    struct facet_range range = {.size = sizeof range, .dimensions = what->dimensions};
+    const struct bench_kernel *bench_kernel = facet->bench_kernel;
+    struct facet_range range = {.size = sizeof range, .dimensions = bench_kernel->dimensions};
     struct facet_error error = {0};
 
-    for (unsigned i = 0; i < what->dimensions; i++) {
-        range.global[i] = what->global[i];
-        range.group[i] = (uint32_t)what->group[i];
+    for (unsigned i = 0; i < bench_kernel->dimensions; i++) {
+        range.global[i] = bench_kernel->global[i];
+        range.group[i] = (uint32_t)bench_kernel->group[i];
     }
     if (facet_kernel_launch(facet->kernel, facet->stream, &range, &error) != FACET_OK)
         return fail(way, "facet_kernel_launch", &error);
@@ -162,12 +163,12 @@ static bool launch(struct bench_way *way, uint64_t *ret_device_ns)
 
     if (!queue(way, facet) || !wait(way, facet))
         return false;
-    if (facet->provider->execution->records(facet->instance, facet->context, facet->stream, facet->seen, records,
+    if (facet->provider->execution->records(facet->instance, facet->context, facet->stream, facet->last_record, records,
                                             sizeof *records, RECORDS, &count, &error) != FACET_OK)
         return fail(way, "records", &error);
     *ret_device_ns = 0;
     for (uint32_t i = 0; i < count && i < RECORDS; i++) {
-        facet->seen = records[i].sequence;
+        facet->last_record = records[i].sequence;
         *ret_device_ns = records[i].end_ns - records[i].start_ns;
     }
     return true;
@@ -179,7 +180,7 @@ static bool build(struct bench_way *way, const struct bench_data *data)
     struct facet_image *image = NULL;
     uint64_t unused, start;
 
-    facet->what = data->kernel;
+    facet->bench_kernel = data->kernel;
     if (!compile_only(way, data, FACET_CACHE_USE, &way->building.cold_ns) ||
         !compile_only(way, data, FACET_CACHE_BYPASS, &way->building.again_ns) ||
         !compile(way, data, FACET_CACHE_USE, &image, &way->building.warm_ns))
@@ -224,7 +225,7 @@ bool bench_facet_hit(const struct bench_data *data, const char *provider, struct
 
     bench_way_facet(&way, provider);
     facet = way.state;
-    facet->what = data->kernel;
+    facet->bench_kernel = data->kernel;
     bool done = open_session(&way, facet) && make_memory(&way, facet, data);
 
     uint64_t start = bench_now_ns();

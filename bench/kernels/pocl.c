@@ -18,7 +18,7 @@ struct pocl {
     cl_command_queue queue;
     cl_kernel kernel;
     cl_mem memory[BENCH_ARGUMENTS_MOST];
-    const struct bench_kernel *what;
+    const struct bench_kernel *bench_kernel;
 };
 
 static bool fail(struct bench_way *way, const char *call, cl_int code)
@@ -99,8 +99,9 @@ static bool launch(struct bench_way *way, uint64_t *ret_device_ns)
     cl_ulong start = 0, end = 0;
     cl_event event;
 
-    CHECK("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(pocl->queue, pocl->kernel, pocl->what->dimensions, NULL,
-                                                           pocl->what->global, pocl->what->group, 0, NULL, &event));
+    CHECK("clEnqueueNDRangeKernel",
+          clEnqueueNDRangeKernel(pocl->queue, pocl->kernel, pocl->bench_kernel->dimensions, NULL,
+                                 pocl->bench_kernel->global, pocl->bench_kernel->group, 0, NULL, &event));
     CHECK("clFinish", clFinish(pocl->queue));
     CHECK("clGetEventProfilingInfo",
           clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL));
@@ -118,7 +119,7 @@ static bool build(struct bench_way *way, const struct bench_data *data)
     if (!pocl)
         return fail(way, "calloc", CL_OUT_OF_HOST_MEMORY);
     way->state = pocl;
-    pocl->what = data->kernel;
+    pocl->bench_kernel = data->kernel;
     if (!open_device(way, pocl) || !build_once(way, pocl, data, &way->building.cold_ns) ||
         !build_once(way, pocl, data, &way->building.warm_ns))
         return false;

@@ -16,7 +16,7 @@
 #define PATIENCE UINT64_C(120000000000)
 
 struct queue {
-    uint64_t stream, seen;
+    uint64_t stream, last_record;
     struct facet_kernel *kernel;
 };
 
@@ -102,11 +102,11 @@ static bool take_record(struct share_machine *machine, struct facet_state *state
     struct facet_error error = {0};
     uint32_t count = 0;
 
-    if (state->provider->execution->records(state->instance, context, queue->stream, queue->seen, records,
+    if (state->provider->execution->records(state->instance, context, queue->stream, queue->last_record, records,
                                             sizeof *records, RECORDS, &count, &error) != FACET_OK)
         return fail(machine, "records", &error);
     for (uint32_t i = 0; i < count && i < RECORDS; i++) {
-        queue->seen = records[i].sequence;
+        queue->last_record = records[i].sequence;
         *ret_waited_ns = records[i].start_ns - records[i].queued_ns;
     }
     return true;

@@ -16,7 +16,7 @@ void omp_set_num_threads(int count);
 
 /* Primitives one after the other, each with its memory. */
 struct bench_bare {
-    const struct bench_case *it;
+    const struct bench_case *bench_case;
     int way, threads, count;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -110,11 +110,12 @@ static bool add_matmul(struct bench_bare *bare, const dnnl_memory_desc_t *a, con
 static bool open_gemm(struct bench_bare *bare)
 {
     static const dnnl_data_type_t types[] = {dnnl_f32, dnnl_bf16, dnnl_f16, dnnl_s8};
-    dnnl_data_type_t type = types[bare->it->operation.type];
-    dnnl_dim_t n = (dnnl_dim_t)bare->it->operation.of.gemm.n;
+    dnnl_data_type_t type = types[bare->bench_case->operation.type];
+    dnnl_dim_t n = (dnnl_dim_t)bare->bench_case->operation.of.gemm.n;
     const dnnl_dims_t sizes = {n, n};
     dnnl_memory_desc_t input, output;
-    void *const data[] = {(void *)bare->it->operands[0], (void *)bare->it->operands[1], (void *)bare->it->operands[3]};
+    void *const data[] = {(void *)bare->bench_case->operands[0], (void *)bare->bench_case->operands[1],
+                          (void *)bare->bench_case->operands[3]};
 
     NEED(dnnl_memory_desc_init_by_tag(&input, 2, sizes, type, dnnl_ab));
     NEED(dnnl_memory_desc_init_by_tag(&output, 2, sizes, type == dnnl_s8 ? dnnl_s32 : type, dnnl_ab));
@@ -123,8 +124,9 @@ static bool open_gemm(struct bench_bare *bare)
 
 static bool open_attention(struct bench_bare *bare)
 {
-    const struct facet_attention *it = &bare->it->operation.of.attention;
-    dnnl_dim_t h = (dnnl_dim_t)it->heads, n = (dnnl_dim_t)it->queries, d = (dnnl_dim_t)it->dimension;
+    const struct facet_attention *attention = &bare->bench_case->operation.of.attention;
+    dnnl_dim_t h = (dnnl_dim_t)attention->heads, n = (dnnl_dim_t)attention->queries,
+               d = (dnnl_dim_t)attention->dimension;
     const dnnl_dims_t rows = {h, n, d}, turned = {h, d, n}, square = {h, n, n}, strides = {d * n, 1, d};
     dnnl_memory_desc_t values, keys, scores;
     dnnl_primitive_desc_t description;
@@ -134,8 +136,8 @@ static bool open_attention(struct bench_bare *bare)
     NEED(dnnl_memory_desc_init_by_strides(&keys, 3, turned, dnnl_f32, strides));
     NEED(dnnl_memory_desc_init_by_tag(&scores, 3, square, dnnl_f32, dnnl_abc));
     void *between = bare->memory[bare->memories++] = aligned_alloc(4096, (size_t)(h * n * n) * 4);
-    void *const first[] = {(void *)bare->it->operands[0], (void *)bare->it->operands[1], between};
-    void *const second[] = {between, (void *)bare->it->operands[2], (void *)bare->it->operands[3]};
+    void *const first[] = {(void *)bare->bench_case->operands[0], (void *)bare->bench_case->operands[1], between};
+    void *const second[] = {between, (void *)bare->bench_case->operands[2], (void *)bare->bench_case->operands[3]};
     if (!add_matmul(bare, &values, &keys, &scores, first, 0.125f))
         return false;
     NEED(dnnl_softmax_forward_desc_init(&softmax, dnnl_forward_inference, &scores, 2));
@@ -156,9 +158,11 @@ static void plain_description(dnnl_memory_desc_t *ret_description, const dnnl_di
 /* The filter is reordered once: it stays. */
 static void open_convolution(struct bench_bare *bare)
 {
-    const struct facet_convolution *it = &bare->it->operation.of.convolution;
-    dnnl_dim_t n = (dnnl_dim_t)it->batch, in = (dnnl_dim_t)it->in_channels, out = (dnnl_dim_t)it->out_channels;
-    dnnl_dim_t h = (dnnl_dim_t)it->height, k = (dnnl_dim_t)it->kernel[0], pad = (dnnl_dim_t)it->padding[0];
+    const struct facet_convolution *convolution = &bare->bench_case->operation.of.convolution;
+    dnnl_dim_t n = (dnnl_dim_t)convolution->batch, in = (dnnl_dim_t)convolution->in_channels,
+               out = (dnnl_dim_t)convolution->out_channels;
+    dnnl_dim_t h = (dnnl_dim_t)convolution->height, k = (dnnl_dim_t)convolution->kernel[0],
+               pad = (dnnl_dim_t)convolution->padding[0];
     const dnnl_dims_t from = {n, in, h, h}, filter = {out, in, k, k}, to = {n, out, h, h}, ones = {1, 1},
                       pads = {pad, pad};
     dnnl_memory_desc_t plains[3], wanted[3];
@@ -179,7 +183,7 @@ static void open_convolution(struct bench_bare *bare)
     for (int i = 0; i < 3; i++) {
         const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(description, queries[i], 0);
 
-        own[i] = memory_of(bare, &plains[i], (void *)bare->it->operands[places[i]]);
+        own[i] = memory_of(bare, &plains[i], (void *)bare->bench_case->operands[places[i]]);
         theirs[i] = dnnl_memory_desc_equal(chosen, &plains[i]) ? own[i] : memory_of(bare, chosen, NULL);
     }
     if (theirs[1] != own[1]) {
@@ -198,16 +202,16 @@ static void open_convolution(struct bench_bare *bare)
 
 /* ---- all ---- */
 
-struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int threads)
+struct bench_bare *bench_bare_open(const struct bench_case *bench_case, int way, int threads)
 {
-    uint32_t operation = it->operation.operation;
+    uint32_t operation = bench_case->operation.operation;
     bool gemm = operation == FACET_MATH_GEMM;
 
-    if (it->operation.type == FACET_MATH_F16 || (way == 1 && operation == FACET_MATH_ATTENTION) ||
-        (way == 1 && gemm && it->operation.type != FACET_MATH_F32))
+    if (bench_case->operation.type == FACET_MATH_F16 || (way == 1 && operation == FACET_MATH_ATTENTION) ||
+        (way == 1 && gemm && bench_case->operation.type != FACET_MATH_F32))
         return NULL;
     struct bench_bare *bare = calloc(1, sizeof *bare);
-    bare->it = it;
+    bare->bench_case = bench_case;
     bare->way = way;
     bare->threads = threads;
     omp_set_num_threads(threads);
@@ -228,12 +232,13 @@ struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int thr
 
 void bench_bare_run(struct bench_bare *bare)
 {
-    dnnl_dim_t n = (dnnl_dim_t)bare->it->operation.of.gemm.n;
+    dnnl_dim_t n = (dnnl_dim_t)bare->bench_case->operation.of.gemm.n;
 
     omp_set_num_threads(bare->threads);
     if (bare->count == 0)
-        NEED(dnnl_sgemm('N', 'N', n, n, n, 1.0f, (const float *)bare->it->operands[0], n,
-                        (const float *)bare->it->operands[1], n, 0.0f, (float *)bare->it->operands[3], n));
+        NEED(dnnl_sgemm('N', 'N', n, n, n, 1.0f, (const float *)bare->bench_case->operands[0], n,
+                        (const float *)bare->bench_case->operands[1], n, 0.0f, (float *)bare->bench_case->operands[3],
+                        n));
     for (int i = 0; i < bare->count; i++)
         NEED(dnnl_primitive_execute(bare->steps[i].primitive, bare->stream, bare->steps[i].argument_count,
                                     bare->steps[i].arguments));

@@ -57,40 +57,42 @@ static void open_facet(const char *path, const char *threads)
 }
 
 /* The provider's addresses are this process's. Small numbers, none of which is zero. */
-static void fill_operands(struct bench_case *it)
+static void fill_operands(struct bench_case *bench_case)
 {
     for (int i = 0; i < 4; i++) {
-        if (it->bytes[i] == 0)
+        if (bench_case->bytes[i] == 0)
             continue;
-        need_success(provider->memory->alloc(instance, context, it->bytes[i], &it->operands[i], &error), "alloc");
-        unsigned char *bytes = (unsigned char *)it->operands[i];
-        for (uint64_t j = 0; j < it->bytes[i]; j++)
+        need_success(provider->memory->alloc(instance, context, bench_case->bytes[i], &bench_case->operands[i], &error),
+                     "alloc");
+        unsigned char *bytes = (unsigned char *)bench_case->operands[i];
+        for (uint64_t j = 0; j < bench_case->bytes[i]; j++)
             bytes[j] = (unsigned char)(j * 7 % 31 + 1);
-        for (uint64_t j = 0; it->operation.type == FACET_MATH_F32 && j < it->bytes[i] / 4; j++)
+        for (uint64_t j = 0; bench_case->operation.type == FACET_MATH_F32 && j < bench_case->bytes[i] / 4; j++)
             ((float *)bytes)[j] = (float)(j % 13) * 0.1f - 0.5f;
-        for (uint64_t j = 0; it->operation.type == FACET_MATH_BF16 && j < it->bytes[i] / 2; j++)
+        for (uint64_t j = 0; bench_case->operation.type == FACET_MATH_BF16 && j < bench_case->bytes[i] / 2; j++)
             ((uint16_t *)bytes)[j] = (uint16_t)(0x3f00 + j % 31);
     }
 }
 
-static void name_operands(struct bench_case *it)
+static void name_operands(struct bench_case *bench_case)
 {
-    uint64_t *operands = it->operation.of.words;
+    uint64_t *operands = bench_case->operation.of.words;
 
-    operands[0] = it->operands[0];
-    operands[1] = it->operands[1];
-    operands[2] = it->operation.operation == FACET_MATH_ATTENTION ? it->operands[2] : it->operands[3];
-    if (it->operation.operation == FACET_MATH_ATTENTION)
-        operands[3] = it->operands[3];
+    operands[0] = bench_case->operands[0];
+    operands[1] = bench_case->operands[1];
+    operands[2] =
+        bench_case->operation.operation == FACET_MATH_ATTENTION ? bench_case->operands[2] : bench_case->operands[3];
+    if (bench_case->operation.operation == FACET_MATH_ATTENTION)
+        operands[3] = bench_case->operands[3];
 }
 
 /* As streams are used: all are queued, then waited for. */
-static uint64_t run_facet(const struct bench_case *it, int times)
+static uint64_t run_facet(const struct bench_case *bench_case, int times)
 {
     uint64_t start = now_ns();
 
     for (int i = 0; i < times; i++)
-        need_success(provider->math->run(instance, context, stream, &it->operation, &error), "run");
+        need_success(provider->math->run(instance, context, stream, &bench_case->operation, &error), "run");
     need_success(provider->execution->synchronize(instance, context, stream, PATIENCE, &error), "synchronize");
     return now_ns() - start;
 }
@@ -105,7 +107,7 @@ static uint64_t run_bare(struct bench_bare *bare, int times)
 }
 
 /* Once more at the beginning of each round, as the other way has cooled the caches. */
-static double measure_case(const struct bench_case *it, struct bench_bare *bare, int times)
+static double measure_case(const struct bench_case *bench_case, struct bench_bare *bare, int times)
 {
     const struct timespec rest = {.tv_nsec = REST_NS};
 
@@ -114,8 +116,8 @@ static double measure_case(const struct bench_case *it, struct bench_bare *bare,
         run_bare(bare, 1);
         return (double)run_bare(bare, times) / times;
     }
-    run_facet(it, 1);
-    return (double)run_facet(it, times) / times;
+    run_facet(bench_case, 1);
+    return (double)run_facet(bench_case, times) / times;
 }
 
 static int compare_times(const void *left, const void *right)
@@ -148,13 +150,13 @@ static void read_implementation(void)
         memcpy(implementation, records[count - 1].kernel, sizeof implementation);
 }
 
-static void print_case(const struct bench_case *it, struct bench_bare *const *bare, double samples[WAYS][ROUNDS],
-                       int rounds, const char *threads)
+static void print_case(const struct bench_case *bench_case, struct bench_bare *const *bare,
+                       double samples[WAYS][ROUNDS], int rounds, const char *threads)
 {
     double ratios[ROUNDS], facet = median(samples[0], rounds), ways[2];
 
-    printf("{\"case\": \"%s\", \"threads\": %s, \"facet_ns\": %.0f, \"gflops\": %.1f, \"kernel\": \"%s\"", it->name,
-           threads, facet, 2 * it->multiplications / facet, implementation);
+    printf("{\"case\": \"%s\", \"threads\": %s, \"facet_ns\": %.0f, \"gflops\": %.1f, \"kernel\": \"%s\"",
+           bench_case->name, threads, facet, 2 * bench_case->multiplications / facet, implementation);
     if (!bare[0] && !bare[1]) {
         printf(", \"bare_ns\": null}\n");
         return;
@@ -167,34 +169,34 @@ static void print_case(const struct bench_case *it, struct bench_bare *const *ba
         ratios[i] = samples[best + 1][i] / samples[0][i];
     printf(", \"bare_ns\": %.0f, \"other_ns\": %.0f, \"way\": \"%s\", \"ratio\": %.4f, \"bare_gflops\": %.1f}\n",
            ways[best], isinf(ways[!best]) ? 0.0 : ways[!best], bench_bare_name(best), median(ratios, rounds),
-           2 * it->multiplications / ways[best]);
+           2 * bench_case->multiplications / ways[best]);
 }
 
 int main(int count, char **arguments)
 {
     static double samples[WAYS][ROUNDS];
     struct bench_bare *bare[2];
-    struct bench_case it;
+    struct bench_case bench_case;
 
-    if (count != 6 || !bench_case_find(arguments[1], &it)) {
+    if (count != 6 || !bench_case_find(arguments[1], &bench_case)) {
         fprintf(stderr, "usage: bench_math CASE THREADS ROUNDS MILLISECONDS PROVIDER\n");
         return 2;
     }
     int threads = atoi(arguments[2]), rounds = atoi(arguments[3]);
     rounds = rounds < 1 ? 1 : rounds < ROUNDS ? rounds : ROUNDS - 1;
     open_facet(arguments[5], arguments[2]);
-    fill_operands(&it);
-    name_operands(&it);
+    fill_operands(&bench_case);
+    name_operands(&bench_case);
     for (int way = 0; way < 2; way++)
-        bare[way] = bench_bare_open(&it, way, threads);
-    double once = measure_case(&it, NULL, 1);
+        bare[way] = bench_bare_open(&bench_case, way, threads);
+    double once = measure_case(&bench_case, NULL, 1);
     int times = (int)fmax(1, atof(arguments[4]) * 1e6 / once);
     for (int i = 0; i < rounds; i++)
         for (int column = 0; column < WAYS; column++)
             if (column == 0 || bare[column - 1])
-                samples[column][i] = measure_case(&it, column == 0 ? NULL : bare[column - 1], times);
+                samples[column][i] = measure_case(&bench_case, column == 0 ? NULL : bare[column - 1], times);
     read_implementation();
-    print_case(&it, bare, samples, rounds, arguments[2]);
+    print_case(&bench_case, bare, samples, rounds, arguments[2]);
     for (int way = 0; way < 2; way++)
         bench_bare_close(bare[way]);
     facet_session_close(session);

@@ -22,7 +22,7 @@ bool bench_case_find(const char *name, struct bench_case *ret_case);
  * where oneDNN has no such operation on this processor. */
 struct bench_bare;
 const char *bench_bare_name(int way);
-struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int threads); /* NULL: it has none */
+struct bench_bare *bench_bare_open(const struct bench_case *bench_case, int way, int threads); /* NULL: it has none */
 void bench_bare_run(struct bench_bare *bare);
 void bench_bare_close(struct bench_bare *bare);
 

@@ -12,7 +12,7 @@
 static const char *const types[] = {"f32", "bf16", "f16", "int8"};
 static const uint64_t type_bytes[] = {4, 2, 2, 1};
 
-static bool find_gemm(const char *rest, struct bench_case *it)
+static bool find_gemm(const char *rest, struct bench_case *bench_case)
 {
     for (uint32_t type = 0; type < FACET_MATH_TYPES; type++) {
         size_t length = strlen(types[type]);
@@ -21,53 +21,53 @@ static bool find_gemm(const char *rest, struct bench_case *it)
 
         if (n == 0)
             continue;
-        it->operation.operation = FACET_MATH_GEMM;
-        it->operation.type = type;
-        it->operation.of.gemm = (struct facet_gemm){.m = n, .n = n, .k = n, .alpha = 1};
-        it->bytes[0] = it->bytes[1] = n * n * type_bytes[type];
-        it->bytes[3] = n * n * (type == FACET_MATH_INT8 ? 4 : type_bytes[type]);
-        it->multiplications = (double)n * (double)n * (double)n;
+        bench_case->operation.operation = FACET_MATH_GEMM;
+        bench_case->operation.type = type;
+        bench_case->operation.of.gemm = (struct facet_gemm){.m = n, .n = n, .k = n, .alpha = 1};
+        bench_case->bytes[0] = bench_case->bytes[1] = n * n * type_bytes[type];
+        bench_case->bytes[3] = n * n * (type == FACET_MATH_INT8 ? 4 : type_bytes[type]);
+        bench_case->multiplications = (double)n * (double)n * (double)n;
         return true;
     }
     return false;
 }
 
 /* Of ResNet-50: conv2_x's 3 x 3, conv4_x's first 1 x 1; eight images. */
-static bool find_convolution(const char *rest, struct bench_case *it)
+static bool find_convolution(const char *rest, struct bench_case *bench_case)
 {
     bool three = strcmp(rest, "3x3") == 0;
     uint64_t in = three ? 64 : 1024, out = three ? 64 : 256, size = three ? 56 : 14, kernel = three ? 3 : 1, batch = 8;
 
     if (!three && strcmp(rest, "1x1") != 0)
         return false;
-    it->operation.operation = FACET_MATH_CONVOLUTION;
-    it->operation.of.convolution = (struct facet_convolution){.batch = batch,
-                                                              .in_channels = in,
-                                                              .out_channels = out,
-                                                              .height = size,
-                                                              .width = size,
-                                                              .kernel = {kernel, kernel},
-                                                              .stride = {1, 1},
-                                                              .padding = {kernel / 2, kernel / 2}};
-    it->bytes[0] = batch * in * size * size * 4;
-    it->bytes[1] = out * in * kernel * kernel * 4;
-    it->bytes[3] = batch * out * size * size * 4;
-    it->multiplications = (double)(batch * out * size * size) * (double)(in * kernel * kernel);
+    bench_case->operation.operation = FACET_MATH_CONVOLUTION;
+    bench_case->operation.of.convolution = (struct facet_convolution){.batch = batch,
+                                                                      .in_channels = in,
+                                                                      .out_channels = out,
+                                                                      .height = size,
+                                                                      .width = size,
+                                                                      .kernel = {kernel, kernel},
+                                                                      .stride = {1, 1},
+                                                                      .padding = {kernel / 2, kernel / 2}};
+    bench_case->bytes[0] = batch * in * size * size * 4;
+    bench_case->bytes[1] = out * in * kernel * kernel * 4;
+    bench_case->bytes[3] = batch * out * size * size * 4;
+    bench_case->multiplications = (double)(batch * out * size * size) * (double)(in * kernel * kernel);
     return true;
 }
 
-static bool find_attention(const char *rest, struct bench_case *it)
+static bool find_attention(const char *rest, struct bench_case *bench_case)
 {
     uint64_t n = strtoull(rest, NULL, 10);
 
     if (n == 0)
         return false;
-    it->operation.operation = FACET_MATH_ATTENTION;
-    it->operation.of.attention =
+    bench_case->operation.operation = FACET_MATH_ATTENTION;
+    bench_case->operation.of.attention =
         (struct facet_attention){.batch = 1, .heads = HEADS, .queries = n, .keys = n, .dimension = DIMENSION};
     for (int i = 0; i < 4; i++)
-        it->bytes[i] = HEADS * n * DIMENSION * 4;
-    it->multiplications = 2.0 * HEADS * (double)n * (double)n * DIMENSION;
+        bench_case->bytes[i] = HEADS * n * DIMENSION * 4;
+    bench_case->multiplications = 2.0 * HEADS * (double)n * (double)n * DIMENSION;
     return true;
 }
 

@@ -46,8 +46,8 @@ enum phase {
     OVER = 4,
 };
 
-struct seen {
-    uint64_t writes, longest, over_ms, own, taken, switched;
+struct gap_counts {
+    uint64_t writes, longest_gap, gaps_over_ms, own_longest, waited_gaps, switches;
 };
 
 struct writer {
@@ -55,7 +55,7 @@ struct writer {
     const struct data *data;
     _Atomic int phase;
     double per_ns;
-    struct seen seen[PHASES];
+    struct gap_counts gap_counts[PHASES];
     uint64_t writes;
 };
 
@@ -85,11 +85,11 @@ static uint64_t waited_ns(void)
     return sum;
 }
 
-static void see_gap(struct seen *seen, uint64_t gap, bool taken)
+static void count_gap(struct gap_counts *gap_counts, uint64_t gap, bool has_waited)
 {
-    seen->longest = gap > seen->longest ? gap : seen->longest;
-    seen->own = gap > seen->own && !taken ? gap : seen->own;
-    seen->taken += taken;
+    gap_counts->longest_gap = gap > gap_counts->longest_gap ? gap : gap_counts->longest_gap;
+    gap_counts->own_longest = gap > gap_counts->own_longest && !has_waited ? gap : gap_counts->own_longest;
+    gap_counts->waited_gaps += has_waited;
 }
 
 static void write_one(const struct data *data, uint64_t *random)
@@ -103,7 +103,7 @@ static void write_one(const struct data *data, uint64_t *random)
 
 static void write_while(struct writer *writer, int phase, uint64_t *random)
 {
-    struct seen *seen = &writer->seen[phase];
+    struct gap_counts *gap_counts = &writer->gap_counts[phase];
     uint64_t over = (uint64_t)(1e6 * writer->per_ns), before = context_switches(), waited = waited_ns(),
              last = ticks_now();
 
@@ -112,18 +112,18 @@ static void write_while(struct writer *writer, int phase, uint64_t *random)
         uint64_t now = ticks_now(), gap = now - last;
 
         last = now;
-        seen->writes++;
+        gap_counts->writes++;
         if (gap <= over) {
-            see_gap(seen, gap, false);
+            count_gap(gap_counts, gap, false);
             continue;
         }
         uint64_t until = waited_ns();
-        seen->over_ms++;
-        see_gap(seen, gap, (double)(until - waited) * writer->per_ns > (double)gap / 2);
+        gap_counts->gaps_over_ms++;
+        count_gap(gap_counts, gap, (double)(until - waited) * writer->per_ns > (double)gap / 2);
         waited = until;
         last = ticks_now();
     }
-    seen->switched += context_switches() - before;
+    gap_counts->switches += context_switches() - before;
 }
 
 static void *write_on(void *data)
@@ -135,7 +135,7 @@ static void *write_on(void *data)
     while ((phase = atomic_load(&writer->phase)) != OVER)
         write_while(writer, phase, &random);
     for (int i = 0; i < PHASES; i++)
-        writer->writes += writer->seen[i].writes;
+        writer->writes += writer->gap_counts[i].writes;
     return NULL;
 }
 
@@ -317,12 +317,12 @@ static void enter_phase(struct writer *writer, int phase)
     sleep_ns(1000000);
 }
 
-static void print_seen(const char *name, const struct seen *seen, double per_ns)
+static void print_gap_counts(const char *name, const struct gap_counts *gap_counts, double per_ns)
 {
     printf(",\"%s\":{\"writes\":%" PRIu64 ",\"longest_us\":%.1f,\"over_ms\":%" PRIu64
            ",\"own_us\":%.1f,\"taken\":%" PRIu64 ",\"switched\":%" PRIu64 "}",
-           name, seen->writes, (double)seen->longest / per_ns / 1e3, seen->over_ms, (double)seen->own / per_ns / 1e3,
-           seen->taken, seen->switched);
+           name, gap_counts->writes, (double)gap_counts->longest_gap / per_ns / 1e3, gap_counts->gaps_over_ms,
+           (double)gap_counts->own_longest / per_ns / 1e3, gap_counts->waited_gaps, gap_counts->switches);
 }
 
 static double gib_per_s(uint64_t bytes, uint64_t ns)
@@ -386,9 +386,9 @@ int defragment_main(char **arguments)
            gib_per_s(copied, copy_ns), report.steps, (double)report.longest_ns / 1e3, report.returned_bytes / MIB,
            arguments[3], *arguments[4] ? "cpu" : "host", fragmented.huge_milli, fragmented.fragmentation_milli,
            usage_of(&data).fragmentation_milli, right ? "true" : "false");
-    print_seen("idle", &writer.seen[IDLE], writer.per_ns);
-    print_seen("copying", &writer.seen[COPYING], writer.per_ns);
-    print_seen("moving", &writer.seen[MOVING], writer.per_ns);
+    print_gap_counts("idle", &writer.gap_counts[IDLE], writer.per_ns);
+    print_gap_counts("copying", &writer.gap_counts[COPYING], writer.per_ns);
+    print_gap_counts("moving", &writer.gap_counts[MOVING], writer.per_ns);
     printf("}\n");
     facet_memory_close(data.memory);
     facet_session_close(data.session);

@@ -183,10 +183,10 @@ static void arrive_request(struct pool *pool, struct heap *heap, const struct re
 {
     struct live live = {.end_s = request->arrival_s + request->lifetime_s, .bytes = request->bytes};
     uint64_t start = now_ns();
-    bool taken = take_block(pool, request->bytes, &live.address);
+    bool fits = take_block(pool, request->bytes, &live.address);
 
     tally->allocate_ns += now_ns() - start;
-    if (!taken) {
+    if (!fits) {
         tally->refused++;
         tally->refused_free += pool->bytes - tally->payload >= request->bytes;
         return;

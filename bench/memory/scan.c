@@ -13,8 +13,8 @@ struct scan *scan_create(uint64_t bytes)
 {
     struct scan *scan = get_memory(1, sizeof *scan);
 
-    scan->room = 1024;
-    scan->blocks = get_memory(scan->room, sizeof *scan->blocks);
+    scan->capacity = 1024;
+    scan->blocks = get_memory(scan->capacity, sizeof *scan->blocks);
     scan->blocks[0] = (struct scan_block){.bytes = bytes};
     scan->count = 1;
     return scan;
@@ -28,9 +28,9 @@ void scan_destroy(struct scan *scan)
 
 static void insert_block(struct scan *scan, uint32_t index, struct scan_block block)
 {
-    if (scan->count == scan->room) {
-        scan->room *= 2;
-        scan->blocks = realloc(scan->blocks, scan->room * sizeof block);
+    if (scan->count == scan->capacity) {
+        scan->capacity *= 2;
+        scan->blocks = realloc(scan->blocks, scan->capacity * sizeof block);
         if (!scan->blocks)
             die("scan", "no memory");
     }
@@ -52,7 +52,7 @@ static uint32_t find_block(const struct scan *scan, uint64_t bytes, bool best)
     for (uint32_t i = 0; i < scan->count; i++) {
         const struct scan_block *block = &scan->blocks[i];
 
-        if (block->taken || block->bytes < bytes)
+        if (block->is_used || block->bytes < bytes)
             continue;
         if (!best)
             return i;
@@ -71,7 +71,7 @@ uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best)
     struct scan_block *block = &scan->blocks[index];
     const struct scan_block rest = {.at = block->at + bytes, .bytes = block->bytes - bytes};
     uint64_t at = block->at;
-    *block = (struct scan_block){.at = at, .bytes = bytes, .taken = true};
+    *block = (struct scan_block){.at = at, .bytes = bytes, .is_used = true};
     if (rest.bytes)
         insert_block(scan, index + 1, rest);
     return at;
@@ -85,12 +85,12 @@ void scan_give(struct scan *scan, uint64_t at)
         i++;
     if (i == scan->count)
         die("scan", "given back what was never taken");
-    scan->blocks[i].taken = false;
-    if (i + 1 < scan->count && !scan->blocks[i + 1].taken) {
+    scan->blocks[i].is_used = false;
+    if (i + 1 < scan->count && !scan->blocks[i + 1].is_used) {
         scan->blocks[i].bytes += scan->blocks[i + 1].bytes;
         withdraw_block(scan, i + 1);
     }
-    if (i > 0 && !scan->blocks[i - 1].taken) {
+    if (i > 0 && !scan->blocks[i - 1].is_used) {
         scan->blocks[i - 1].bytes += scan->blocks[i].bytes;
         withdraw_block(scan, i);
     }
@@ -100,5 +100,5 @@ uint64_t scan_end(const struct scan *scan)
 {
     const struct scan_block *last = &scan->blocks[scan->count - 1];
 
-    return last->taken ? last->at + last->bytes : last->at;
+    return last->is_used ? last->at + last->bytes : last->at;
 }

@@ -16,12 +16,12 @@
 
 struct scan_block {
     uint64_t at, bytes;
-    bool taken;
+    bool is_used;
 };
 
 struct scan {
     struct scan_block *blocks;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 struct scan *scan_create(uint64_t bytes);

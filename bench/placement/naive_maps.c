@@ -63,7 +63,7 @@ static struct decimal decimal_of(int64_t amount)
 struct pair {
     char *key;
     struct decimal value;
-    struct pair *chain, *later; /* in the order of insertion */
+    struct pair *chain, *next_inserted; /* in the order of insertion */
 };
 
 struct dictionary {
@@ -104,7 +104,7 @@ static void store_value(struct dictionary *dictionary, const char *key, struct d
     pair->chain = dictionary->buckets[hash_key(key)];
     dictionary->buckets[hash_key(key)] = pair;
     if (dictionary->last)
-        dictionary->last->later = pair;
+        dictionary->last->next_inserted = pair;
     else
         dictionary->first = pair;
     dictionary->last = pair;
@@ -113,8 +113,8 @@ static void store_value(struct dictionary *dictionary, const char *key, struct d
 
 static void clear_dictionary(struct dictionary *dictionary)
 {
-    for (struct pair *pair = dictionary->first, *later; pair; pair = later) {
-        later = pair->later;
+    for (struct pair *pair = dictionary->first, *next; pair; pair = next) {
+        next = pair->next_inserted;
         free(pair->key);
         free(pair);
     }
@@ -124,7 +124,7 @@ static void clear_dictionary(struct dictionary *dictionary)
 static void copy_dictionary(struct dictionary *to, const struct dictionary *from)
 {
     memset(to, 0, sizeof *to);
-    for (const struct pair *pair = from->first; pair; pair = pair->later)
+    for (const struct pair *pair = from->first; pair; pair = pair->next_inserted)
         store_value(to, pair->key, pair->value);
 }
 
@@ -133,7 +133,7 @@ static void copy_dictionary(struct dictionary *to, const struct dictionary *from
 struct naive_map {
     const char *slot;
     bool fraction;
-    struct dictionary capacities, taken;
+    struct dictionary capacities, used;
 };
 
 struct naive_node {
@@ -164,7 +164,7 @@ struct naive_node *naive_open(const struct facet_map_config *maps, uint32_t map_
         map->slot = devices[i].slot;
         map->fraction = maps[devices[i].map].kind == FACET_MAP_FRACTION;
         store_value(&map->capacities, devices[i].id, decimal_of(devices[i].capacity));
-        store_value(&map->taken, devices[i].id, decimal_of(0));
+        store_value(&map->used, devices[i].id, decimal_of(0));
         for (uint32_t k = 0; k < device_count; k++)
             node->weights[i * device_count + k] = devices[i].numa_node != devices[k].numa_node;
     }
@@ -175,7 +175,7 @@ void naive_close(struct naive_node *node)
 {
     for (uint32_t i = 0; i < node->map_count; i++) {
         clear_dictionary(&node->maps[i].capacities);
-        clear_dictionary(&node->maps[i].taken);
+        clear_dictionary(&node->maps[i].used);
     }
     free(node->maps);
     free(node->weights);
@@ -186,7 +186,7 @@ void naive_close(struct naive_node *node)
 
 struct entry {
     const char *id;
-    struct decimal free, taken;
+    struct decimal free, used;
     uint32_t rank;
 };
 
@@ -203,7 +203,7 @@ static uint32_t sort_group(const struct naive_map *map, const struct dictionary 
 {
     uint32_t count = 0;
 
-    for (const struct pair *pair = map->taken.first; pair; pair = pair->later) {
+    for (const struct pair *pair = map->used.first; pair; pair = pair->next_inserted) {
         if (group && !lookup(group, pair->key))
             continue;
         entries[count] = (struct entry){
@@ -235,11 +235,11 @@ static void connect_devices(const struct naive_node *node, uint32_t map, uint32_
     }
 }
 
-/* First slot: the groups, those first where least is taken, chained. */
+/* First slot: the groups, those first where least is used, chained. */
 static uint32_t order_first(const struct naive_node *node, uint32_t map, struct entry *entries)
 {
     struct dictionary groups[16] = {0};
-    struct decimal taken[16];
+    struct decimal used[16];
     bool seen[4096] = {false};
     uint32_t group_count = 0, count = 0;
 
@@ -247,15 +247,15 @@ static uint32_t order_first(const struct naive_node *node, uint32_t map, struct 
         if (node->devices[i].map == map && !seen[i] && group_count < 16)
             connect_devices(node, map, i, seen, &groups[group_count++]);
     for (uint32_t i = 0; i < group_count; i++) {
-        taken[i] = (struct decimal){0};
-        for (const struct pair *pair = groups[i].first; pair; pair = pair->later)
-            taken[i] = add_decimals(taken[i], lookup(&node->maps[map].taken, pair->key)->value, 1);
+        used[i] = (struct decimal){0};
+        for (const struct pair *pair = groups[i].first; pair; pair = pair->next_inserted)
+            used[i] = add_decimals(used[i], lookup(&node->maps[map].used, pair->key)->value, 1);
     }
     for (uint32_t done = 0; done < group_count; done++) {
         uint32_t best = group_count;
 
         for (uint32_t i = 0; i < group_count; i++)
-            if (groups[i].count && (best == group_count || compare_decimals(taken[i], taken[best]) < 0))
+            if (groups[i].count && (best == group_count || compare_decimals(used[i], used[best]) < 0))
                 best = i;
         if (best == group_count)
             break;
@@ -353,7 +353,7 @@ static struct decimal evenness(const struct dictionary *parts)
 
     if (!sorted)
         abort();
-    for (const struct pair *pair = parts->first; pair; pair = pair->later)
+    for (const struct pair *pair = parts->first; pair; pair = pair->next_inserted)
         sorted[count++] = pair->value;
     qsort(sorted, count, sizeof *sorted, by_value);
     for (uint32_t i = 1; i < count; i++)
@@ -426,10 +426,10 @@ static bool allocate_slot(struct naive_node *node, uint32_t map, int64_t amount,
                             : spread_amount(chosen, asked, entries, count, parts);
     free(entries);
     memset(nodes, 0, 16);
-    for (const struct pair *pair = done ? parts->first : NULL; pair; pair = pair->later) {
-        struct pair *taken = lookup(&chosen->taken, pair->key);
+    for (const struct pair *pair = done ? parts->first : NULL; pair; pair = pair->next_inserted) {
+        struct pair *used = lookup(&chosen->used, pair->key);
 
-        taken->value = add_decimals(taken->value, pair->value, 1);
+        used->value = add_decimals(used->value, pair->value, 1);
         for (uint32_t i = 0; i < node->device_count; i++)
             if (node->devices[i].map == map && strcmp(node->devices[i].id, pair->key) == 0)
                 nodes[node->devices[i].numa_node] = true;
@@ -448,15 +448,15 @@ struct naive_grant *naive_allocate(struct naive_node *node, const struct facet_m
     if (!grant || !saved)
         abort();
     for (uint32_t map = 0; map < node->map_count; map++)
-        copy_dictionary(&saved[map], &node->maps[map].taken);
+        copy_dictionary(&saved[map], &node->maps[map].used);
     for (uint32_t map = 0; done && map < node->map_count; map++)
         for (uint32_t i = 0; done && i < count; i++)
             if (strcmp(items[i].slot, node->maps[map].slot) == 0)
                 done = allocate_slot(node, map, items[i].amount, affinity, nodes, &hinted, &grant->parts[map]);
     for (uint32_t map = 0; map < node->map_count; map++) {
         if (!done) {
-            clear_dictionary(&node->maps[map].taken);
-            copy_dictionary(&node->maps[map].taken, &saved[map]);
+            clear_dictionary(&node->maps[map].used);
+            copy_dictionary(&node->maps[map].used, &saved[map]);
         }
         clear_dictionary(&saved[map]);
     }
@@ -472,10 +472,10 @@ struct naive_grant *naive_allocate(struct naive_node *node, const struct facet_m
 void naive_release(struct naive_node *node, struct naive_grant *grant)
 {
     for (uint32_t map = 0; grant && map < node->map_count; map++) {
-        for (const struct pair *pair = grant->parts[map].first; pair; pair = pair->later) {
-            struct pair *taken = lookup(&node->maps[map].taken, pair->key);
+        for (const struct pair *pair = grant->parts[map].first; pair; pair = pair->next_inserted) {
+            struct pair *used = lookup(&node->maps[map].used, pair->key);
 
-            taken->value = add_decimals(taken->value, pair->value, -1);
+            used->value = add_decimals(used->value, pair->value, -1);
         }
         clear_dictionary(&grant->parts[map]);
     }

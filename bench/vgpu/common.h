@@ -87,14 +87,14 @@ void provider_find(char *ret_pid, size_t size);
 #define UNITS_MOST 64u
 
 /* The accounts that the kernel keeps of the device's threads. */
-struct waits {
+struct processor_waits {
     uint32_t count;
     char paths[UNITS_MOST][PATH_ROOM];
 };
 /* Called after work ran on the device: it has its threads then. */
-void waits_open(struct waits *ret_waits);
+void processor_waits_open(struct processor_waits *ret_waits);
 /* The total time for which those threads were ready to run without a processor. */
-uint64_t waits_ns(const struct waits *waits);
+uint64_t processor_waits_ns(const struct processor_waits *processor_waits);
 
 /* A file of lengths: a line for each tenant, nanoseconds with blanks between them. */
 struct lengths {

@@ -19,8 +19,8 @@
 #define WAITS_MOST_NS (KERNEL_NS / 5)
 
 struct latencies {
-    uint32_t count, own_count;
-    uint64_t *all, *own;
+    uint32_t count, undisturbed_count;
+    uint64_t *all_ns, *undisturbed_ns;
 };
 
 static int compare_times(const void *left, const void *right)
@@ -31,21 +31,21 @@ static int compare_times(const void *left, const void *right)
 }
 
 /* One launch and its latency. */
-static void measure_launch(const struct burner *burner, const struct burn *burn, const struct waits *waits,
-                           struct latencies *latencies)
+static void measure_launch(const struct burner *burner, const struct burn *burn,
+                           const struct processor_waits *processor_waits, struct latencies *latencies)
 {
     struct facet_execution what = {.size = sizeof what};
     struct facet_error error;
-    uint64_t execution = 0, waited = waits_ns(waits);
+    uint64_t execution = 0, waited = processor_waits_ns(processor_waits);
 
     burn_launch(burner, burn, 0, KERNEL_NS, &execution);
     must(facet_vgpu_synchronize(burner->driver, burn->id, 0, FACET_FOREVER, &error), &error, "synchronize");
     must(facet_vgpu_get_execution(burner->driver, burn->id, execution, &what, &error), &error, "execution");
-    bool own = waits_ns(waits) - waited <= WAITS_MOST_NS;
+    bool is_undisturbed = processor_waits_ns(processor_waits) - waited <= WAITS_MOST_NS;
     uint64_t took = what.end_ns - what.queued_ns;
-    latencies->all[latencies->count++] = took;
-    if (own)
-        latencies->own[latencies->own_count++] = took;
+    latencies->all_ns[latencies->count++] = took;
+    if (is_undisturbed)
+        latencies->undisturbed_ns[latencies->undisturbed_count++] = took;
     sleep_ns(THINK_NS);
 }
 
@@ -75,15 +75,16 @@ static void make_vgpu(struct burner *burner, uint32_t id, uint32_t priority, str
 
 static void latencies_open(uint32_t count, struct latencies *ret_latencies)
 {
-    *ret_latencies = (struct latencies){.all = calloc(count, sizeof(uint64_t)), .own = calloc(count, sizeof(uint64_t))};
-    if (!ret_latencies->all || !ret_latencies->own || count == 0)
+    *ret_latencies = (struct latencies){.all_ns = calloc(count, sizeof(uint64_t)),
+                                        .undisturbed_ns = calloc(count, sizeof(uint64_t))};
+    if (!ret_latencies->all_ns || !ret_latencies->undisturbed_ns || count == 0)
         die("priority", "expected a number of rounds, and memory for them");
 }
 
 static void latencies_close(struct latencies *latencies)
 {
-    free(latencies->all);
-    free(latencies->own);
+    free(latencies->all_ns);
+    free(latencies->undisturbed_ns);
 }
 
 /* 0 of none. */
@@ -100,9 +101,10 @@ static double percentile_us(uint64_t *values, uint32_t count, uint32_t milli)
 static void show_one(const char *name, const struct latencies *latencies)
 {
     printf(",\"%s\":{\"p50_us\":%.1f,\"p99_us\":%.1f,\"own\":%u,\"own_p50_us\":%.1f,\"own_p99_us\":%.1f}", name,
-           percentile_us(latencies->all, latencies->count, 500), percentile_us(latencies->all, latencies->count, 990),
-           latencies->own_count, percentile_us(latencies->own, latencies->own_count, 500),
-           percentile_us(latencies->own, latencies->own_count, 990));
+           percentile_us(latencies->all_ns, latencies->count, 500),
+           percentile_us(latencies->all_ns, latencies->count, 990), latencies->undisturbed_count,
+           percentile_us(latencies->undisturbed_ns, latencies->undisturbed_count, 500),
+           percentile_us(latencies->undisturbed_ns, latencies->undisturbed_count, 990));
 }
 
 static double ratio(double left, double right)
@@ -113,8 +115,9 @@ static double ratio(double left, double right)
 static void show_latencies(const struct latencies *alone, const struct latencies *beside)
 {
     printf("{\"rounds\":%u,\"ratio_p99\":%.3f,\"own_ratio_p99\":%.3f", alone->count,
-           ratio(percentile_us(beside->all, beside->count, 990), percentile_us(alone->all, alone->count, 990)),
-           ratio(percentile_us(beside->own, beside->own_count, 990), percentile_us(alone->own, alone->own_count, 990)));
+           ratio(percentile_us(beside->all_ns, beside->count, 990), percentile_us(alone->all_ns, alone->count, 990)),
+           ratio(percentile_us(beside->undisturbed_ns, beside->undisturbed_count, 990),
+                 percentile_us(alone->undisturbed_ns, alone->undisturbed_count, 990)));
     show_one("alone", alone);
     show_one("beside", beside);
     puts("}");
@@ -124,7 +127,7 @@ int priority_main(char **arguments)
 {
     uint32_t blocks = (uint32_t)strtoul(arguments[0], NULL, 10);
     struct latencies alone, beside;
-    struct waits waits;
+    struct processor_waits processor_waits;
     const struct facet_driver_config config = {.size = sizeof config, .policy = FACET_SCHEDULE_PRIORITY};
     struct facet_error error;
     struct lengths lengths;
@@ -138,13 +141,13 @@ int priority_main(char **arguments)
     burner_open(&config, &burner);
     make_vgpu(&burner, 1, FACET_PRIORITY_HIGH, &high);
     make_vgpu(&burner, 2, FACET_PRIORITY_LOW, &low);
-    waits_open(&waits);
+    processor_waits_open(&processor_waits);
     for (uint32_t block = 0; block < blocks; block++) {
         for (uint32_t i = 0; i < BLOCK; i++)
-            measure_launch(&burner, &high, &waits, &alone);
+            measure_launch(&burner, &high, &processor_waits, &alone);
         for (uint32_t i = 0; i < BLOCK; i++) {
             fill_queue(&burner, &low, &lengths, &next);
-            measure_launch(&burner, &high, &waits, &beside);
+            measure_launch(&burner, &high, &processor_waits, &beside);
         }
         must(facet_vgpu_synchronize(burner.driver, 2, 0, FACET_FOREVER, &error), &error, "synchronize");
     }

@@ -26,25 +26,25 @@ static bool is_unit(unsigned long process, unsigned long task)
     return found;
 }
 
-static void add_units(unsigned long process, struct waits *waits)
+static void add_units(unsigned long process, struct processor_waits *processor_waits)
 {
     char path[PATH_ROOM];
 
     snprintf(path, sizeof path, "/proc/%lu/task", process);
     DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && (entry = readdir(folder)) && waits->count < UNITS_MOST;)
+    for (const struct dirent *entry; folder && (entry = readdir(folder)) && processor_waits->count < UNITS_MOST;)
         if (number_of(entry) && is_unit(process, number_of(entry)))
-            snprintf(waits->paths[waits->count++], PATH_ROOM, "/proc/%lu/task/%lu/schedstat", process,
-                     number_of(entry));
+            snprintf(processor_waits->paths[processor_waits->count++], PATH_ROOM, "/proc/%lu/task/%lu/schedstat",
+                     process, number_of(entry));
     if (folder)
         closedir(folder);
 }
 
-void waits_open(struct waits *ret_waits)
+void processor_waits_open(struct processor_waits *ret_waits)
 {
     DIR *folder = opendir("/proc");
 
-    *ret_waits = (struct waits){0};
+    *ret_waits = (struct processor_waits){0};
     for (const struct dirent *entry; folder && (entry = readdir(folder));)
         if (number_of(entry) && provider_is_ours(entry->d_name))
             add_units(number_of(entry), ret_waits);
@@ -54,12 +54,12 @@ void waits_open(struct waits *ret_waits)
         die("waits", "expected a device whose threads the kernel keeps accounts of");
 }
 
-uint64_t waits_ns(const struct waits *waits)
+uint64_t processor_waits_ns(const struct processor_waits *processor_waits)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < waits->count; i++) {
-        FILE *file = fopen(waits->paths[i], "re");
+    for (uint32_t i = 0; i < processor_waits->count; i++) {
+        FILE *file = fopen(processor_waits->paths[i], "re");
         uint64_t waited = 0;
 
         if (file && fscanf(file, "%*u %" SCNu64, &waited) == 1)

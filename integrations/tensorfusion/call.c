@@ -31,31 +31,31 @@ static AccelLogCallback current_callback(void)
 void facade_begin(struct facade_call *call, const char *function)
 {
     call->function = function;
-    call->held = NULL;
+    call->held_lock = NULL;
     call->count = 0;
 }
 
 static void send_messages(const struct facade_call *call)
 {
     AccelLogCallback callback = call->count ? current_callback() : NULL;
-    uint32_t kept = call->count < FACADE_MESSAGES ? call->count : FACADE_MESSAGES;
+    uint32_t message_count = call->count < FACADE_MESSAGES ? call->count : FACADE_MESSAGES;
     char more[96];
 
     if (!callback)
         return;
-    for (uint32_t i = 0; i < kept; i++)
+    for (uint32_t i = 0; i < message_count; i++)
         callback(call->messages[i].level, call->messages[i].text);
-    if (call->count > kept) {
-        snprintf(more, sizeof more, "%s: %u more messages", call->function, call->count - kept);
+    if (call->count > message_count) {
+        snprintf(more, sizeof more, "%s: %u more messages", call->function, call->count - message_count);
         callback("WARN", more);
     }
 }
 
 AccelResult facade_leave(struct facade_call *call, AccelResult result)
 {
-    if (call->held)
-        pthread_rwlock_unlock(call->held);
-    call->held = NULL;
+    if (call->held_lock)
+        pthread_rwlock_unlock(call->held_lock);
+    call->held_lock = NULL;
     send_messages(call);
     return result;
 }

@@ -142,7 +142,7 @@ static AccelResult count_devices(struct facade_call *call, size_t *ret_count)
     struct facet_error error = {0};
 
     if (!ret_count)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "deviceCount: expected a place for it, not NULL");
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "deviceCount: expected an address, not NULL");
     AccelResult result = facade_enter_discovery(call);
     if (result != ACCEL_SUCCESS)
         return result;
@@ -200,9 +200,9 @@ struct mounts {
 
 static void add_mount(struct mounts *mounts, const struct facet_container_item *item)
 {
-    size_t kept = mounts->count < mounts->capacity ? mounts->count : mounts->capacity;
+    size_t mount_count = mounts->count < mounts->capacity ? mounts->count : mounts->capacity;
 
-    for (size_t i = 0; i < kept; i++) {
+    for (size_t i = 0; i < mount_count; i++) {
         if (strcmp(mounts->items[i].hostPath, item->host) == 0 && strcmp(mounts->items[i].guestPath, item->guest) == 0)
             return;
     }

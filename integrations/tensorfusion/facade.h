@@ -29,7 +29,7 @@ struct facade_message {
 
 struct facade_call {
     const char *function;
-    pthread_rwlock_t *held;
+    pthread_rwlock_t *held_lock;
     struct facade_message messages[FACADE_MESSAGES];
     uint32_t count; /* also those that found no room */
 };

@@ -36,8 +36,8 @@ static bool parse_pid(const char *text, int32_t *ret_pid)
     return true;
 }
 
-static AccelResult check_asked(struct facade_call *call, const char *process, const char *uuid, const void *record,
-                               int32_t *ret_pid)
+static AccelResult check_request(struct facade_call *call, const char *process, const char *uuid, const void *record,
+                                 int32_t *ret_pid)
 {
     if (!uuid || !*uuid || !record)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a device and a record");
@@ -82,7 +82,7 @@ static AccelResult record_memory(struct facade_call *call, const char *process, 
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
     int32_t pid = 0;
-    AccelResult result = check_asked(call, process, uuid, record, &pid);
+    AccelResult result = check_request(call, process, uuid, record, &pid);
 
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);
@@ -124,7 +124,7 @@ static AccelResult record_compute(struct facade_call *call, const char *process,
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
     int32_t pid = 0;
-    AccelResult result = check_asked(call, process, uuid, record, &pid);
+    AccelResult result = check_request(call, process, uuid, record, &pid);
 
     if (result == ACCEL_SUCCESS && tokens > UINT64_MAX / NS_PER_TOKEN)
         result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%llu tokens: expected microseconds of device time",
@@ -158,7 +158,7 @@ static AccelResult add_process(struct facade_call *call, const char *uuid, const
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
     int32_t pid = 0;
-    AccelResult result = check_asked(call, process, uuid, uuid, &pid);
+    AccelResult result = check_request(call, process, uuid, uuid, &pid);
 
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);
@@ -223,8 +223,8 @@ static AccelResult choose_worker(struct facade_call *call, const char *id, const
 }
 
 /* Frozen where it is frozen anywhere, since the first moment. */
-static AccelResult tell_state(struct facade_call *call, const struct tf_worker *worker, const char *id,
-                              WorkerFreezeState *to)
+static AccelResult report_state(struct facade_call *call, const struct tf_worker *worker, const char *id,
+                                WorkerFreezeState *to)
 {
     uint64_t since = 0;
 
@@ -252,7 +252,7 @@ static AccelResult switch_worker(struct facade_call *call, switch_function funct
     const struct tf_worker *worker;
 
     if (!to)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "state: expected a place for it, not NULL");
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "state: expected an address, not NULL");
     AccelResult result = check_worker(call, id);
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);
@@ -264,7 +264,7 @@ static AccelResult switch_worker(struct facade_call *call, switch_function funct
         if (function(tf_limiter(), worker->parts[i].id, BOTH, &error) != FACET_OK)
             result = facade_refuse(call, &error);
     }
-    return result == ACCEL_SUCCESS ? tell_state(call, worker, id, to) : result;
+    return result == ACCEL_SUCCESS ? report_state(call, worker, id, to) : result;
 }
 
 AccelResult FreezeWorker(const char *workerId, WorkerFreezeState *freezeState)

@@ -47,7 +47,7 @@ struct tf_worker *tf_find(const char *space, const char *pod)
 
 static AccelResult check_started(struct facade_call *call)
 {
-    call->held = &state.lock;
+    call->held_lock = &state.lock;
     if (state.users)
         return ACCEL_SUCCESS;
     return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "LimiterInit has not been called");
@@ -92,7 +92,7 @@ AccelResult LimiterInit(const char *shmBasePath)
 
     facade_begin(&call, __func__);
     pthread_rwlock_wrlock(&state.lock);
-    call.held = &state.lock;
+    call.held_lock = &state.lock;
     if (state.users == 0)
         result = start_limiter(&call, shmBasePath);
     else if (!same_base(shmBasePath))
@@ -125,7 +125,7 @@ AccelResult LimiterShutdown(void)
 
     facade_begin(&call, __func__);
     pthread_rwlock_wrlock(&state.lock);
-    call.held = &state.lock;
+    call.held_lock = &state.lock;
     if (state.users && --state.users == 0)
         stop_limiter();
     return facade_leave(&call, ACCEL_SUCCESS);

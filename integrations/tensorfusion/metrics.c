@@ -40,7 +40,7 @@ static void fill_process(const struct facade_device *device, const struct facet_
 struct processes {
     ProcessInformation *items;
     size_t capacity, count; /* `count` is also the number that would have been needed */
-    uint32_t asked, failed; /* devices */
+    uint32_t device_count, failed_devices;
     struct facet_error error;
 };
 
@@ -53,11 +53,11 @@ static void collect_processes(struct facade_call *call, const struct facade_devi
 
     if (!(device->info.capabilities & FACET_CAN_PROCESS_METRICS))
         return;
-    all->asked++;
+    all->device_count++;
     if (facade_fetch(facade_ask_processes, &query, sizeof(struct facet_process_metrics), &found, &count, &error) !=
         FACET_OK) {
         facade_log(call, "WARN", "%s: no processes: %s", device->info.uuid, error.message);
-        all->failed++;
+        all->failed_devices++;
         all->error = error;
         return;
     }
@@ -84,7 +84,7 @@ static AccelResult list_processes(struct facade_call *call, ProcessInformation *
     for (uint32_t i = 0; i < devices.count; i++)
         collect_processes(call, &devices.items[i], &all);
     free(devices.items);
-    if (all.asked && all.failed == all.asked)
+    if (all.device_count && all.failed_devices == all.device_count)
         return facade_refuse(call, &all.error);
     if (all.count > max)
         facade_log(call, "WARN", "there are %zu processes, and room for %zu", all.count, max);
@@ -196,7 +196,7 @@ static enum facet_status read_named(struct facade_call *call, const struct facad
     return facet_error_set(error, FACET_NOT_FOUND, "no device has the uuid '%.64s'", uuid);
 }
 
-static AccelResult check_asked(struct facade_call *call, const char **uuids, size_t count, const DeviceMetrics *to)
+static AccelResult check_request(struct facade_call *call, const char **uuids, size_t count, const DeviceMetrics *to)
 {
     if (!uuids || !to || count == 0)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected at least one uuid and room for its metrics");
@@ -211,7 +211,7 @@ static AccelResult read_devices(struct facade_call *call, const char **uuids, si
 {
     struct facade_devices devices;
     struct facet_error error = {0};
-    AccelResult result = check_asked(call, uuids, count, to);
+    AccelResult result = check_request(call, uuids, count, to);
 
     if (result == ACCEL_SUCCESS)
         result = facade_enter(call);

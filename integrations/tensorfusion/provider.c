@@ -158,7 +158,7 @@ AccelResult AccelInit(void)
 
     facade_begin(&call, __func__);
     pthread_rwlock_wrlock(&node.lock);
-    call.held = &node.lock;
+    call.held_lock = &node.lock;
     if (!node.open)
         result = open_all(&call);
     if (result == ACCEL_SUCCESS)
@@ -173,7 +173,7 @@ AccelResult AccelShutdown(void)
 
     facade_begin(&call, __func__);
     pthread_rwlock_wrlock(&node.lock);
-    call.held = &node.lock;
+    call.held_lock = &node.lock;
     if (node.users)
         node.users--;
     if (node.users == 0)
@@ -185,14 +185,14 @@ AccelResult AccelShutdown(void)
 static AccelResult enter_writing(struct facade_call *call)
 {
     pthread_rwlock_wrlock(&node.lock);
-    call->held = &node.lock;
+    call->held_lock = &node.lock;
     return node.open ? ACCEL_SUCCESS : open_all(call);
 }
 
 AccelResult facade_enter(struct facade_call *call)
 {
     pthread_rwlock_rdlock(&node.lock);
-    call->held = &node.lock;
+    call->held_lock = &node.lock;
     if (node.open)
         return ACCEL_SUCCESS;
     pthread_rwlock_unlock(&node.lock);

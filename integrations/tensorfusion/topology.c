@@ -131,7 +131,7 @@ static AccelResult fill_topology(struct facade_call *call, ExtendedDeviceTopolog
     uint32_t part_count;
 
     if (!to)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "topology: expected a place for it, not NULL");
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "topology: expected an address, not NULL");
     AccelResult result = facade_enter_discovery(call);
     if (result != ACCEL_SUCCESS)
         return result;

@@ -33,12 +33,12 @@ static const char *const folders[] = {
 };
 static const struct facet_real real = {.soname = "libcuda.so.1", .variable = "FACET_REAL_CUDA", .folders = folders};
 
-static void fill_table(void *from)
+static void fill_table(void *library)
 {
-#define FILL(symbol, ...) facet_cuda_driver.symbol = (__typeof__(facet_cuda_driver.symbol))dlsym(from, #symbol);
+#define FILL(symbol, ...) facet_cuda_driver.symbol = (__typeof__(facet_cuda_driver.symbol))dlsym(library, #symbol);
     FACET_CUDA_HOOKS(FILL)
 #undef FILL
-#define FILL(symbol) facet_cuda_plain.symbol = (__typeof__(facet_cuda_plain.symbol))dlsym(from, #symbol);
+#define FILL(symbol) facet_cuda_plain.symbol = (__typeof__(facet_cuda_plain.symbol))dlsym(library, #symbol);
     FACET_CUDA_PLAIN(FILL)
 #undef FILL
 }
@@ -73,12 +73,12 @@ void facet_cuda_driver_after_fork(void)
     pthread_mutex_unlock(&open_lock);
 }
 
-static CUresult no_driver(void)
+static CUresult fail_no_driver(void)
 {
     return CUDA_ERROR_NO_DEVICE;
 }
 
-static CUresult no_function(void)
+static CUresult fail_no_function(void)
 {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -86,10 +86,10 @@ static CUresult no_function(void)
 void *facet_forward_target(const char *name)
 {
     if (!facet_cuda_driver_open())
-        return (void *)no_driver;
-    void *own = facet_cuda_driver_symbol(name);
+        return (void *)fail_no_driver;
+    void *function = facet_cuda_driver_symbol(name);
     void *hook = facet_cuda_is_tenant() ? facet_cuda_hook(name) : NULL;
-    if (!own)
-        return (void *)no_function;
-    return facet_cuda_swap_target(name, hook ? hook : own);
+    if (!function)
+        return (void *)fail_no_function;
+    return facet_cuda_swap_target(name, hook ? hook : function);
 }

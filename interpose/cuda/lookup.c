@@ -17,18 +17,18 @@ struct hook {
     const char *symbol, *name;
     int version, stream;
     void *function;
-    void *const *own;       /* the driver's exported symbol */
-    _Atomic(void *) answer; /* the driver's answer for exactly this form, where that is an unexported function */
+    void *const *driver_function; /* the driver's exported symbol */
+    _Atomic(void *) answer;       /* the driver's answer for exactly this form, where that is an unexported function */
 };
 
 static struct hook hooks[] = {
-#define HOOK(exported, asked, from, default_stream)                                                                    \
+#define HOOK(exported, requested_name, since_version, default_stream)                                                  \
     {.symbol = #exported,                                                                                              \
-     .name = asked,                                                                                                    \
-     .version = from,                                                                                                  \
+     .name = requested_name,                                                                                           \
+     .version = since_version,                                                                                         \
      .stream = default_stream,                                                                                         \
      .function = (void *)facet_##exported,                                                                             \
-     .own = (void *const *)&facet_cuda_driver.exported},
+     .driver_function = (void *const *)&facet_cuda_driver.exported},
     FACET_CUDA_HOOKS(HOOK)
 #undef HOOK
 };
@@ -58,7 +58,7 @@ static bool is_known(const char *symbol)
     return false;
 }
 
-static void *ask_driver(const struct hook *hook)
+static void *query_driver(const struct hook *hook)
 {
     uint64_t flags =
         hook->stream == PER_THREAD ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
@@ -75,15 +75,15 @@ static void *ask_driver(const struct hook *hook)
 /* An answer that is itself exported is another form, and has a hook or none under its own symbol. */
 void facet_cuda_lookup_learn(void)
 {
-    int newest = 0;
+    int driver_version = 0;
 
     if (facet_cuda_plain.cuDriverGetVersion)
-        facet_cuda_plain.cuDriverGetVersion(&newest);
+        facet_cuda_plain.cuDriverGetVersion(&driver_version);
     for (size_t i = 0; i < HOOKS; i++) {
-        if (!*hooks[i].own || hooks[i].version > newest)
+        if (!*hooks[i].driver_function || hooks[i].version > driver_version)
             continue;
-        void *answer = ask_driver(&hooks[i]);
-        if (answer && answer != *hooks[i].own && !exported_at(answer))
+        void *answer = query_driver(&hooks[i]);
+        if (answer && answer != *hooks[i].driver_function && !exported_at(answer))
             atomic_store_explicit(&hooks[i].answer, answer, memory_order_relaxed);
     }
 }
@@ -99,7 +99,8 @@ static void *swap_address(const char *name, void *address)
     for (size_t i = 0; i < HOOKS; i++) {
         if (strcmp(hooks[i].name, name) != 0)
             continue;
-        if (address == *hooks[i].own || address == atomic_load_explicit(&hooks[i].answer, memory_order_relaxed))
+        if (address == *hooks[i].driver_function ||
+            address == atomic_load_explicit(&hooks[i].answer, memory_order_relaxed))
             return hooks[i].function;
         hooked = true;
     }

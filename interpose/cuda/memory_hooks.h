@@ -50,7 +50,7 @@
     X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, ANY)                                          \
     X(cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, ANY)                                        \
     X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020, ANY)                                    \
-    /* memory/held.c */                                                                                                \
+    /* memory/reference.c */                                                                                           \
     X(cuMemMapArrayAsync, "cuMemMapArrayAsync", 11010, LEGACY)                                                         \
     X(cuMemMapArrayAsync_ptsz, "cuMemMapArrayAsync", 11010, PER_THREAD)                                                \
     X(cuMulticastBindMem, "cuMulticastBindMem", 12010, ANY)                                                            \

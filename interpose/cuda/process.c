@@ -98,7 +98,7 @@ void facet_cuda_process_prepare(void)
     pthread_once(&fork_once, handle_fork);
 }
 
-static bool is_ours(const char *address)
+static bool is_cuda_address(const char *address)
 {
     return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
 }
@@ -106,15 +106,15 @@ static bool is_ours(const char *address)
 /*
  * The driver reads the variable in its own cuInit. It is written only if it changes: other threads may be reading it.
  */
-static bool show_devices(void)
+static bool set_visible_devices(void)
 {
-    const char *addresses[FACET_CUDA_TENANTS], *now = getenv(VISIBLE_DEVICES);
+    const char *addresses[FACET_CUDA_TENANTS], *current = getenv(VISIBLE_DEVICES);
     char list[LIST_SIZE];
 
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         addresses[i] = facet_tenant_address(&facet_cuda_process.tenants[i]);
     return facet_cuda_visible_write(addresses, facet_cuda_process.count, list, sizeof list) &&
-           ((now && strcmp(now, list) == 0) || setenv(VISIBLE_DEVICES, list, 1) == 0);
+           ((current && strcmp(current, list) == 0) || setenv(VISIBLE_DEVICES, list, 1) == 0);
 }
 
 /* Keeps only the vGPUs that the program wants to see, in its order. */
@@ -123,7 +123,7 @@ static bool attach_tenants(void)
     struct facet_tenant all[FACET_CUDA_TENANTS];
     const char *addresses[FACET_CUDA_TENANTS];
     uint32_t chosen[FACET_CUDA_TENANTS];
-    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_ours, FACET_CUDA_TENANTS, all) : 0;
+    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_cuda_address, FACET_CUDA_TENANTS, all) : 0;
 
     if (!count)
         return false;
@@ -132,15 +132,16 @@ static bool attach_tenants(void)
     facet_cuda_process.count = facet_cuda_visible_choose(getenv(VISIBLE_DEVICES), addresses, count, chosen);
     facet_tenants_keep(all, count, chosen, facet_cuda_process.count, facet_cuda_process.tenants);
     facet_cuda_swap_attached();
-    if (show_devices())
+    if (set_visible_devices())
         return true;
     facet_tenants_detach(facet_cuda_process.tenants, facet_cuda_process.count);
     facet_cuda_process.count = 0;
     return false;
 }
 
-/* `shows`: the driver may be about to read the variable, and the program may have changed it since the attach. */
-static CUresult enter_vgpu(bool shows)
+/* `refreshes_devices`: the driver may be about to read the variable, and the program may have changed it since the
+ * attach. */
+static CUresult enter_vgpu(bool refreshes_devices)
 {
     int saved = errno;
 
@@ -149,7 +150,8 @@ static CUresult enter_vgpu(bool shows)
     if (atomic_load(&facet_cuda_process.state) == STATE_NEW)
         atomic_store_explicit(&facet_cuda_process.state, attach_tenants() ? STATE_ATTACHED : STATE_FAILED,
                               memory_order_release);
-    bool entered = atomic_load(&facet_cuda_process.state) == STATE_ATTACHED && (!shows || show_devices());
+    bool entered =
+        atomic_load(&facet_cuda_process.state) == STATE_ATTACHED && (!refreshes_devices || set_visible_devices());
     pthread_mutex_unlock(&attach_lock);
     errno = saved;
     return entered ? CUDA_SUCCESS : CUDA_ERROR_SYSTEM_NOT_READY;

@@ -40,13 +40,13 @@ uint32_t facet_cuda_visible_choose(const char *list, const char *const *addresse
         chosen[found++] = i;
     for (const char *at = list; at;) {
         size_t length = strcspn(at, ",");
-        uint32_t one = find_item(at, length, addresses, count);
-        if (one == count)
+        uint32_t position = find_item(at, length, addresses, count);
+        if (position == count)
             break;
         for (uint32_t i = 0; i < found; i++)
-            if (chosen[i] == one)
+            if (chosen[i] == position)
                 return 0;
-        chosen[found++] = one;
+        chosen[found++] = position;
         at = at[length] ? at + length + 1 : NULL;
     }
     return found;

@@ -8,7 +8,7 @@
     X(hipGetProcAddress)                                                                                               \
     X(hipGetDriverEntryPoint)                                                                                          \
     X(hipGetDriverEntryPoint_spt)                                                                                      \
-    /* begin.c: calls that may initialize a device, and calls that reset one */                                        \
+    /* initialize.c: calls that may initialize a device, and calls that reset one */                                   \
     X(hipHostMalloc)                                                                                                   \
     X(hipHostAlloc)                                                                                                    \
     X(hipMallocHost)                                                                                                   \

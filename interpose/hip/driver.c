@@ -23,7 +23,7 @@ struct facet_hip_plain facet_hip_plain;
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool searched;
-static bool attached;
+static bool attach_succeeded;
 static void *handle; /* both written before `searched` */
 
 static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", "/opt/rocm/hip/lib", NULL};
@@ -31,7 +31,7 @@ static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", "/opt/
 /* Without a loaded runtime in the program, the newest. */
 static const char *const sonames[] = {NAME ".7", NAME ".6", NAME ".5", NAME};
 
-static bool take_path(const char *path, void *context)
+static bool open_path(const char *path, void *context)
 {
     void **ret_handle = context;
 
@@ -46,18 +46,18 @@ static void *search_library(void)
 
     if (path && *path)
         return facet_real_open_path(path);
-    facet_loaded_each(NAME, take_path, &found);
+    facet_loaded_each(NAME, open_path, &found);
     for (size_t i = 0; !found && i < sizeof sonames / sizeof *sonames; i++)
         found = facet_real_open(&(struct facet_real){.soname = sonames[i], .variable = VARIABLE, .folders = folders});
     return found;
 }
 
-static void fill_table(void *from)
+static void fill_table(void *library)
 {
-#define FILL(symbol) facet_hip_driver.symbol = (__typeof__(facet_hip_driver.symbol))dlsym(from, #symbol);
+#define FILL(symbol) facet_hip_driver.symbol = (__typeof__(facet_hip_driver.symbol))dlsym(library, #symbol);
     FACET_HIP_HOOKS(FILL)
 #undef FILL
-#define FILL(symbol) facet_hip_plain.symbol = (__typeof__(facet_hip_plain.symbol))dlsym(from, #symbol);
+#define FILL(symbol) facet_hip_plain.symbol = (__typeof__(facet_hip_plain.symbol))dlsym(library, #symbol);
     FACET_HIP_PLAIN(FILL)
 #undef FILL
 }
@@ -67,10 +67,10 @@ bool facet_hip_driver_open(void)
 {
     if (!atomic_load_explicit(&searched, memory_order_acquire)) {
         facet_hip_process_prepare();
-        bool attaches = !facet_hip_is_tenant() || facet_hip_attach();
+        bool has_attached = !facet_hip_is_tenant() || facet_hip_attach();
         pthread_mutex_lock(&open_lock);
         if (!atomic_load(&searched)) {
-            attached = attaches;
+            attach_succeeded = has_attached;
             handle = search_library();
             if (handle)
                 fill_table(handle);
@@ -91,33 +91,34 @@ void facet_hip_driver_after_fork(void)
     pthread_mutex_unlock(&open_lock);
 }
 
-static int no_driver(void)
+static int fail_no_driver(void)
 {
     return hipErrorNoDevice;
 }
 
-static int no_function(void)
+static int fail_no_function(void)
 {
     return hipErrorNotSupported;
 }
 
-static int no_vgpu(void)
+static int fail_no_vgpu(void)
 {
     return hipErrorNotInitialized;
 }
 
-static const char *no_text(void)
+static const char *no_driver_text(void)
 {
     return "hipErrorNoDevice";
 }
 
-static const char *const texts[] = {"hipGetErrorName",  "hipGetErrorString",     "hipApiName",          "hipGetCmdName",
-                                    "hipKernelNameRef", "hipKernelNameRefByPtr", "hiprtcGetErrorString"};
+static const char *const text_functions[] = {"hipGetErrorName",     "hipGetErrorString", "hipApiName",
+                                             "hipGetCmdName",       "hipKernelNameRef",  "hipKernelNameRefByPtr",
+                                             "hiprtcGetErrorString"};
 
 static bool answers_text(const char *name)
 {
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strcmp(name, texts[i]) == 0)
+    for (size_t i = 0; i < sizeof text_functions / sizeof *text_functions; i++)
+        if (strcmp(name, text_functions[i]) == 0)
             return true;
     return false;
 }
@@ -126,7 +127,7 @@ static bool answers_text(const char *name)
  * Functions that reach no device: texts, the compiler, and the calls by which hipcc's output registers at program
  * start.
  */
-static bool is_harmless(const char *name)
+static bool reaches_no_device(const char *name)
 {
     return answers_text(name) || strncmp(name, "hip", 3) != 0 || strncmp(name, "hiprtc", 6) == 0 ||
            strcmp(name, "hipCreateChannelDesc") == 0;
@@ -135,12 +136,12 @@ static bool is_harmless(const char *name)
 void *facet_forward_target(const char *name)
 {
     if (!facet_hip_driver_open())
-        return answers_text(name) ? (void *)no_text : (void *)no_driver;
-    void *own = dlsym(handle, name);
-    if (!own)
-        return (void *)no_function;
-    if (!is_harmless(name) && !(attached && (!facet_hip_is_tenant() || facet_hip_attach_to_call())))
-        return (void *)no_vgpu;
+        return answers_text(name) ? (void *)no_driver_text : (void *)fail_no_driver;
+    void *function = dlsym(handle, name);
+    if (!function)
+        return (void *)fail_no_function;
+    if (!reaches_no_device(name) && !(attach_succeeded && (!facet_hip_is_tenant() || facet_hip_attach_to_call())))
+        return (void *)fail_no_vgpu;
     void *hook = facet_hip_is_tenant() ? facet_hip_hook(name) : NULL;
-    return hook ? hook : own;
+    return hook ? hook : function;
 }

@@ -101,7 +101,7 @@
 
 /*
  * Calls by which a program learns that launches are complete, and the events that they refer to: wait.c. The first four
- * may begin a device.
+ * may initialize a device.
  */
 #define FACET_HIP_WAIT_HOOKS(X)                                                                                        \
     X(hipDeviceSynchronize)                                                                                            \

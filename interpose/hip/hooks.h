@@ -21,7 +21,7 @@
 #include "memory_hooks.h"
 
 #define FACET_HIP_HOOKS(X)                                                                                             \
-    FACET_HIP_CORE_HOOKS(X)      /* lookup.c, begin.c */                                                               \
+    FACET_HIP_CORE_HOOKS(X)      /* lookup.c, initialize.c */                                                          \
     FACET_HIP_MEMORY_HOOKS(X)    /* memory/ */                                                                         \
     FACET_HIP_EXECUTION_HOOKS(X) /* execution/ */
 

@@ -9,10 +9,12 @@
 static const struct hook {
     const char *symbol;
     void *function;
-    void *const *own; /* the runtime's exported symbol */
+    void *const *driver_function; /* the runtime's exported symbol */
 } hooks[] = {
 #define HOOK(exported)                                                                                                 \
-    {.symbol = #exported, .function = (void *)facet_##exported, .own = (void *const *)&facet_hip_driver.exported},
+    {.symbol = #exported,                                                                                              \
+     .function = (void *)facet_##exported,                                                                             \
+     .driver_function = (void *const *)&facet_hip_driver.exported},
     FACET_HIP_HOOKS(HOOK)
 #undef HOOK
 };
@@ -34,7 +36,7 @@ void *facet_hip_hook(const char *symbol)
 static void *swap_address(const char *name, void *address)
 {
     for (size_t i = 0; i < HOOKS; i++)
-        if (address == *hooks[i].own && strncmp(hooks[i].symbol, name, strlen(name)) == 0)
+        if (address == *hooks[i].driver_function && strncmp(hooks[i].symbol, name, strlen(name)) == 0)
             return hooks[i].function;
     return address;
 }

@@ -7,31 +7,31 @@
 
 #include <sched.h>
 
-#include "held.h"
 #include "hooks.h"
+#include "process_bytes.h"
 
-#define TRIES 8
+#define READ_TRIES 8
 
-static bool by_process(const struct facet_tenant *tenant, uint32_t device, int64_t *ret_bytes)
+static bool uncharged_by_process(const struct facet_tenant *tenant, uint32_t device, int64_t *ret_bytes)
 {
     uint64_t held = 0, charged = facet_slot_memory(tenant->slot);
-    bool listed = facet_hip_held(device, &held);
+    bool listed = facet_hip_process_bytes(device, &held);
 
     *ret_bytes = listed ? (int64_t)held - (int64_t)charged : -(int64_t)charged;
     return listed;
 }
 
 /* Returns 0 when the runtime has no answer. */
-static int64_t by_device(const struct facet_tenant *tenant, uint32_t device)
+static int64_t uncharged_by_device(const struct facet_tenant *tenant, uint32_t device)
 {
     size_t is_free = 0, total = 0;
     int current = (int)device;
-    bool foreign = facet_hip_plain.hipGetDevice(&current) == hipSuccess && (uint32_t)current != device;
+    bool is_other_device = facet_hip_plain.hipGetDevice(&current) == hipSuccess && (uint32_t)current != device;
 
-    if (foreign && facet_hip_plain.hipSetDevice((int)device) != hipSuccess)
+    if (is_other_device && facet_hip_plain.hipSetDevice((int)device) != hipSuccess)
         return 0;
     hipError_t result = facet_hip_driver.hipMemGetInfo(&is_free, &total);
-    if (foreign)
+    if (is_other_device)
         facet_hip_plain.hipSetDevice(current);
     if (result != hipSuccess)
         return 0;
@@ -43,13 +43,13 @@ void facet_hip_measure_begin(struct facet_hip_measure *measure, uint32_t device)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(device);
 
-    *measure = (struct facet_hip_measure){.device = device, .held = -1};
+    *measure = (struct facet_hip_measure){.device = device, .lock_fd = -1};
     if (!tenant)
         return;
-    if (!facet_hip_held_tells(device))
-        measure->held = facet_tenant_hold_device(tenant, FACET_HIP_MEASURE_WAIT_NS);
-    by_process(tenant, device, &measure->of_process);
-    measure->of_device = by_device(tenant, device);
+    if (!facet_hip_process_is_listable(device))
+        measure->lock_fd = facet_tenant_hold_device(tenant, FACET_HIP_MEASURE_WAIT_NS);
+    uncharged_by_process(tenant, device, &measure->by_process);
+    measure->by_device = uncharged_by_device(tenant, device);
 }
 
 void facet_hip_measure_end(const struct facet_hip_measure *measure)
@@ -57,42 +57,42 @@ void facet_hip_measure_end(const struct facet_hip_measure *measure)
     const struct facet_tenant *tenant = facet_hip_tenant(measure->device);
 
     if (tenant)
-        facet_tenant_let_device_go(tenant, measure->held);
+        facet_tenant_let_device_go(tenant, measure->lock_fd);
 }
 
-void facet_hip_measure_begin_first(struct facet_hip_measure *measure, uint32_t device, uint64_t besides)
+void facet_hip_measure_begin_initialize(struct facet_hip_measure *measure, uint32_t device, uint64_t separate_bytes)
 {
     facet_hip_measure_begin(measure, device);
-    if (measure->of_process > (int64_t)besides)
-        measure->of_process = (int64_t)besides;
+    if (measure->by_process > (int64_t)separate_bytes)
+        measure->by_process = (int64_t)separate_bytes;
 }
 
-void facet_hip_measure_held(struct facet_hip_measure *measure, uint32_t device)
+void facet_hip_measure_begin_free(struct facet_hip_measure *measure, uint32_t device)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(device);
 
-    *measure = (struct facet_hip_measure){.device = device, .held = -1};
-    if (tenant && !by_process(tenant, device, &measure->of_process))
-        measure->of_process = INT64_MIN;
+    *measure = (struct facet_hip_measure){.device = device, .lock_fd = -1};
+    if (tenant && !uncharged_by_process(tenant, device, &measure->by_process))
+        measure->by_process = INT64_MIN;
 }
 
-uint64_t facet_hip_measure_shrunk(const struct facet_hip_measure *measure)
+uint64_t facet_hip_measure_freed(const struct facet_hip_measure *measure)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(measure->device);
     int64_t bytes;
 
-    if (!tenant || measure->of_process == INT64_MIN || !by_process(tenant, measure->device, &bytes))
+    if (!tenant || measure->by_process == INT64_MIN || !uncharged_by_process(tenant, measure->device, &bytes))
         return 0;
-    return bytes < measure->of_process ? (uint64_t)(measure->of_process - bytes) : 0;
+    return bytes < measure->by_process ? (uint64_t)(measure->by_process - bytes) : 0;
 }
 
-static int64_t growth_now(const struct facet_tenant *tenant, const struct facet_hip_measure *measure)
+static int64_t read_growth(const struct facet_tenant *tenant, const struct facet_hip_measure *measure)
 {
     int64_t bytes;
 
-    if (by_process(tenant, measure->device, &bytes))
-        return bytes - measure->of_process;
-    bytes = by_device(tenant, measure->device) - measure->of_device;
+    if (uncharged_by_process(tenant, measure->device, &bytes))
+        return bytes - measure->by_process;
+    bytes = uncharged_by_device(tenant, measure->device) - measure->by_device;
     return bytes < (int64_t)FACET_HIP_MEASURE_MOST ? bytes : (int64_t)FACET_HIP_MEASURE_MOST;
 }
 
@@ -103,10 +103,10 @@ uint64_t facet_hip_measure_growth(const struct facet_hip_measure *measure)
 
     if (!tenant)
         return 0;
-    growth = growth_now(tenant, measure);
-    for (int i = 0; i < TRIES; i++) {
+    growth = read_growth(tenant, measure);
+    for (int i = 0; i < READ_TRIES; i++) {
         last = growth;
-        growth = growth_now(tenant, measure);
+        growth = read_growth(tenant, measure);
         if (growth == last)
             break;
         sched_yield();

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measuring the device memory that a runtime call takes as a side effect: beginning a device, code, managed variables.
+ * Measuring the device memory that a runtime call takes as a side effect: initializing a device, code, managed
+ * variables.
  *
  * Owns: the two ways of reading how much is held, and the choice between them.
- * Never: charges anything. Every function is called with the devices held (begin.h), from before the runtime's call
- * until the growth is charged, so that two threads do not count the same growth.
+ * Never: charges anything. Every function is called with the devices locked (initialize.h), from before the runtime's
+ * call until the growth is charged, so that two threads do not count the same growth.
  *
- * By process: the compute driver's figure for this process (held.h), less its charges. Exact whatever other processes
- * do.
- * By device: the amount in use by hipMemGetInfo, less the vGPU's charges. Used when the driver's files do not list this
- * process after the call: in a pid namespace, and on drivers without such files. Processes of the device's vGPUs then
- * measure one after another: two at once would count each other's growth, or none. Allocations of other processes, and
- * beginnings outside of any vGPU, still disturb a reading, so a call counts as at most FACET_HIP_MEASURE_MOST.
+ * By process: the compute driver's figure for this process (process_bytes.h), less its charges. Exact whatever other
+ * processes do. By device: the amount in use by hipMemGetInfo, less the vGPU's charges. Used when the driver's files do
+ * not list this process after the call: in a pid namespace, and on drivers without such files. Processes of the
+ * device's vGPUs then measure one after another: two at once would count each other's growth, or none. Allocations of
+ * other processes, and initializations outside of any vGPU, still disturb a reading, so a call counts as at most
+ * FACET_HIP_MEASURE_MOST.
  *
  * Both are differences. A thread of this process that allocates at the same moment shifts them, so readings are
  * repeated until two in a row agree.
@@ -25,14 +26,15 @@
 
 #define FACET_HIP_MEASURE_MOST (UINT64_C(512) << 20)
 
-/* The longest wait for other processes that measure the same device; each takes as long as a device to begin. */
+/* The longest wait for other processes that measure the same device; each takes as long as a device's initialization.
+ */
 #define FACET_HIP_MEASURE_WAIT_NS UINT64_C(5000000000)
 
 /* Held memory that is charged to no tenant; negative if the runtime has not yet allocated charged memory. */
 struct facet_hip_measure {
     uint32_t device;
-    int64_t of_process, of_device;
-    int held; /* descriptor of the device's lock among the processes of its vGPUs; -1: not locked */
+    int64_t by_process, by_device;
+    int lock_fd; /* descriptor of the device's lock among the processes of its vGPUs; -1: not locked */
 };
 
 /*
@@ -44,13 +46,13 @@ uint64_t facet_hip_measure_growth(const struct facet_hip_measure *measure);
 void facet_hip_measure_end(const struct facet_hip_measure *measure);
 
 /*
- * For a device that is about to begin. Memory that this process already holds there without a charge was taken by the
- * runtime for itself, except `besides`, which is charged separately.
+ * For a device that is about to be initialized. Memory that this process already holds there without a charge was taken
+ * by the runtime for itself, except `separate_bytes`, which are charged separately.
  */
-void facet_hip_measure_begin_first(struct facet_hip_measure *measure, uint32_t device, uint64_t besides);
+void facet_hip_measure_begin_initialize(struct facet_hip_measure *measure, uint32_t device, uint64_t separate_bytes);
 
 /* Around a call that frees: the bytes that this process holds less afterwards. Does not call the runtime. */
-void facet_hip_measure_held(struct facet_hip_measure *measure, uint32_t device);
-uint64_t facet_hip_measure_shrunk(const struct facet_hip_measure *measure);
+void facet_hip_measure_begin_free(struct facet_hip_measure *measure, uint32_t device);
+uint64_t facet_hip_measure_freed(const struct facet_hip_measure *measure);
 
 #endif

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "begin.h"
 #include "driver.h"
 #include "hooks.h"
+#include "initialize.h"
 #include "interpose/kit/execution/track.h"
 #include "interpose/kit/tenants.h"
 #include "visible.h"
@@ -100,7 +100,7 @@ void facet_hip_process_prepare(void)
     pthread_once(&fork_once, handle_fork);
 }
 
-static bool is_ours(const char *address)
+static bool is_hip_address(const char *address)
 {
     return strncmp(address, VENDOR_HIP_ADDRESS, strlen(VENDOR_HIP_ADDRESS)) == 0;
 }
@@ -121,13 +121,13 @@ static uint32_t choose_devices(const char *const *addresses, uint32_t count, uin
 /* Writes only if the value changes: other threads may be reading it. */
 static bool set_variable(const char *name, const char *value)
 {
-    const char *now = getenv(name);
+    const char *current = getenv(name);
 
-    return (now && strcmp(now, value) == 0) || setenv(name, value, 1) == 0;
+    return (current && strcmp(current, value) == 0) || setenv(name, value, 1) == 0;
 }
 
 /* The runtime reads the variables when a device is first used. */
-static bool show_devices(void)
+static bool set_visible_devices(void)
 {
     const char *addresses[FACET_HIP_TENANTS];
     uint32_t count = facet_hip_process.count, all[FACET_HIP_TENANTS];
@@ -147,7 +147,7 @@ static bool attach_tenants(void)
     struct facet_tenant all[FACET_HIP_TENANTS];
     const char *addresses[FACET_HIP_TENANTS];
     uint32_t chosen[FACET_HIP_TENANTS];
-    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_ours, FACET_HIP_TENANTS, all) : 0;
+    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_hip_address, FACET_HIP_TENANTS, all) : 0;
 
     if (!count)
         return false;
@@ -155,15 +155,16 @@ static bool attach_tenants(void)
         addresses[i] = facet_tenant_address(&all[i]);
     facet_hip_process.count = choose_devices(addresses, count, chosen);
     facet_tenants_keep(all, count, chosen, facet_hip_process.count, facet_hip_process.tenants);
-    if (show_devices())
+    if (set_visible_devices())
         return true;
     facet_tenants_detach(facet_hip_process.tenants, facet_hip_process.count);
     facet_hip_process.count = 0;
     return false;
 }
 
-/* `shows`: the runtime may be about to read the variables, and the program may have changed them since the attach. */
-static bool enter_vgpu(bool shows)
+/* `refreshes_devices`: the runtime may be about to read the variables, and the program may have changed them since the
+ * attach. */
+static bool enter_vgpu(bool refreshes_devices)
 {
     int saved = errno;
 
@@ -172,7 +173,8 @@ static bool enter_vgpu(bool shows)
     if (atomic_load(&facet_hip_process.state) == STATE_NEW)
         atomic_store_explicit(&facet_hip_process.state, attach_tenants() ? STATE_ATTACHED : STATE_FAILED,
                               memory_order_release);
-    bool entered = atomic_load(&facet_hip_process.state) == STATE_ATTACHED && (!shows || show_devices());
+    bool entered =
+        atomic_load(&facet_hip_process.state) == STATE_ATTACHED && (!refreshes_devices || set_visible_devices());
     pthread_mutex_unlock(&attach_lock);
     errno = saved;
     return entered;
@@ -222,7 +224,7 @@ uint32_t facet_hip_stream_device(hipStream_t stream)
     if (!has_several_devices())
         return 0;
     if (!stream || stream == hipStreamLegacy || stream == hipStreamPerThread ||
-        facet_hip_begin(facet_hip_current_device()) != hipSuccess)
+        facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess)
         return facet_hip_current_device();
     if (facet_hip_plain.hipStreamGetDevice && facet_hip_plain.hipStreamGetDevice(stream, &device) == hipSuccess)
         return (uint32_t)device;

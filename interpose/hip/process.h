@@ -68,8 +68,8 @@ static inline struct facet_tenant *facet_hip_tenant(uint32_t device)
 uint32_t facet_hip_current_device(void);
 
 /*
- * The device of a stream. With one vGPU it is 0 without a call to the runtime. Otherwise the thread's own device begins
- * first, because a query might begin it; if it cannot, it is the answer, and the caller's attempt to begin it fails.
+ * The device of a stream. With one vGPU it is 0 without a call to the runtime. Otherwise the thread's own device is
+ * initialized first, because a query might do so; if that fails, it is the answer, and the caller's own attempt fails.
  */
 uint32_t facet_hip_stream_device(hipStream_t stream);
 

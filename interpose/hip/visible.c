@@ -8,7 +8,7 @@
 
 #include "vendor/hip/runtime.h"
 
-#define MOST 16u
+#define DEVICES_MOST 16u
 
 static bool has_prefix(const char *text, const char *prefix)
 {
@@ -45,22 +45,22 @@ static uint32_t find_item(const char *item, size_t length, const char *const *ad
 
 uint32_t facet_hip_visible_choose(const char *list, const char *const *addresses, uint32_t *chosen, uint32_t count)
 {
-    uint32_t kept[MOST], found = 0;
+    uint32_t result[DEVICES_MOST], found = 0;
 
     if (!list)
         return count;
-    for (const char *at = list; at && found < MOST;) {
+    for (const char *at = list; at && found < DEVICES_MOST;) {
         size_t length = strcspn(at, ",");
-        uint32_t one = find_item(at, length, addresses, chosen, count);
-        if (one == count)
+        uint32_t position = find_item(at, length, addresses, chosen, count);
+        if (position == count)
             break;
         for (uint32_t i = 0; i < found; i++)
-            if (kept[i] == chosen[one])
+            if (result[i] == chosen[position])
                 return 0;
-        kept[found++] = chosen[one];
+        result[found++] = chosen[position];
         at = at[length] ? at + length + 1 : NULL;
     }
-    memcpy(chosen, kept, found * sizeof *chosen);
+    memcpy(chosen, result, found * sizeof *chosen);
     return found;
 }
 

@@ -14,9 +14,9 @@
 
 /* The flags of an entry for this processor: glibc 2's ELF, and the processor's ABI. */
 #if defined(__x86_64__)
-#define FLAGS 0x0303
+#define ENTRY_FLAGS 0x0303
 #elif defined(__aarch64__)
-#define FLAGS 0x0a03
+#define ENTRY_FLAGS 0x0a03
 #else
 #error "the cache's flags of this processor are not known"
 #endif
@@ -49,16 +49,16 @@ static size_t find_header(const char *data, size_t size)
 {
     struct old_header old;
     struct header header;
-    size_t at = 0;
+    size_t offset = 0;
 
     if (size >= sizeof old && memcmp(data, OLD_MAGIC, sizeof OLD_MAGIC - 1) == 0) {
         memcpy(&old, data, sizeof old);
-        at = sizeof old + (size_t)old.count * sizeof(struct old_entry);
-        at = (at + 7) / 8 * 8;
+        offset = sizeof old + (size_t)old.count * sizeof(struct old_entry);
+        offset = (offset + 7) / 8 * 8;
     }
-    if (at > size || size - at < sizeof header || memcmp(data + at, MAGIC, sizeof header.magic) != 0)
+    if (offset > size || size - offset < sizeof header || memcmp(data + offset, MAGIC, sizeof header.magic) != 0)
         return SIZE_MAX;
-    return at;
+    return offset;
 }
 
 /* A string that ends within the file; NULL when it does not. */
@@ -67,34 +67,34 @@ static const char *string_at(const char *data, size_t size, uint32_t offset)
     return offset < size && memchr(data + offset, 0, size - offset) ? data + offset : NULL;
 }
 
-static bool each_path(const char *data, size_t size, const char *soname, bool (*take)(const char *path, void *context),
-                      void *context)
+static bool each_path(const char *data, size_t size, const char *soname,
+                      bool (*try_path)(const char *path, void *context), void *context)
 {
-    size_t begin = find_header(data, size);
+    size_t header_offset = find_header(data, size);
     struct header header;
     struct entry entry;
 
-    if (begin == SIZE_MAX)
+    if (header_offset == SIZE_MAX)
         return false;
-    data += begin;
-    size -= begin;
+    data += header_offset;
+    size -= header_offset;
     memcpy(&header, data, sizeof header);
     for (size_t i = 0; i < header.count && (i + 1) * sizeof entry <= size - sizeof header; i++) {
         memcpy(&entry, data + sizeof header + i * sizeof entry, sizeof entry);
         const char *key = string_at(data, size, entry.key), *path = string_at(data, size, entry.value);
-        if (entry.flags == FLAGS && key && path && strcmp(key, soname) == 0 && take(path, context))
+        if (entry.flags == ENTRY_FLAGS && key && path && strcmp(key, soname) == 0 && try_path(path, context))
             return true;
     }
     return false;
 }
 
-bool facet_cache_each(const char *file, const char *soname, bool (*take)(const char *path, void *context),
+bool facet_cache_each(const char *file, const char *soname, bool (*try_path)(const char *path, void *context),
                       void *context)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     struct stat status;
     void *data = MAP_FAILED;
-    bool taken = false;
+    bool was_accepted = false;
 
     if (fd < 0)
         return false;
@@ -103,7 +103,7 @@ bool facet_cache_each(const char *file, const char *soname, bool (*take)(const c
     close(fd);
     if (data == MAP_FAILED)
         return false;
-    taken = each_path(data, (size_t)status.st_size, soname, take, context);
+    was_accepted = each_path(data, (size_t)status.st_size, soname, try_path, context);
     munmap(data, (size_t)status.st_size);
-    return taken;
+    return was_accepted;
 }

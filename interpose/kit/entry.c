@@ -13,7 +13,7 @@
 #include "limiter/refused.h"
 
 /* The process that has written its line. A child of fork() is another process, and writes its own. */
-static _Atomic int32_t told;
+static _Atomic int32_t reported_pid;
 
 static void write_quietly(const char *text, size_t size)
 {
@@ -22,13 +22,13 @@ static void write_quietly(const char *text, size_t size)
     (void)!write(STDERR_FILENO, text, size);
 }
 
-static void tell_error(const struct facet_error *error)
+static void print_error(const struct facet_error *error)
 {
     const char *quiet = getenv(FACET_ENV_QUIET);
     char line[FACET_REFUSED_RECORD_SIZE + 128];
     int32_t self = getpid();
 
-    if (atomic_exchange(&told, self) == self || (quiet && strcmp(quiet, "1") == 0))
+    if (atomic_exchange(&reported_pid, self) == self || (quiet && strcmp(quiet, "1") == 0))
         return;
     int length =
         snprintf(line, sizeof line, "facet: process %d sees no device: %.*s (" FACET_ENV_QUIET "=1 silences this)\n",
@@ -41,6 +41,6 @@ void facet_entry_refused(const char *dir, const struct facet_error *error)
     int saved = errno;
 
     facet_refused_note(dir, error->message);
-    tell_error(error);
+    print_error(error);
     errno = saved;
 }

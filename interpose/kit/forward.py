@@ -11,7 +11,7 @@ usage: forward.py LIST forward_names.h exports.map
 import re
 import sys
 
-MARK = "facet_interposer"
+OWN_MARK = "facet_interposer"
 
 
 def entries_of(path):
@@ -19,7 +19,7 @@ def entries_of(path):
     with open(path, encoding="utf-8") as lines:
         words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     if len({name for name, *_ in words}) != len(words):
-        sys.exit(f"{path}: a name stands there twice")
+        sys.exit(f"{path}: a name is listed twice")
     return {name: next((word for word in rest if re.match("[A-Za-z]", word)), "") for name, *rest in words}
 
 
@@ -29,14 +29,14 @@ def numbers_of(version):
 
 def exports(entries):
     """Our own mark is of the first version, and all else is local."""
-    before = ""
+    previous = ""
     for version in sorted(set(entries.values()), key=numbers_of):
         yield f"{version} {{".strip()
         yield "global:"
         yield from (f"    {name};" for name in entries if entries[name] == version)
-        yield from [] if before else [f"    {MARK};", "local:", "    *;"]
-        yield f"}} {before};" if before else "};"
-        before = version
+        yield from [] if previous else [f"    {OWN_MARK};", "local:", "    *;"]
+        yield f"}} {previous};" if previous else "};"
+        previous = version
 
 
 def write(path, lines):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: shards of open addressing with linear probing. A key's shard and its place come from different bits of one
+ * Owns: shards of open addressing with linear probing. A key's shard and its bucket come from different bits of one
  * product. Removing an entry leaves no tombstone: later entries of its cluster move up.
  * Never: probes beyond a cluster, which stays short because a shard grows at half full.
  */
@@ -9,20 +9,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SHARD_BITS   5u /* all are locked over a fork: the thread sanitizer tracks at most 63 locks at a time */
-#define SHARDS       (1u << SHARD_BITS)
-#define FIRST_PLACES 32u
+#define SHARD_BITS    5u /* all are locked over a fork: the thread sanitizer tracks at most 63 locks at a time */
+#define SHARDS        (1u << SHARD_BITS)
+#define FIRST_BUCKETS 32u
 
-struct place {
+struct bucket {
     uint64_t key; /* 0: empty */
     struct facet_ledger_entry entry;
 };
 
 struct shard {
     _Alignas(64) pthread_mutex_t lock;
-    struct place *places;
-    uint32_t mask, count; /* mask: places less one, a power of two; count: entries */
-    uint32_t shift;       /* 64 less the bits of a place */
+    struct bucket *buckets;
+    uint32_t mask, count; /* mask: buckets less one, a power of two; count: entries */
+    uint32_t shift;       /* 64 less the bits of a bucket's index */
 };
 
 struct facet_ledger {
@@ -45,51 +45,51 @@ static uint32_t home_of(const struct shard *shard, uint64_t key)
     return (uint32_t)((mixed_key(key) << SHARD_BITS) >> shard->shift);
 }
 
-/* The place of `key`, or the empty one where it would be added. */
-static struct place *seek_place(const struct shard *shard, uint64_t key)
+/* The bucket of `key`, or the empty one where it would be added. */
+static struct bucket *find_bucket(const struct shard *shard, uint64_t key)
 {
     uint32_t at = home_of(shard, key);
 
-    while (shard->places[at].key && shard->places[at].key != key)
+    while (shard->buckets[at].key && shard->buckets[at].key != key)
         at = (at + 1) & shard->mask;
-    return &shard->places[at];
+    return &shard->buckets[at];
 }
 
 static bool grow_shard(struct shard *shard)
 {
-    struct place *old = shard->places;
-    uint32_t old_places = old ? shard->mask + 1 : 0;
-    uint32_t places = old ? old_places * 2 : FIRST_PLACES;
-    struct place *fresh = calloc(places, sizeof *fresh);
+    struct bucket *old = shard->buckets;
+    uint32_t old_buckets = old ? shard->mask + 1 : 0;
+    uint32_t buckets = old ? old_buckets * 2 : FIRST_BUCKETS;
+    struct bucket *grown = calloc(buckets, sizeof *grown);
 
-    if (!fresh)
+    if (!grown)
         return false;
-    shard->places = fresh;
-    shard->mask = places - 1;
-    shard->shift = 64 - (uint32_t)__builtin_ctz(places);
-    for (uint32_t i = 0; i < old_places; i++)
+    shard->buckets = grown;
+    shard->mask = buckets - 1;
+    shard->shift = 64 - (uint32_t)__builtin_ctz(buckets);
+    for (uint32_t i = 0; i < old_buckets; i++)
         if (old[i].key)
-            *seek_place(shard, old[i].key) = old[i];
+            *find_bucket(shard, old[i].key) = old[i];
     free(old);
     return true;
 }
 
-/* Empties a place, and moves later entries of the cluster closer to their homes where they can. */
+/* Empties a bucket, and moves later entries of the cluster closer to their homes where they can. */
 static void close_gap(struct shard *shard, uint32_t gap)
 {
     uint32_t at = gap;
 
     for (;;) {
         at = (at + 1) & shard->mask;
-        if (!shard->places[at].key)
+        if (!shard->buckets[at].key)
             break;
-        uint32_t home = home_of(shard, shard->places[at].key);
+        uint32_t home = home_of(shard, shard->buckets[at].key);
         if (((at - home) & shard->mask) < ((at - gap) & shard->mask))
             continue;
-        shard->places[gap] = shard->places[at];
+        shard->buckets[gap] = shard->buckets[at];
         gap = at;
     }
-    shard->places[gap].key = 0;
+    shard->buckets[gap].key = 0;
     shard->count--;
 }
 
@@ -110,7 +110,7 @@ void facet_ledger_destroy(struct facet_ledger *ledger)
 {
     for (uint32_t i = 0; ledger && i < SHARDS; i++) {
         pthread_mutex_destroy(&ledger->shards[i].lock);
-        free(ledger->shards[i].places);
+        free(ledger->shards[i].buckets);
     }
     free(ledger);
 }
@@ -120,12 +120,12 @@ bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_le
     struct shard *shard = shard_of(ledger, key);
 
     pthread_mutex_lock(&shard->lock);
-    bool room = (shard->places && shard->count <= shard->mask / 2) || grow_shard(shard);
+    bool room = (shard->buckets && shard->count <= shard->mask / 2) || grow_shard(shard);
     if (room) {
-        struct place *place = seek_place(shard, key);
+        struct bucket *bucket = find_bucket(shard, key);
 
-        shard->count += !place->key;
-        *place = (struct place){.key = key, .entry = entry};
+        shard->count += !bucket->key;
+        *bucket = (struct bucket){.key = key, .entry = entry};
     }
     pthread_mutex_unlock(&shard->lock);
     return room;
@@ -138,13 +138,13 @@ static bool look_up_entry(struct facet_ledger *ledger, uint64_t key, bool take, 
 
     pthread_mutex_lock(&shard->lock);
     if (shard->count) {
-        struct place *place = seek_place(shard, key);
+        struct bucket *bucket = find_bucket(shard, key);
 
-        found = place->key == key;
+        found = bucket->key == key;
         if (found)
-            *ret_entry = place->entry;
+            *ret_entry = bucket->entry;
         if (found && take)
-            close_gap(shard, (uint32_t)(place - shard->places));
+            close_gap(shard, (uint32_t)(bucket - shard->buckets));
     }
     pthread_mutex_unlock(&shard->lock);
     return found;
@@ -160,18 +160,18 @@ bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_l
     return look_up_entry(ledger, key, false, ret_entry);
 }
 
-/* Removes the next matching entry from a shard, from place `*at` on. */
+/* Removes the next matching entry from a shard, from bucket `*at` on. */
 static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
-                      void *context, uint32_t *at, struct place *ret_taken)
+                      void *context, uint32_t *at, struct bucket *ret_taken)
 {
     bool found = false;
 
     pthread_mutex_lock(&shard->lock);
     for (; !found && shard->count && *at <= shard->mask; *at += !found) {
-        found = shard->places[*at].key && belongs(&shard->places[*at].entry, context);
+        found = shard->buckets[*at].key && belongs(&shard->buckets[*at].entry, context);
         if (found) {
-            *ret_taken = shard->places[*at];
-            close_gap(shard, *at); /* another entry may have moved up to this place, so it is checked again */
+            *ret_taken = shard->buckets[*at];
+            close_gap(shard, *at); /* another entry may have moved up to this bucket, so it is checked again */
         }
     }
     pthread_mutex_unlock(&shard->lock);
@@ -183,24 +183,24 @@ static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_le
  * no entry matches.
  */
 static bool drain_once(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
-                       void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)
+                       void (*on_taken)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)
 {
-    struct place taken;
+    struct bucket taken;
     uint32_t at = 0;
-    bool any = false;
+    bool found_any = false;
 
     while (take_next(shard, belongs, context, &at, &taken)) {
-        gone(taken.key, &taken.entry, context);
-        any = true;
+        on_taken(taken.key, &taken.entry, context);
+        found_any = true;
     }
-    return any;
+    return found_any;
 }
 
 void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
-                        void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)
+                        void (*on_taken)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)
 {
     for (uint32_t i = 0; i < SHARDS; i++)
-        while (drain_once(&ledger->shards[i], belongs, gone, context))
+        while (drain_once(&ledger->shards[i], belongs, on_taken, context))
             ;
 }
 
@@ -221,8 +221,8 @@ void facet_ledger_forked(struct facet_ledger *ledger)
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &ledger->shards[i];
 
-        free(shard->places);
-        shard->places = NULL;
+        free(shard->buckets);
+        shard->buckets = NULL;
         shard->mask = shard->count = 0;
         pthread_mutex_unlock(&shard->lock);
     }

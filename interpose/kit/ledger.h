@@ -42,11 +42,12 @@ bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_l
 bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
 /*
- * Removes every entry that `belongs` accepts, with one call of `gone` each and no lock held: a context or device was
- * reset. Entries added meanwhile may stay.
+ * Removes every entry that `belongs` accepts, with one call of `on_taken` each and no lock held: a context or device
+ * was reset. Entries added meanwhile may stay.
  */
 void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
-                        void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context);
+                        void (*on_taken)(uint64_t key, const struct facet_ledger_entry *, void *context),
+                        void *context);
 
 void facet_ledger_before_fork(struct facet_ledger *ledger);
 void facet_ledger_after_fork(struct facet_ledger *ledger);

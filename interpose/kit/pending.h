@@ -25,12 +25,12 @@ struct facet_pending_cell {
     _Alignas(64) _Atomic uint64_t bytes; /* pending; the lowest eight bits: the device plus one; 0: nothing */
     _Atomic uint32_t enters;             /* how often a thread entered */
     _Atomic uint32_t owned;              /* by a live thread */
-    uint32_t given_up;                   /* for the reader: the count of enters for which it does not wait again */
+    uint32_t ignored_enters;             /* for the reader: the count of enters for which it does not wait again */
     struct facet_pending_cell *next;     /* never freed */
 };
 
-extern _Thread_local struct facet_pending_cell *facet_pending_mine __attribute__((tls_model("initial-exec")));
-extern _Atomic uint32_t facet_pending_shut;
+extern _Thread_local struct facet_pending_cell *facet_pending_own_cell __attribute__((tls_model("initial-exec")));
+extern _Atomic uint32_t facet_pending_gate_shut;
 
 #define FACET_PENDING_ANY_DEVICE 0xfeu
 
@@ -48,14 +48,14 @@ void facet_pending_enter_slow(uint64_t word);
  */
 static inline void facet_pending_enter(uint32_t device, uint64_t bytes)
 {
-    struct facet_pending_cell *cell = facet_pending_mine;
+    struct facet_pending_cell *cell = facet_pending_own_cell;
     uint64_t word = facet_pending_word(device, bytes);
 
     if (__builtin_expect(cell != NULL, 1)) {
         atomic_store_explicit(&cell->enters, atomic_load_explicit(&cell->enters, memory_order_relaxed) + 1,
                               memory_order_relaxed);
         atomic_exchange_explicit(&cell->bytes, word, memory_order_seq_cst);
-        if (__builtin_expect(!atomic_load_explicit(&facet_pending_shut, memory_order_seq_cst), 1))
+        if (__builtin_expect(!atomic_load_explicit(&facet_pending_gate_shut, memory_order_seq_cst), 1))
             return;
     }
     facet_pending_enter_slow(word);
@@ -64,15 +64,15 @@ static inline void facet_pending_enter(uint32_t device, uint64_t bytes)
 /* Between enter and leave: sets the actual bytes and device. */
 static inline void facet_pending_set(uint32_t device, uint64_t bytes)
 {
-    if (facet_pending_mine)
-        atomic_store_explicit(&facet_pending_mine->bytes, facet_pending_word(device, bytes), memory_order_release);
+    if (facet_pending_own_cell)
+        atomic_store_explicit(&facet_pending_own_cell->bytes, facet_pending_word(device, bytes), memory_order_release);
 }
 
 /* The two agree again. Allowed without enter. */
 static inline void facet_pending_leave(void)
 {
-    if (facet_pending_mine)
-        atomic_store_explicit(&facet_pending_mine->bytes, 0, memory_order_release);
+    if (facet_pending_own_cell)
+        atomic_store_explicit(&facet_pending_own_cell->bytes, 0, memory_order_release);
 }
 
 /* The pending bytes when a reader went on, with their threads and their counts of enters. */
@@ -87,16 +87,16 @@ struct facet_pending {
 
 /*
  * Shuts the gate, and waits until nothing of the device is pending, at most `most_ns`. False when something still
- * is: *ret_left has the bytes of each thread. Either way nothing becomes pending until facet_pending_open().
+ * is: *ret_pending has the bytes of each thread. Either way nothing becomes pending until facet_pending_open().
  */
-bool facet_pending_quiesce(uint32_t device, uint64_t most_ns, struct facet_pending *ret_left);
+bool facet_pending_quiesce(uint32_t device, uint64_t most_ns, struct facet_pending *ret_pending);
 void facet_pending_open(void);
 
 /*
  * `growth`, just read, less the bytes that were pending at the first reading and are no more. Bytes that became
  * pending meanwhile can only have reduced it, so the result is never too large.
  */
-uint64_t facet_pending_subtract(uint64_t growth, const struct facet_pending *left);
+uint64_t facet_pending_subtract(uint64_t growth, const struct facet_pending *pending);
 
 /* In the child of a fork: only the calling thread exists. */
 void facet_pending_forked(void);

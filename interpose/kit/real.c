@@ -59,7 +59,7 @@ void *facet_real_open_path(const char *path)
     return handle;
 }
 
-static bool take_path(const char *path, void *context)
+static bool open_path(const char *path, void *context)
 {
     struct search *search = context;
 
@@ -67,13 +67,13 @@ static bool take_path(const char *path, void *context)
     return search->handle;
 }
 
-static bool take_in(const char *folder, size_t length, struct search *search)
+static bool open_in_folder(const char *folder, size_t length, struct search *search)
 {
     char path[PATH_SIZE];
     int written =
         snprintf(path, sizeof path, "%.*s/%s", length ? (int)length : 1, length ? folder : ".", search->soname);
 
-    return written > 0 && (size_t)written < sizeof path && take_path(path, search);
+    return written > 0 && (size_t)written < sizeof path && open_path(path, search);
 }
 
 /* Items are separated by ':' or ';'; an empty one means the current folder. */
@@ -81,7 +81,7 @@ static bool search_list(const char *list, struct search *search)
 {
     for (const char *at = list; at;) {
         size_t length = strcspn(at, ":;");
-        if (take_in(at, length, search))
+        if (open_in_folder(at, length, search))
             return true;
         at = at[length] ? at + length + 1 : NULL;
     }
@@ -91,7 +91,7 @@ static bool search_list(const char *list, struct search *search)
 static bool search_folders(const char *const *folders, struct search *search)
 {
     for (; folders && *folders; folders++)
-        if (take_in(*folders, strlen(*folders), search))
+        if (open_in_folder(*folders, strlen(*folders), search))
             return true;
     return false;
 }
@@ -102,9 +102,9 @@ void *facet_real_open(const struct facet_real *real)
     const char *path = getenv(real->variable), *list = getenv("LD_LIBRARY_PATH");
 
     if (path && *path)
-        return take_path(path, &search) ? search.handle : NULL;
+        return open_path(path, &search) ? search.handle : NULL;
     if (!(list && *list && search_list(list, &search)) &&
-        !facet_cache_each("/etc/ld.so.cache", real->soname, take_path, &search) &&
+        !facet_cache_each("/etc/ld.so.cache", real->soname, open_path, &search) &&
         !search_folders(real->folders, &search))
         search_folders(system_folders, &search);
     return search.handle;

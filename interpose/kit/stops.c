@@ -5,14 +5,14 @@
 #include <string.h>
 
 /* The least time between two ticks. */
-#define APART_NS UINT64_C(2000000)
+#define TICK_LEAST_NS UINT64_C(2000000)
 
 /* The known offset of the device's clock ages: the clocks drift apart by less than this part of the time. */
 #define DRIFT_SHIFT 10
 
 bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns)
 {
-    return now_ns >= stops->ticked_ns + APART_NS;
+    return now_ns >= stops->ticked_ns + TICK_LEAST_NS;
 }
 
 static void add_stop(struct facet_stops *stops, uint64_t start_ns, uint64_t end_ns)

@@ -38,7 +38,7 @@ nvmlReturn_t facet_nvmlInitWithFlags(unsigned flags)
     return require_attached(facet_nvml_library.nvmlInitWithFlags(flags));
 }
 
-static nvmlReturn_t counted_devices(nvmlReturn_t result, unsigned *count)
+static nvmlReturn_t visible_count(nvmlReturn_t result, unsigned *count)
 {
     if (result == NVML_SUCCESS)
         *count = facet_nvml_count();
@@ -47,12 +47,12 @@ static nvmlReturn_t counted_devices(nvmlReturn_t result, unsigned *count)
 
 nvmlReturn_t facet_nvmlDeviceGetCount(unsigned *count)
 {
-    return counted_devices(facet_nvml_library.nvmlDeviceGetCount(count), count);
+    return visible_count(facet_nvml_library.nvmlDeviceGetCount(count), count);
 }
 
 nvmlReturn_t facet_nvmlDeviceGetCount_v2(unsigned *count)
 {
-    return counted_devices(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
+    return visible_count(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
 }
 
 /* Asks the library for its count first, to return its error if it is not initialised. */
@@ -76,7 +76,7 @@ nvmlReturn_t facet_nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *d
     return device_by_index(index, device);
 }
 
-static nvmlReturn_t shown_device(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t *ret_device)
+static nvmlReturn_t visible_device(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t *ret_device)
 {
     if (result != NVML_SUCCESS)
         return result;
@@ -87,19 +87,19 @@ static nvmlReturn_t shown_device(nvmlReturn_t result, nvmlDevice_t found, nvmlDe
 }
 
 /* The library refuses a NULL handle itself. */
-#define BY(symbol, type, key)                                                                                          \
+#define GET_HANDLE_BY(symbol, type, key)                                                                               \
     nvmlReturn_t facet_##symbol(type key, nvmlDevice_t *device)                                                        \
     {                                                                                                                  \
         nvmlDevice_t found = NULL;                                                                                     \
         nvmlReturn_t result = facet_nvml_library.symbol(key, device ? &found : NULL);                                  \
                                                                                                                        \
-        return shown_device(result, found, device);                                                                    \
+        return visible_device(result, found, device);                                                                  \
     }
-BY(nvmlDeviceGetHandleByUUID, const char *, uuid)
-BY(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *, uuid)
-BY(nvmlDeviceGetHandleBySerial, const char *, serial)
-BY(nvmlDeviceGetHandleByPciBusId, const char *, bus_id)
-BY(nvmlDeviceGetHandleByPciBusId_v2, const char *, bus_id)
+GET_HANDLE_BY(nvmlDeviceGetHandleByUUID, const char *, uuid)
+GET_HANDLE_BY(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *, uuid)
+GET_HANDLE_BY(nvmlDeviceGetHandleBySerial, const char *, serial)
+GET_HANDLE_BY(nvmlDeviceGetHandleByPciBusId, const char *, bus_id)
+GET_HANDLE_BY(nvmlDeviceGetHandleByPciBusId_v2, const char *, bus_id)
 
 nvmlReturn_t facet_nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
@@ -127,54 +127,55 @@ nvmlReturn_t facet_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsi
 }
 
 /* Copies the visible devices of `all`: only counts them when *count is 0, else copies as many as there is room for. */
-static void give_shown(const nvmlDevice_t *all, unsigned all_count, unsigned *count, nvmlDevice_t *devices)
+static void copy_visible(const nvmlDevice_t *library_devices, unsigned library_count, unsigned *count,
+                         nvmlDevice_t *devices)
 {
-    unsigned given = 0, room = *count;
+    unsigned copied = 0, room = *count;
 
-    for (unsigned i = 0; i < all_count; i++) {
+    for (unsigned i = 0; i < library_count; i++) {
         unsigned index;
 
-        if (!facet_nvml_index(all[i], &index))
+        if (!facet_nvml_index(library_devices[i], &index))
             continue;
-        if (given < room)
-            devices[given] = all[i];
-        given++;
+        if (copied < room)
+            devices[copied] = library_devices[i];
+        copied++;
     }
-    *count = given;
+    *count = copied;
 }
 
 nvmlReturn_t facet_nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, int level, unsigned *count,
                                                     nvmlDevice_t *devices)
 {
-    unsigned all_count = 0;
+    unsigned library_count = 0;
     nvmlReturn_t result =
-        facet_nvml_library.nvmlDeviceGetTopologyNearestGpus(device, level, count ? &all_count : NULL, NULL);
+        facet_nvml_library.nvmlDeviceGetTopologyNearestGpus(device, level, count ? &library_count : NULL, NULL);
 
     if (result != NVML_SUCCESS)
         return result;
-    FACET_CLEANUP_FREE nvmlDevice_t *all = calloc(all_count + 1, sizeof *all);
-    if (!all)
+    FACET_CLEANUP_FREE nvmlDevice_t *library_devices = calloc(library_count + 1, sizeof *library_devices);
+    if (!library_devices)
         return NVML_ERROR_MEMORY;
-    if (all_count)
-        result = facet_nvml_library.nvmlDeviceGetTopologyNearestGpus(device, level, &all_count, all);
+    if (library_count)
+        result = facet_nvml_library.nvmlDeviceGetTopologyNearestGpus(device, level, &library_count, library_devices);
     if (result == NVML_SUCCESS)
-        give_shown(all, all_count, count, devices);
+        copy_visible(library_devices, library_count, count, devices);
     return result;
 }
 
 nvmlReturn_t facet_nvmlSystemGetTopologyGpuSet(unsigned cpu, unsigned *count, nvmlDevice_t *devices)
 {
-    unsigned all_count = 0;
-    nvmlReturn_t result = facet_nvml_library.nvmlSystemGetTopologyGpuSet(cpu, count ? &all_count : NULL, NULL);
+    unsigned library_count = 0;
+    nvmlReturn_t result = facet_nvml_library.nvmlSystemGetTopologyGpuSet(cpu, count ? &library_count : NULL, NULL);
 
     if (result != NVML_SUCCESS)
         return result;
-    FACET_CLEANUP_FREE nvmlDevice_t *all = calloc(all_count + 1, sizeof *all);
-    if (!all)
+    FACET_CLEANUP_FREE nvmlDevice_t *library_devices = calloc(library_count + 1, sizeof *library_devices);
+    if (!library_devices)
         return NVML_ERROR_MEMORY;
-    if (all_count)
-        result = facet_nvml_library.nvmlSystemGetTopologyGpuSet(cpu, &all_count, all);
+    if (library_count)
+        result = facet_nvml_library.nvmlSystemGetTopologyGpuSet(cpu, &library_count, library_devices);
     if (result == NVML_SUCCESS)
-        give_shown(all, all_count, count, devices);
+        copy_visible(library_devices, library_count, count, devices);
     return result;
 }

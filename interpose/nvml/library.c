@@ -12,7 +12,7 @@
 struct facet_nvml_library facet_nvml_library;
 
 static void *handle;
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
 static const char *const folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib",
                                       "/usr/lib64/nvidia", NULL};
@@ -43,12 +43,12 @@ static void open_library(void)
 #undef FILL
 }
 
-static nvmlReturn_t no_library(void)
+static nvmlReturn_t fail_no_library(void)
 {
     return NVML_ERROR_LIBRARY_NOT_FOUND;
 }
 
-static nvmlReturn_t no_function(void)
+static nvmlReturn_t fail_no_function(void)
 {
     return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
@@ -83,12 +83,12 @@ static void *hook_of(const char *name)
 
 void *facet_forward_target(const char *name)
 {
-    pthread_once(&opened, open_library);
+    pthread_once(&open_once, open_library);
     if (!handle)
-        return strcmp(name, "nvmlErrorString") == 0 ? (void *)error_string : (void *)no_library;
+        return strcmp(name, "nvmlErrorString") == 0 ? (void *)error_string : (void *)fail_no_library;
 
-    void *own = dlsym(handle, name), *hook = facet_nvml_is_tenant() ? hook_of(name) : NULL;
-    if (hook && (own || is_list(name)))
+    void *function = dlsym(handle, name), *hook = facet_nvml_is_tenant() ? hook_of(name) : NULL;
+    if (hook && (function || is_list(name)))
         return hook;
-    return own ? own : (void *)no_function;
+    return function ? function : (void *)fail_no_function;
 }

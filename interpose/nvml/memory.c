@@ -11,7 +11,8 @@ struct amounts {
 };
 
 /* NVML_ERROR_GPU_IS_LOST once the vGPU was destroyed while the tenant used it. */
-static nvmlReturn_t of_vgpu(const struct facet_nvml_vgpu *vgpu, struct amounts device, struct amounts *ret_amounts)
+static nvmlReturn_t limit_to_vgpu(const struct facet_nvml_vgpu *vgpu, struct amounts device,
+                                  struct amounts *ret_amounts)
 {
     uint64_t limit = atomic_load_explicit(&vgpu->policy->memory_limit_bytes, memory_order_relaxed);
     uint64_t used = facet_nvml_memory(vgpu);
@@ -34,7 +35,7 @@ nvmlReturn_t facet_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *me
 
     if (result != NVML_SUCCESS || !vgpu)
         return result;
-    result = of_vgpu(vgpu, (struct amounts){memory->total, memory->used, memory->free}, &amounts);
+    result = limit_to_vgpu(vgpu, (struct amounts){memory->total, memory->used, memory->free}, &amounts);
     if (result == NVML_SUCCESS)
         *memory = (nvmlMemory_t){.total = amounts.total, .used = amounts.used, .free = amounts.free};
     return result;
@@ -54,7 +55,7 @@ nvmlReturn_t facet_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2
         return result;
     if (memory->version != VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    result = of_vgpu(vgpu, (struct amounts){memory->total, memory->used, memory->free}, &amounts);
+    result = limit_to_vgpu(vgpu, (struct amounts){memory->total, memory->used, memory->free}, &amounts);
     if (result != NVML_SUCCESS)
         return result;
     memory->total = amounts.total;

@@ -13,7 +13,7 @@
 #include "hooks.h"
 #include "vgpu.h"
 
-#define TRIES 8 /* a list may grow between two calls */
+#define READ_TRIES 8 /* a list may grow between two calls */
 
 /* Every form of an entry is a prefix of this one, so a list of these can be returned in any form. */
 typedef nvmlProcessDetail_v1_t entry;
@@ -49,8 +49,8 @@ static struct source source_of(unsigned mode)
 }
 
 /* One call for at most *count entries, into memory with room for as many of the largest form. */
-static nvmlReturn_t ask_for_processes(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw,
-                                      size_t *ret_size)
+static nvmlReturn_t query_processes(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw,
+                                    size_t *ret_size)
 {
     *ret_size = sizeof(nvmlProcessInfo_t);
     if (source->by_v2[0])
@@ -79,14 +79,14 @@ static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *r
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
     unsigned room = 64;
 
-    for (int i = 0; i < TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; i++) {
+    for (int i = 0; i < READ_TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; i++) {
         FACET_CLEANUP_FREE void *raw = calloc(room, sizeof(nvmlProcessInfo_t));
         unsigned count = room;
         size_t size;
 
         if (!raw)
             return NVML_ERROR_MEMORY;
-        result = ask_for_processes(&source, device, &count, raw, &size);
+        result = query_processes(&source, device, &count, raw, &size);
         if (result == NVML_SUCCESS) {
             *ret_list = (struct list){widen_entries(raw, count, size), count};
             return ret_list->entries ? NVML_SUCCESS : NVML_ERROR_MEMORY;
@@ -97,41 +97,42 @@ static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *r
 }
 
 /* The vGPU's processes, and a mark for each that was found in a list. */
-struct own {
+struct tenant_processes {
     struct facet_nvml_process processes[FACET_SEGMENT_SLOTS];
     bool listed[FACET_SEGMENT_SLOTS];
     unsigned count;
 };
 
-static void keep_own(struct list *list, struct own *own)
+static void keep_tenant_entries(struct list *list, struct tenant_processes *tenant_processes)
 {
-    unsigned kept = 0, place;
+    unsigned kept_count = 0, index;
 
     for (unsigned i = 0; i < list->count; i++) {
-        if (!facet_nvml_is_among(list->entries[i].pid, own->processes, own->count, &place))
+        if (!facet_nvml_find_process(list->entries[i].pid, tenant_processes->processes, tenant_processes->count,
+                                     &index))
             continue;
-        own->listed[place] = true;
-        list->entries[kept++] = list->entries[i];
+        tenant_processes->listed[index] = true;
+        list->entries[kept_count++] = list->entries[i];
     }
-    list->count = kept;
+    list->count = kept_count;
 }
 
 /* A process that computes through the MPS daemon is in the MPS list, and not in the compute list. */
-static void mark_listed(unsigned mode, nvmlDevice_t device, struct own *own)
+static void mark_listed(unsigned mode, nvmlDevice_t device, struct tenant_processes *tenant_processes)
 {
     struct list list = {0};
 
     if (read_list(mode, device, &list) == NVML_SUCCESS)
-        keep_own(&list, own);
+        keep_tenant_entries(&list, tenant_processes);
     free(list.entries);
 }
 
-static void add_unlisted(struct list *list, const struct own *own)
+static void add_unlisted(struct list *list, const struct tenant_processes *tenant_processes)
 {
-    for (unsigned i = 0; i < own->count; i++)
-        if (!own->listed[i] && own->processes[i].memory_bytes)
-            list->entries[list->count++] = (entry){.pid = own->processes[i].pid,
-                                                   .usedGpuMemory = own->processes[i].memory_bytes,
+    for (unsigned i = 0; i < tenant_processes->count; i++)
+        if (!tenant_processes->listed[i] && tenant_processes->processes[i].memory_bytes)
+            list->entries[list->count++] = (entry){.pid = tenant_processes->processes[i].pid,
+                                                   .usedGpuMemory = tenant_processes->processes[i].memory_bytes,
                                                    .gpuInstanceId = NVML_NO_INSTANCE,
                                                    .computeInstanceId = NVML_NO_INSTANCE};
 }
@@ -142,20 +143,20 @@ static nvmlReturn_t reduce_to_tenant(unsigned mode, nvmlDevice_t device, struct 
 
     if (!vgpu)
         return NVML_ERROR_NO_PERMISSION;
-    FACET_CLEANUP_FREE struct own *own = calloc(1, sizeof *own);
-    if (!own)
+    FACET_CLEANUP_FREE struct tenant_processes *tenant_processes = calloc(1, sizeof *tenant_processes);
+    if (!tenant_processes)
         return NVML_ERROR_MEMORY;
-    own->count = facet_nvml_processes(vgpu, own->processes);
-    keep_own(list, own);
+    tenant_processes->count = facet_nvml_processes(vgpu, tenant_processes->processes);
+    keep_tenant_entries(list, tenant_processes);
     if (mode == NVML_PROCESS_MODE_COMPUTE && facet_nvml_vgpu(device)) {
-        mark_listed(NVML_PROCESS_MODE_MPS, device, own);
-        add_unlisted(list, own);
+        mark_listed(NVML_PROCESS_MODE_MPS, device, tenant_processes);
+        add_unlisted(list, tenant_processes);
     }
     return NVML_SUCCESS;
 }
 
 /* Returns the first `size` bytes of each entry, as the library would. */
-static nvmlReturn_t give_entries(const struct list *list, unsigned *count, void *entries, size_t size)
+static nvmlReturn_t copy_entries(const struct list *list, unsigned *count, void *entries, size_t size)
 {
     unsigned room = *count;
 
@@ -167,7 +168,7 @@ static nvmlReturn_t give_entries(const struct list *list, unsigned *count, void 
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_own(unsigned mode, nvmlDevice_t device, unsigned *count, void *entries, size_t size)
+static nvmlReturn_t list_tenant_entries(unsigned mode, nvmlDevice_t device, unsigned *count, void *entries, size_t size)
 {
     struct list list = {0};
     nvmlReturn_t result = read_list(mode, device, &list);
@@ -177,7 +178,7 @@ static nvmlReturn_t list_own(unsigned mode, nvmlDevice_t device, unsigned *count
     if (result == NVML_SUCCESS)
         result = reduce_to_tenant(mode, device, &list);
     if (result == NVML_SUCCESS)
-        result = give_entries(&list, count, entries, size);
+        result = copy_entries(&list, count, entries, size);
     free(list.entries);
     return result;
 }
@@ -185,7 +186,7 @@ static nvmlReturn_t list_own(unsigned mode, nvmlDevice_t device, unsigned *count
 #define LIST(symbol, type, mode)                                                                                       \
     nvmlReturn_t facet_##symbol(nvmlDevice_t device, unsigned *count, type *list)                                      \
     {                                                                                                                  \
-        return list_own(mode, device, count, list, sizeof *list);                                                      \
+        return list_tenant_entries(mode, device, count, list, sizeof *list);                                           \
     }
 LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t, NVML_PROCESS_MODE_COMPUTE)
 LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_t, NVML_PROCESS_MODE_COMPUTE)
@@ -199,46 +200,46 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, NVML_PROCESS
 
 static nvmlReturn_t read_details(nvmlDevice_t device, const nvmlProcessDetailList_v1_t *wanted, struct list *ret_list)
 {
-    nvmlProcessDetailList_v1_t all = {.version = wanted->version, .mode = wanted->mode, .numProcArrayEntries = 64};
+    nvmlProcessDetailList_v1_t details = {.version = wanted->version, .mode = wanted->mode, .numProcArrayEntries = 64};
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
 
-    for (int i = 0; i < TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; i++) {
-        free(all.procArray);
-        all.numProcArrayEntries += 64;
-        all.procArray = calloc(all.numProcArrayEntries + FACET_SEGMENT_SLOTS, sizeof(entry));
-        if (!all.procArray)
+    for (int i = 0; i < READ_TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; i++) {
+        free(details.procArray);
+        details.numProcArrayEntries += 64;
+        details.procArray = calloc(details.numProcArrayEntries + FACET_SEGMENT_SLOTS, sizeof(entry));
+        if (!details.procArray)
             return NVML_ERROR_MEMORY;
-        result = facet_nvml_library.nvmlDeviceGetRunningProcessDetailList(device, &all);
+        result = facet_nvml_library.nvmlDeviceGetRunningProcessDetailList(device, &details);
     }
-    *ret_list = (struct list){all.procArray, all.numProcArrayEntries};
+    *ret_list = (struct list){details.procArray, details.numProcArrayEntries};
     return result;
 }
 
 /* A newer, unknown form of the struct cannot be reduced, so it is refused. */
 nvmlReturn_t facet_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
 {
-    struct list all = {0};
+    struct list details = {0};
 
     if (!list)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (list->version != VENDOR_NVML_VERSION(nvmlProcessDetailList_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 
-    nvmlReturn_t result = read_details(device, list, &all);
+    nvmlReturn_t result = read_details(device, list, &details);
     if (result == NVML_SUCCESS && !list->procArray && list->numProcArrayEntries)
         result = NVML_ERROR_INVALID_ARGUMENT;
     if (result == NVML_SUCCESS)
-        result = reduce_to_tenant(list->mode, device, &all);
+        result = reduce_to_tenant(list->mode, device, &details);
     if (result == NVML_SUCCESS)
-        result = give_entries(&all, &list->numProcArrayEntries, list->procArray, sizeof(entry));
-    free(all.entries);
+        result = copy_entries(&details, &list->numProcArrayEntries, list->procArray, sizeof(entry));
+    free(details.entries);
     return result;
 }
 
 /* The vGPU of a process that has ended is not known, so only live processes are returned. */
 nvmlReturn_t facet_nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids)
 {
-    unsigned kept = 0, place;
+    unsigned kept_count = 0, index;
     nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetAccountingPids(device, count, pids);
     const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
 
@@ -246,13 +247,13 @@ nvmlReturn_t facet_nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *co
         return result;
     if (!vgpu)
         return NVML_ERROR_NO_PERMISSION;
-    FACET_CLEANUP_FREE struct own *own = calloc(1, sizeof *own);
-    if (!own)
+    FACET_CLEANUP_FREE struct tenant_processes *tenant_processes = calloc(1, sizeof *tenant_processes);
+    if (!tenant_processes)
         return NVML_ERROR_MEMORY;
-    own->count = facet_nvml_processes(vgpu, own->processes);
+    tenant_processes->count = facet_nvml_processes(vgpu, tenant_processes->processes);
     for (unsigned i = 0; i < *count; i++)
-        if (facet_nvml_is_among(pids[i], own->processes, own->count, &place))
-            pids[kept++] = pids[i];
-    *count = kept;
+        if (facet_nvml_find_process(pids[i], tenant_processes->processes, tenant_processes->count, &index))
+            pids[kept_count++] = pids[i];
+    *count = kept_count;
     return NVML_SUCCESS;
 }

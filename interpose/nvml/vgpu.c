@@ -22,7 +22,7 @@
 
 static char folders[FACET_NVML_VGPUS * 1024]; /* FACET_VGPU_DIR */
 static bool is_tenant;
-static pthread_once_t looked = PTHREAD_ONCE_INIT;
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
 
 pthread_mutex_t facet_nvml_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -40,7 +40,7 @@ static void unlock_vgpus(void)
 }
 
 /* A list that is too long is cut. Its last folder then does not exist, so attaching fails, as with any wrong list. */
-static void look_for_vgpus(void)
+static void read_environment(void)
 {
     const char *list = getenv(FACET_ENV_VGPU_DIR);
 
@@ -52,7 +52,7 @@ static void look_for_vgpus(void)
 
 bool facet_nvml_is_tenant(void)
 {
-    pthread_once(&looked, look_for_vgpus);
+    pthread_once(&environment_once, read_environment);
     return is_tenant;
 }
 
@@ -99,11 +99,11 @@ static bool begins_with(const char *text, const char *prefix)
 }
 
 /* Refuses the same vGPUs as the driver's interposer: those of another vendor, and those named twice. */
-static bool is_usable(unsigned place)
+static bool is_usable(unsigned index)
 {
-    const char *address = vgpus[place].policy->device.address;
+    const char *address = vgpus[index].policy->device.address;
 
-    for (unsigned i = 0; i < place; i++)
+    for (unsigned i = 0; i < index; i++)
         if (strcmp(vgpus[i].policy->device.address, address) == 0)
             return false;
     return begins_with(address, GPU_PREFIX) || begins_with(address, MIG_PREFIX);
@@ -131,7 +131,7 @@ static void begin_period(struct facet_nvml_vgpu *vgpu)
 
     facet_usage_sum(vgpu->usage, &totals);
     vgpu->period.busy_ns = facet_nvml_device_time(vgpu, totals.busy_ns);
-    vgpu->period.taken_ns = facet_clock_now_ns();
+    vgpu->period.start_ns = facet_clock_now_ns();
 }
 
 /* If one segment fails, those mapped before stay mapped for the next attempt. */
@@ -194,11 +194,11 @@ static unsigned count_vgpus(void)
 }
 
 /* Whether an earlier vGPU is on the same GPU, which is then counted already. */
-static bool is_repeated(unsigned place)
+static bool shares_earlier_gpu(unsigned index)
 {
-    nvmlDevice_t gpu = atomic_load(&vgpus[place].gpu);
+    nvmlDevice_t gpu = atomic_load(&vgpus[index].gpu);
 
-    for (unsigned i = 0; gpu && i < place; i++)
+    for (unsigned i = 0; gpu && i < index; i++)
         if (atomic_load(&vgpus[i].gpu) == gpu)
             return true;
     return false;
@@ -209,14 +209,14 @@ unsigned facet_nvml_count(void)
     unsigned count = 0;
 
     for (unsigned i = 0; i < count_vgpus(); i++)
-        count += !is_repeated(i);
+        count += !shares_earlier_gpu(i);
     return count;
 }
 
 nvmlReturn_t facet_nvml_device(unsigned index, nvmlDevice_t *ret_device)
 {
     for (unsigned i = 0; i < count_vgpus(); i++) {
-        if (is_repeated(i) || index-- != 0)
+        if (shares_earlier_gpu(i) || index-- != 0)
             continue;
         nvmlReturn_t result = resolve_vgpu(&vgpus[i]);
         if (result == NVML_SUCCESS)
@@ -231,7 +231,7 @@ bool facet_nvml_index(nvmlDevice_t device, unsigned *ret_index)
     unsigned index = 0;
 
     for (unsigned i = 0; i < count_vgpus(); i++) {
-        if (is_repeated(i))
+        if (shares_earlier_gpu(i))
             continue;
         if (atomic_load(&vgpus[i].gpu) == device) {
             *ret_index = index;
@@ -329,11 +329,11 @@ uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu)
     return living;
 }
 
-bool facet_nvml_is_among(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_place)
+bool facet_nvml_find_process(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_index)
 {
     for (unsigned i = 0; i < count; i++)
         if (list[i].pid == pid) {
-            *ret_place = i;
+            *ret_index = i;
             return true;
         }
     return false;

@@ -28,9 +28,9 @@ extern pthread_mutex_t facet_nvml_lock;
 
 /* The utilization of a vGPU between two calls (utilization.c); protected by facet_nvml_lock. */
 struct facet_nvml_period {
-    uint64_t taken_ns, busy_ns; /* at the beginning of the current period */
+    uint64_t start_ns, busy_ns; /* at the beginning of the current period */
     unsigned percent;           /* of the period before it */
-    bool known;                 /* whether there was one */
+    bool has_percent;           /* whether there was one */
 };
 
 struct facet_nvml_vgpu {
@@ -84,6 +84,6 @@ unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_n
 uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu);
 
 /* Whether `pid` is in the list. */
-bool facet_nvml_is_among(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_place);
+bool facet_nvml_find_process(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_index);
 
 #endif

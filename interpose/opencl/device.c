@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding the vGPU's device by its address, cutting out its part, and the calls that list devices, keep them, or
+/* Owns: finding the vGPU's device by its address, making its sub-device, and the calls that list or retain devices or
  * make contexts on them. */
 #include "device.h"
 
@@ -18,12 +18,12 @@
 
 /* Found once per process; the device is written last. */
 static _Atomic(cl_platform_id) found_platform;
-static _Atomic(cl_device_id) found_whole, found_device;
+static _Atomic(cl_device_id) found_root, found_device;
 
-/* The target of the walk over all devices: an address is a stem, and the number of devices of that stem before it. */
+/* The search over all devices. An address is a stem, and the number of earlier devices with the same stem. */
 struct search {
     struct facet_opencl_place place;
-    unsigned passed;
+    unsigned same_stem_count;
     struct facet_cl_device found;
 };
 
@@ -36,7 +36,7 @@ static bool match_device(struct search *search, const char *platform_name, cl_de
     facet_opencl_address_stem(platform_name, name, stem);
     if (strncmp(search->place.device, stem, strlen(stem)) != 0)
         return false;
-    facet_opencl_address(platform_name, name, search->passed++, candidate);
+    facet_opencl_address(platform_name, name, search->same_stem_count++, candidate);
     return strcmp(candidate, search->place.device) == 0;
 }
 
@@ -53,7 +53,7 @@ static bool search_platform(struct search *search, cl_platform_id platform)
         return false;
     for (cl_uint i = 0; i < count; i++) {
         if (match_device(search, name, devices[i])) {
-            search->found = (struct facet_cl_device){.platform = platform, .whole = devices[i]};
+            search->found = (struct facet_cl_device){.platform = platform, .root = devices[i]};
             return true;
         }
     }
@@ -75,8 +75,8 @@ static bool search_all(struct search *search)
     return false;
 }
 
-/* Cuts out the part that the address names; without units it is the whole device. */
-static bool cut_device(const struct facet_opencl_place *place, struct facet_cl_device *device)
+/* Makes the sub-device that the address names; without units it is the whole device. */
+static bool create_part(const struct facet_opencl_place *place, struct facet_cl_device *device)
 {
     const cl_device_partition_property first = place->start ? place->start : place->count;
     const cl_device_partition_property second = place->start ? place->count : CL_DEVICE_PARTITION_BY_COUNTS_LIST_END;
@@ -85,10 +85,10 @@ static bool cut_device(const struct facet_opencl_place *place, struct facet_cl_d
     const cl_uint last = place->start ? 1 : 0;
     cl_device_id parts[2];
 
-    device->id = device->whole;
+    device->id = device->root;
     if (!place->count)
         return true;
-    if (facet_cl_target.clCreateSubDevices(device->whole, counts, last + 1, parts, NULL) != CL_SUCCESS)
+    if (facet_cl_target.clCreateSubDevices(device->root, counts, last + 1, parts, NULL) != CL_SUCCESS)
         return false;
     if (last)
         facet_cl_target.clReleaseDevice(parts[0]);
@@ -96,27 +96,27 @@ static bool cut_device(const struct facet_opencl_place *place, struct facet_cl_d
     return true;
 }
 
-/* Of two threads that come here first, one keeps its device and the other gets that one too. */
+/* If two threads search at once, both use the device of the first. */
 static void publish_device(struct facet_cl_device *device)
 {
     cl_device_id earlier = NULL;
 
     atomic_store_explicit(&found_platform, device->platform, memory_order_relaxed);
-    atomic_store_explicit(&found_whole, device->whole, memory_order_relaxed);
+    atomic_store_explicit(&found_root, device->root, memory_order_relaxed);
     if (atomic_compare_exchange_strong_explicit(&found_device, &earlier, device->id, memory_order_acq_rel,
                                                 memory_order_acquire))
         return;
-    if (device->id != device->whole)
+    if (device->id != device->root)
         facet_cl_target.clReleaseDevice(device->id);
     device->id = earlier;
 }
 
-static bool find_first(const char *address, struct facet_cl_device *ret_device)
+static bool find_and_publish(const char *address, struct facet_cl_device *ret_device)
 {
-    struct search search = {.passed = 0};
+    struct search search = {.same_stem_count = 0};
 
     if (!facet_opencl_address_parse(address, &search.place) || !search_all(&search) ||
-        !cut_device(&search.place, &search.found))
+        !create_part(&search.place, &search.found))
         return false;
     publish_device(&search.found);
     *ret_device = search.found;
@@ -131,9 +131,9 @@ bool facet_cl_device_find(struct facet_cl_device *ret_device)
     if (!tenant)
         return false;
     if (!device.id)
-        return find_first(tenant->policy->device.address, ret_device);
+        return find_and_publish(tenant->policy->device.address, ret_device);
     device.platform = atomic_load_explicit(&found_platform, memory_order_relaxed);
-    device.whole = atomic_load_explicit(&found_whole, memory_order_relaxed);
+    device.root = atomic_load_explicit(&found_root, memory_order_relaxed);
     *ret_device = device;
     return true;
 }
@@ -150,29 +150,30 @@ bool facet_cl_device_is_ours(cl_device_id device)
     return device == ours.id;
 }
 
-bool facet_cl_device_is_part(cl_device_id device, cl_device_id *ret_whole)
+bool facet_cl_device_is_part(cl_device_id device, cl_device_id *ret_root)
 {
     struct facet_cl_device ours;
 
-    if (!facet_cl_device_find(&ours) || device != ours.id || ours.id == ours.whole)
+    if (!facet_cl_device_find(&ours) || device != ours.id || ours.id == ours.root)
         return false;
-    *ret_whole = ours.whole;
+    *ret_root = ours.root;
     return true;
 }
 
-/* References to a root device are not counted, so the program's are not either: it may give back more than it took. */
+/* References to a root device are not counted, so those of the program's device are not either: a program may release
+ * more than it retained. */
 cl_int facet_clRetainDevice(cl_device_id device)
 {
-    cl_device_id whole;
+    cl_device_id root;
 
-    return facet_cl_target.clRetainDevice(facet_cl_device_is_part(device, &whole) ? whole : device);
+    return facet_cl_target.clRetainDevice(facet_cl_device_is_part(device, &root) ? root : device);
 }
 
 cl_int facet_clReleaseDevice(cl_device_id device)
 {
-    cl_device_id whole;
+    cl_device_id root;
 
-    return facet_cl_target.clReleaseDevice(facet_cl_device_is_part(device, &whole) ? whole : device);
+    return facet_cl_target.clReleaseDevice(facet_cl_device_is_part(device, &root) ? root : device);
 }
 
 /* Without a usable vGPU the platforms stay visible, and empty: a program says "no device" and not "no OpenCL". */

@@ -14,8 +14,8 @@
 
 struct facet_cl_device {
     cl_platform_id platform;
-    cl_device_id id;    /* the device that the program sees */
-    cl_device_id whole; /* the root device: `id` itself, or the device that it is a part of */
+    cl_device_id id;   /* the device that the program sees */
+    cl_device_id root; /* the root device: `id` itself, or the device that it is a part of */
 };
 
 /* The vGPU's device; false when there is no vGPU to be used or its device is not on this machine. */
@@ -24,7 +24,7 @@ bool facet_cl_device_find(struct facet_cl_device *ret_device);
 /* Whether `device` is the vGPU's or was carved out of it by clCreateSubDevices. */
 bool facet_cl_device_is_ours(cl_device_id device);
 
-/* Whether `device` is what the program sees and a sub-device underneath; then *ret_whole is the root device. */
-bool facet_cl_device_is_part(cl_device_id device, cl_device_id *ret_whole);
+/* Whether `device` is what the program sees and a sub-device underneath; then *ret_root is the root device. */
+bool facet_cl_device_is_part(cl_device_id device, cl_device_id *ret_root);
 
 #endif

@@ -61,7 +61,7 @@ static uint64_t at_least(uint64_t value, uint64_t minimum)
     return value > minimum ? value : minimum;
 }
 
-/* Dimensions an image type does not use hold anything, so only the used ones are read. */
+/* Dimensions that an image type does not use may hold any value, so only the used ones are read. */
 struct extent {
     uint64_t width, height, depth, layers;
 };
@@ -121,79 +121,80 @@ static uint64_t image_bytes(const cl_image_format *format, const cl_image_desc *
     return facet_cl_memory_times(total, at_least(desc->num_samples, 1));
 }
 
-/* ---- calls that the quota refuses, and the driver may refuse anyway ---- */
+/* ---- after the quota has refused: would the driver refuse too? ---- */
 
-/* With `desc`; by the function of old where `of_old` says how many dimensions that has. */
+/* The arguments of a call. `old_dimensions`: 2 or 3 for the calls of OpenCL 1.0, else 0. */
 struct image {
     cl_context context;
     cl_mem_flags flags;
     const cl_image_format *format;
     const cl_image_desc *desc;
     void *host_ptr;
-    unsigned of_old;
+    unsigned old_dimensions;
 };
 
-static cl_int make_and_release(const struct image *image, const cl_image_desc *desc)
+static cl_int try_image(const struct image *image, const cl_image_desc *desc)
 {
     cl_int result = CL_SUCCESS;
-    cl_mem made;
+    cl_mem probe;
 
-    if (image->of_old == 2)
-        made = facet_cl_target.clCreateImage2D(image->context, image->flags, image->format, desc->image_width,
-                                               desc->image_height, desc->image_row_pitch, image->host_ptr, &result);
-    else if (image->of_old == 3)
-        made = facet_cl_target.clCreateImage3D(image->context, image->flags, image->format, desc->image_width,
-                                               desc->image_height, desc->image_depth, desc->image_row_pitch,
-                                               desc->image_slice_pitch, image->host_ptr, &result);
+    if (image->old_dimensions == 2)
+        probe = facet_cl_target.clCreateImage2D(image->context, image->flags, image->format, desc->image_width,
+                                                desc->image_height, desc->image_row_pitch, image->host_ptr, &result);
+    else if (image->old_dimensions == 3)
+        probe = facet_cl_target.clCreateImage3D(image->context, image->flags, image->format, desc->image_width,
+                                                desc->image_height, desc->image_depth, desc->image_row_pitch,
+                                                desc->image_slice_pitch, image->host_ptr, &result);
     else
-        made =
+        probe =
             facet_cl_target.clCreateImage(image->context, image->flags, image->format, desc, image->host_ptr, &result);
-    return facet_cl_memory_judged(made, result);
+    return facet_cl_memory_probe_result(probe, result);
 }
 
-/* Pitches are of the program's memory, and as good for less of it. Levels are of the largest dimension. */
-static cl_image_desc part_of(const cl_image_desc *desc, size_t most)
+/* The pitches describe the program's memory, and stay valid for a part of it. The number of levels depends on the
+ * largest dimension. */
+static cl_image_desc shrunken(const cl_image_desc *desc, size_t size_most)
 {
     cl_image_desc part = *desc;
 
-    part.image_width = desc->image_width < most ? desc->image_width : most;
-    part.image_height = desc->image_height < most ? desc->image_height : most;
-    part.image_depth = desc->image_depth < most ? desc->image_depth : most;
-    part.image_array_size = desc->image_array_size < most ? desc->image_array_size : most;
+    part.image_width = desc->image_width < size_most ? desc->image_width : size_most;
+    part.image_height = desc->image_height < size_most ? desc->image_height : size_most;
+    part.image_depth = desc->image_depth < size_most ? desc->image_depth : size_most;
+    part.image_array_size = desc->image_array_size < size_most ? desc->image_array_size : size_most;
     part.num_mip_levels = desc->num_mip_levels ? 1 : 0;
     return part;
 }
 
-#define FEW 4u /* texels of each dimension: a format may want several */
+#define SMALL_SIZE 4u /* texels of each dimension: a format may need several */
 
-/* A small one, then each dimension as it is: it may be more than the driver makes. */
-static cl_int judge_image(const void *asked)
+/* Tries a small image, then one with each full dimension, which may exceed the driver's limit. */
+static cl_int probe_image(const void *context)
 {
-    const struct image *image = asked;
+    const struct image *image = context;
     cl_image_desc parts[5];
     cl_int result = CL_SUCCESS;
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        parts[i] = part_of(image->desc, FEW);
+        parts[i] = shrunken(image->desc, SMALL_SIZE);
     parts[1].image_width = image->desc->image_width;
     parts[2].image_height = image->desc->image_height;
     parts[3].image_depth = image->desc->image_depth;
     parts[4].image_array_size = image->desc->image_array_size;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && result == CL_SUCCESS; i++)
-        result = make_and_release(image, &parts[i]);
+        result = try_image(image, &parts[i]);
     return result;
 }
 
 static bool admit_image(const struct image *image, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
-    /* Without a description, or with memory from elsewhere, there is nothing to pay; the driver judges the rest. */
-    bool pays = image->format && image->desc && !image->desc->mem_object;
+    /* Without a description, or with another object's memory, nothing is charged: the driver refuses the former. */
+    bool is_charged = image->format && image->desc && !image->desc->mem_object;
 
-    return facet_cl_memory_admit(pays ? image_bytes(image->format, image->desc) : 0, judge_image, image, ret_charge,
-                                 errcode_ret);
+    return facet_cl_memory_admit(is_charged ? image_bytes(image->format, image->desc) : 0, probe_image, image,
+                                 ret_charge, errcode_ret);
 }
 
-/* Drivers pad, so the real size of the image is known only now. */
+/* Drivers pad images, so the actual size is known only after the call. */
 static cl_mem bind_image(cl_mem image, bool own_memory, facet_cl_charge charge, cl_int *errcode_ret)
 {
     size_t bytes = 0;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: device queries whose answer is a size that the quota bounds, and queries whose answer would tell a sub-device
- * from a root device.
- * Never: changes names, versions or limits that the quota does not touch.
+ * Owns: device queries whose answer is a size that the quota limits, and queries whose answer differs between a
+ * sub-device and a root device. Never: changes names, versions or limits that the quota does not touch.
  *
- * Programs size their allocations by any of these answers, so each agrees with the quota as those of a device with so
- * little memory would: no object in the device's memory is larger than it, and an image of one pixel in all
- * directions but one fits in every format.
+ * Programs size their allocations by any of these answers, so each is consistent with a device of that little memory:
+ * no object is larger than the memory, and a row of pixels of the largest size fits in every format.
  */
 #include <string.h>
 
@@ -17,14 +15,15 @@
 
 #define PIXEL_BYTES 16u /* of the largest format, four channels of 32 bits */
 
-/* How an answer follows from the quota: in units of how many bytes, and how wide the number is; 0: it does not. */
+/* The limit of an answer: the bytes for each unit of it, 0 if the quota does not limit it; and the width of the number.
+ */
 struct bound {
     uint64_t unit;
     size_t width;
 };
 
-/* Local memory of its own is no part of the device's memory; where a device has none, it is taken from there. */
-static struct bound bound_of_local(cl_device_id device)
+/* Dedicated local memory is no part of the device's memory; a device without it uses global memory instead. */
+static struct bound bound_for_local(cl_device_id device)
 {
     cl_device_local_mem_type type = CL_LOCAL;
 
@@ -32,7 +31,7 @@ static struct bound bound_of_local(cl_device_id device)
     return (struct bound){type == CL_GLOBAL, sizeof(cl_ulong)};
 }
 
-static struct bound bound_of(cl_device_id device, cl_device_info param_name)
+static struct bound bound_for(cl_device_id device, cl_device_info param_name)
 {
     switch (param_name) {
     case CL_DEVICE_GLOBAL_MEM_SIZE:
@@ -40,7 +39,7 @@ static struct bound bound_of(cl_device_id device, cl_device_info param_name)
     case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
         return (struct bound){1, sizeof(cl_ulong)};
     case CL_DEVICE_LOCAL_MEM_SIZE:
-        return bound_of_local(device);
+        return bound_for_local(device);
     case CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE:
     case CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE:
     case CL_DEVICE_PRINTF_BUFFER_SIZE:
@@ -78,7 +77,7 @@ static void bound_number(void *value, size_t width, uint64_t limit)
     }
 }
 
-/* Free memory comes in KiB: all of it, then the largest block, as many as there was room for. */
+/* The answer is in KiB: the free memory, then the largest free block, if the caller has room for both. */
 static void bound_free_kib(void *value, size_t size, uint64_t free_bytes)
 {
     for (size_t at = 0; at + sizeof(size_t) <= size; at += sizeof(size_t)) {
@@ -90,16 +89,16 @@ static void bound_free_kib(void *value, size_t size, uint64_t free_bytes)
     }
 }
 
-/* The device whose driver answers: the root device for attributes by which a vGPU's sub-device would show. */
-static cl_device_id asked_device(cl_device_id device, cl_device_info param_name)
+/* The device that the driver is asked about: the root device for attributes that would reveal a sub-device. */
+static cl_device_id device_to_query(cl_device_id device, cl_device_info param_name)
 {
-    cl_device_id whole;
+    cl_device_id root;
 
     switch (param_name) {
     case CL_DEVICE_PARENT_DEVICE:
     case CL_DEVICE_PARTITION_TYPE:
     case CL_DEVICE_REFERENCE_COUNT:
-        return facet_cl_device_is_part(device, &whole) ? whole : device;
+        return facet_cl_device_is_part(device, &root) ? root : device;
     default:
         return device;
     }
@@ -109,10 +108,10 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
                              size_t *param_value_size_ret)
 {
     size_t written = 0;
-    cl_int result = facet_cl_target.clGetDeviceInfo(asked_device(device, param_name), param_name, param_value_size,
+    cl_int result = facet_cl_target.clGetDeviceInfo(device_to_query(device, param_name), param_name, param_value_size,
                                                     param_value, param_value_size_ret);
     const bool answered = result == CL_SUCCESS && param_value;
-    const struct bound bound = answered ? bound_of(device, param_name) : (struct bound){0};
+    const struct bound bound = answered ? bound_for(device, param_name) : (struct bound){0};
     struct facet_tenant *tenant;
 
     if (bound.unit && (tenant = facet_cl_tenant()))
@@ -124,14 +123,14 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
 }
 
 /* The root device in a list of devices becomes the one that the program knows. */
-static void show_ours(cl_device_id *devices, size_t size)
+static void replace_root_device(cl_device_id *devices, size_t size)
 {
     struct facet_cl_device ours;
 
     if (!facet_cl_device_find(&ours))
         return;
     for (size_t i = 0; i < size / sizeof(cl_device_id); i++)
-        if (devices[i] == ours.whole)
+        if (devices[i] == ours.root)
             devices[i] = ours.id;
 }
 
@@ -145,11 +144,11 @@ cl_int facet_clGetContextInfo(cl_context context, cl_context_info param_name, si
     if (result == CL_SUCCESS && param_value_size_ret)
         *param_value_size_ret = written;
     if (result == CL_SUCCESS && param_name == CL_CONTEXT_DEVICES && param_value)
-        show_ours(param_value, written);
+        replace_root_device(param_value, written);
     return result;
 }
 
-/* And so the programs in that context. */
+/* PoCL does the same for the programs of that context. */
 cl_int facet_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
                               void *param_value, size_t *param_value_size_ret)
 {
@@ -159,6 +158,6 @@ cl_int facet_clGetProgramInfo(cl_program program, cl_program_info param_name, si
     if (result == CL_SUCCESS && param_value_size_ret)
         *param_value_size_ret = written;
     if (result == CL_SUCCESS && param_name == CL_PROGRAM_DEVICES && param_value)
-        show_ours(param_value, written);
+        replace_root_device(param_value, written);
     return result;
 }

@@ -18,7 +18,7 @@ cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_ui
     if (launch->estimate_ns == FACET_TENANT_LOST)
         return CL_OUT_OF_RESOURCES;
     launch->tenant = tenant;
-    launch->submitted_ns = facet_cl_track_wants_time() ? facet_clock_now_ns() : 0;
+    launch->submitted_ns = facet_cl_track_needs_host_time() ? facet_clock_now_ns() : 0;
     return CL_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the account of device time behind measure.h. Never: calls OpenCL with the account lock held. */
+/* Owns: the device time that was reported, and the process's stops. Never: calls OpenCL with the account lock held. */
 #include "measure.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@
 static struct {
     struct facet_busy device_clock, host_clock;
     struct facet_stops stops;
-} times; /* under the account lock */
+} account; /* protected by the account lock */
 
-static _Atomic bool inside;
+static _Atomic bool runs_in_process;
 
 void facet_cl_measure_device(cl_device_id device)
 {
@@ -24,15 +24,15 @@ void facet_cl_measure_device(cl_device_id device)
 
     if (facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL) == CL_SUCCESS &&
         type & CL_DEVICE_TYPE_CPU)
-        atomic_store_explicit(&inside, true, memory_order_relaxed);
+        atomic_store_explicit(&runs_in_process, true, memory_order_relaxed);
 }
 
-bool facet_cl_measure_is_inside(void)
+bool facet_cl_measure_runs_in_process(void)
 {
-    return atomic_load_explicit(&inside, memory_order_relaxed);
+    return atomic_load_explicit(&runs_in_process, memory_order_relaxed);
 }
 
-static uint64_t used_cpu_ns(void)
+static uint64_t process_cpu_ns(void)
 {
     struct timespec used = {.tv_sec = 0};
 
@@ -42,55 +42,55 @@ static uint64_t used_cpu_ns(void)
 
 void facet_cl_measure_tick(uint64_t now_ns, bool of_helper)
 {
-    if (!facet_cl_measure_is_inside())
+    if (!facet_cl_measure_runs_in_process())
         return;
     pthread_mutex_lock(&facet_cl_account_lock);
-    if ((of_helper || times.stops.ticked_ns) && facet_stops_tick_is_due(&times.stops, now_ns))
-        facet_stops_tick(&times.stops, now_ns, used_cpu_ns());
+    if ((of_helper || account.stops.ticked_ns) && facet_stops_tick_is_due(&account.stops, now_ns))
+        facet_stops_tick(&account.stops, now_ns, process_cpu_ns());
     pthread_mutex_unlock(&facet_cl_account_lock);
 }
 
-void facet_cl_measure_rests(void)
+void facet_cl_measure_pause(void)
 {
     pthread_mutex_lock(&facet_cl_account_lock);
-    facet_stops_rest(&times.stops);
+    facet_stops_rest(&account.stops);
     pthread_mutex_unlock(&facet_cl_account_lock);
 }
 
 /* The time of a command, and the part of it that has not been reported. */
-struct taken {
+struct measured {
     uint64_t length_ns, added_ns;
 };
 
-/* Under the account lock. */
-static struct taken add_interval(struct facet_busy *busy, int64_t ahead_ns, struct facet_interval whole)
+/* Called with the account lock. */
+static struct measured add_interval(struct facet_busy *busy, int64_t ahead_ns, struct facet_interval whole)
 {
     struct facet_interval pieces[FACET_STOPS_MOST + 1];
-    struct taken taken = {0};
+    struct measured measured = {0};
 
-    for (uint32_t i = 0, count = facet_stops_cut(&times.stops, ahead_ns, whole, pieces); i < count; i++) {
-        taken.length_ns += pieces[i].end_ns - pieces[i].start_ns;
-        taken.added_ns += facet_busy_add(busy, pieces[i].start_ns, pieces[i].end_ns);
+    for (uint32_t i = 0, count = facet_stops_cut(&account.stops, ahead_ns, whole, pieces); i < count; i++) {
+        measured.length_ns += pieces[i].end_ns - pieces[i].start_ns;
+        measured.added_ns += facet_busy_add(busy, pieces[i].start_ns, pieces[i].end_ns);
     }
-    return taken;
+    return measured;
 }
 
-static struct taken add_device(uint64_t start_ns, uint64_t end_ns, uint64_t now_ns)
+static struct measured add_device(uint64_t start_ns, uint64_t end_ns, uint64_t now_ns)
 {
     pthread_mutex_lock(&facet_cl_account_lock);
-    facet_stops_learn_clock(&times.stops, end_ns, now_ns);
-    struct taken taken =
-        add_interval(&times.device_clock, times.stops.ahead_ns, (struct facet_interval){start_ns, end_ns});
+    facet_stops_learn_clock(&account.stops, end_ns, now_ns);
+    struct measured measured =
+        add_interval(&account.device_clock, account.stops.ahead_ns, (struct facet_interval){start_ns, end_ns});
     pthread_mutex_unlock(&facet_cl_account_lock);
-    return taken;
+    return measured;
 }
 
-static struct taken add_host(uint64_t start_ns, uint64_t end_ns)
+static struct measured add_host(uint64_t start_ns, uint64_t end_ns)
 {
     pthread_mutex_lock(&facet_cl_account_lock);
-    struct taken taken = add_interval(&times.host_clock, 0, (struct facet_interval){start_ns, end_ns});
+    struct measured measured = add_interval(&account.host_clock, 0, (struct facet_interval){start_ns, end_ns});
     pthread_mutex_unlock(&facet_cl_account_lock);
-    return taken;
+    return measured;
 }
 
 static bool read_profile(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
@@ -101,25 +101,25 @@ static bool read_profile(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
                CL_SUCCESS;
 }
 
-/* Without profiling times it is from submission until now, less the overlap. */
+/* Without profiling times the command counts from its submission until now, less time that was reported already. */
 uint64_t facet_cl_measure(const struct facet_cl_command *command, uint64_t now_ns)
 {
     cl_ulong start, end;
 
     if (read_profile(command->event, &start, &end)) {
-        struct taken taken = add_device(start, end, facet_clock_now_ns());
-        facet_estimate_learn(command->key, taken.length_ns);
-        return taken.added_ns;
+        struct measured measured = add_device(start, end, facet_clock_now_ns());
+        facet_estimate_learn(command->key, measured.length_ns);
+        return measured.added_ns;
     }
-    facet_cl_track_want_time();
+    facet_cl_track_set_host_time_needed();
     if (!command->submitted_ns)
         return 0;
-    struct taken taken = add_host(command->submitted_ns, now_ns);
-    facet_estimate_learn(command->key, taken.added_ns);
-    return taken.added_ns;
+    struct measured measured = add_host(command->submitted_ns, now_ns);
+    facet_estimate_learn(command->key, measured.added_ns);
+    return measured.added_ns;
 }
 
 void facet_cl_measure_forked(void)
 {
-    memset(&times, 0, sizeof times);
+    memset(&account, 0, sizeof account);
 }

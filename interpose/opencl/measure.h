@@ -2,11 +2,11 @@
 /*
  * How much device time a command took.
  *
- * Owns: the time that was reported, on the device's clock and on this machine's, each moment once; and where the driver
- * is a part of the program, when that was stopped.
- * Never: charges a program for the time in which neither it nor its device ran.
+ * Owns: the reported time, on the device's clock and on this machine's, each moment once; and the times at which the
+ * process was stopped, if the driver runs within it. Never: charges a program for the time in which neither it nor its
+ * device ran.
  *
- * Any thread, with no lock held.
+ * Thread rule: every function from any thread that holds no lock.
  */
 #ifndef FACET_OPENCL_MEASURE_H
 #define FACET_OPENCL_MEASURE_H
@@ -15,17 +15,18 @@
 
 #include "track.h"
 
-/* A queue is made on that device: whether it is processors of this machine is remembered. */
+/* Called for the device of each new queue. Records whether it is made of this machine's processors, so that its driver
+ * runs in this process. */
 void facet_cl_measure_device(cl_device_id device);
 
-/* Whether it is: then ticks are to come at least each FACET_STOPS_TICK_NS (interpose/kit/stops.h). */
-bool facet_cl_measure_is_inside(void);
+/* Whether there was such a device: then ticks must come at least each FACET_STOPS_TICK_NS (interpose/kit/stops.h). */
+bool facet_cl_measure_runs_in_process(void);
 
-/* A tick of the helper's, or of a thread that measures something next; and none comes before the helper's next one. */
+/* A tick by the helper, or by a thread that measures next. `_pause`: no tick comes until the helper's next one. */
 void facet_cl_measure_tick(uint64_t now_ns, bool of_helper);
-void facet_cl_measure_rests(void);
+void facet_cl_measure_pause(void);
 
-/* Of a complete command: device time not reported before. Also learns the usual time of such a command. */
+/* Returns the device time of a complete command that was not reported before, and updates the estimate for its key. */
 uint64_t facet_cl_measure(const struct facet_cl_command *command, uint64_t now_ns);
 
 /* In the child of fork(). */

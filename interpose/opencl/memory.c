@@ -15,19 +15,19 @@ uint64_t facet_cl_memory_times(uint64_t bytes, uint64_t count)
     return __builtin_mul_overflow(bytes, count, &product) ? UINT64_MAX : product;
 }
 
-bool facet_cl_memory_admit(uint64_t bytes, cl_int (*judge)(const void *asked), const void *asked,
+bool facet_cl_memory_admit(uint64_t bytes, cl_int (*probe)(const void *request), const void *request,
                            facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
     enum facet_cl_admission admission = facet_cl_charge_try(bytes, ret_charge);
 
     if (__builtin_expect(admission == FACET_CL_OVER_QUOTA, 0))
-        facet_cl_set_error(errcode_ret, facet_cl_charge_refuse(judge(asked), CL_MEM_OBJECT_ALLOCATION_FAILURE));
+        facet_cl_set_error(errcode_ret, facet_cl_charge_refuse(probe(request), CL_MEM_OBJECT_ALLOCATION_FAILURE));
     else if (admission == FACET_CL_NO_VGPU)
         facet_cl_set_error(errcode_ret, CL_OUT_OF_RESOURCES);
-    return admission == FACET_CL_TAKEN;
+    return admission == FACET_CL_CHARGED;
 }
 
-cl_int facet_cl_memory_judged(cl_mem object, cl_int result)
+cl_int facet_cl_memory_probe_result(cl_mem object, cl_int result)
 {
     if (!object)
         return result;
@@ -35,8 +35,8 @@ cl_int facet_cl_memory_judged(cl_mem object, cl_int result)
     return CL_SUCCESS;
 }
 
-/* Ours was registered first, so it runs last, when the program's own callbacks are done with the memory. */
-static void CL_CALLBACK on_death(cl_mem object, void *user_data)
+/* Our callback was registered first, so it runs last, after the program's own. */
+static void CL_CALLBACK on_destroyed(cl_mem object, void *user_data)
 {
     (void)object;
     facet_cl_charge_drop((facet_cl_charge)(uintptr_t)user_data);
@@ -50,7 +50,7 @@ cl_mem facet_cl_memory_bind(cl_mem object, facet_cl_charge charge, cl_int *errco
         facet_cl_charge_drop(charge);
         return NULL;
     }
-    if (facet_cl_target.clSetMemObjectDestructorCallback(object, on_death, (void *)(uintptr_t)charge) == CL_SUCCESS)
+    if (facet_cl_target.clSetMemObjectDestructorCallback(object, on_destroyed, (void *)(uintptr_t)charge) == CL_SUCCESS)
         return object;
     facet_cl_target.clReleaseMemObject(object);
     facet_cl_charge_drop(charge);
@@ -67,41 +67,41 @@ struct buffer {
     void *host_ptr;
 };
 
-#define FEW 64u /* bytes */
+#define SMALL_BYTES 64u /* bytes */
 
-static uint64_t largest_of_devices(cl_int (*ask)(cl_device_id, cl_device_info, size_t, void *, size_t *))
+static uint64_t allocation_most(cl_int (*query)(cl_device_id, cl_device_info, size_t, void *, size_t *))
 {
     struct facet_cl_device ours;
     cl_ulong bytes = UINT64_MAX;
 
     if (facet_cl_device_find(&ours))
-        ask(ours.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof bytes, &bytes, NULL);
+        query(ours.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof bytes, &bytes, NULL);
     return bytes;
 }
 
-/* Without the properties: one may hand memory of another API over, which would be gone then. */
-static cl_int judge_buffer(const void *asked)
+/* Without the properties: a property may transfer memory of another API, which the probe would then free. */
+static cl_int probe_buffer(const void *request)
 {
-    const struct buffer *buffer = asked;
+    const struct buffer *buffer = request;
     cl_int result = CL_SUCCESS;
-    size_t few = buffer->size < FEW ? buffer->size : FEW;
-    cl_mem made = facet_cl_target.clCreateBuffer(buffer->context, buffer->flags, few, buffer->host_ptr, &result);
+    size_t small_bytes = buffer->size < SMALL_BYTES ? buffer->size : SMALL_BYTES;
+    cl_mem probe =
+        facet_cl_target.clCreateBuffer(buffer->context, buffer->flags, small_bytes, buffer->host_ptr, &result);
 
-    result = facet_cl_memory_judged(made, result);
-    return result == CL_SUCCESS && buffer->size > largest_of_devices(facet_cl_target.clGetDeviceInfo)
+    result = facet_cl_memory_probe_result(probe, result);
+    return result == CL_SUCCESS && buffer->size > allocation_most(facet_cl_target.clGetDeviceInfo)
                ? CL_INVALID_BUFFER_SIZE
                : result;
 }
 
-/* A buffer that the quota refuses and that is larger than any the device, as we show it, can hold, has its own error in
- * the specification. */
+/* The specification has an error of its own for a buffer above the device's limit, which the quota lowers. */
 static bool admit_buffer(const struct buffer *buffer, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
     cl_int result = CL_SUCCESS;
 
-    if (__builtin_expect(facet_cl_memory_admit(buffer->size, judge_buffer, buffer, ret_charge, &result), 1))
+    if (__builtin_expect(facet_cl_memory_admit(buffer->size, probe_buffer, buffer, ret_charge, &result), 1))
         return true;
-    if (result == CL_MEM_OBJECT_ALLOCATION_FAILURE && buffer->size > largest_of_devices(facet_clGetDeviceInfo))
+    if (result == CL_MEM_OBJECT_ALLOCATION_FAILURE && buffer->size > allocation_most(facet_clGetDeviceInfo))
         result = CL_INVALID_BUFFER_SIZE;
     facet_cl_set_error(errcode_ret, result);
     return false;
@@ -131,7 +131,7 @@ cl_mem facet_clCreateBufferWithProperties(cl_context context, const cl_mem_prope
 
 /* ---- pipes ---- */
 
-#define MOST_PACKET (1u << 20) /* of which one is made to see what the driver says */
+#define PROBE_PACKET_MOST (1u << 20) /* the largest packet of a probe */
 
 struct pipe {
     cl_context context;
@@ -140,21 +140,21 @@ struct pipe {
     const cl_pipe_properties *properties;
 };
 
-static cl_int judge_pipe(const void *asked)
+static cl_int probe_pipe(const void *request)
 {
-    const struct pipe *pipe = asked;
+    const struct pipe *pipe = request;
     struct facet_cl_device ours;
     cl_int result = CL_SUCCESS;
     cl_uint most = UINT32_MAX;
 
     if (facet_cl_device_find(&ours))
         facet_cl_target.clGetDeviceInfo(ours.id, CL_DEVICE_PIPE_MAX_PACKET_SIZE, sizeof most, &most, NULL);
-    if (pipe->packet_size > most || pipe->packet_size > MOST_PACKET)
+    if (pipe->packet_size > most || pipe->packet_size > PROBE_PACKET_MOST)
         return pipe->packet_size > most ? CL_INVALID_PIPE_SIZE : CL_SUCCESS;
-    cl_mem made =
+    cl_mem probe =
         facet_cl_target.clCreatePipe(pipe->context, pipe->flags, pipe->packet_size, 1, pipe->properties, &result);
 
-    return facet_cl_memory_judged(made, result);
+    return facet_cl_memory_probe_result(probe, result);
 }
 
 cl_mem facet_clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet_size, cl_uint max_packets,
@@ -162,7 +162,7 @@ cl_mem facet_clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet
 {
     facet_cl_charge charge;
 
-    if (!facet_cl_memory_admit((uint64_t)packet_size * max_packets, judge_pipe,
+    if (!facet_cl_memory_admit((uint64_t)packet_size * max_packets, probe_pipe,
                                &(struct pipe){context, flags, packet_size, properties}, &charge, errcode_ret))
         return NULL;
     return facet_cl_memory_bind(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Charging memory objects: reserve, create, and give back when the object really dies.
+ * Charging memory objects: reserve, create, and release when the driver has destroyed the object.
  *
- * Owns: the order of those three, for buffers, pipes and images alike.
+ * Owns: the order of these steps, for buffers, pipes and images.
  * Never: frees an object of the program.
  */
 #ifndef FACET_OPENCL_MEMORY_H
@@ -13,19 +13,19 @@
 #include "process.h"
 
 /*
- * Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. `judge` makes
- * a small one of its kind with the program's other arguments (facet_cl_memory_judged()): a call that the driver refuses
- * anyway is refused with its error.
+ * Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. `probe` makes
+ * a small object of the same kind with the program's other arguments (facet_cl_memory_probe_result()): if the driver
+ * refuses that too, its error takes precedence.
  */
-bool facet_cl_memory_admit(uint64_t bytes, cl_int (*judge)(const void *asked), const void *asked,
+bool facet_cl_memory_admit(uint64_t bytes, cl_int (*probe)(const void *request), const void *request,
                            facet_cl_charge *ret_charge, cl_int *errcode_ret);
 
-/* The driver's verdict on an object that was created only to ask for it, and is released. */
-cl_int facet_cl_memory_judged(cl_mem object, cl_int result);
+/* Releases an object that was created as a probe, and returns the driver's result. */
+cl_int facet_cl_memory_probe_result(cl_mem object, cl_int result);
 
 /*
- * Ties the charge to the object the driver made (or gives it back when it made none). Returns the object, or NULL with
- * `errcode_ret` when the driver will not tell us of its death: an object that could not be accounted for is undone.
+ * Releases the charge when the object is destroyed, or at once without an object. Returns the object, or NULL with
+ * `errcode_ret` if the driver refuses the destructor callback: then the object is released again.
  */
 cl_mem facet_cl_memory_bind(cl_mem object, facet_cl_charge charge, cl_int *errcode_ret);
 

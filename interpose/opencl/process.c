@@ -142,15 +142,15 @@ enum facet_cl_admission facet_cl_charge_try(uint64_t bytes, facet_cl_charge *ret
     if (bytes > CHARGE_MAX || !facet_tenant_try_reserve(tenant, bytes))
         return FACET_CL_OVER_QUOTA;
     *ret_charge = pack_charge(bytes);
-    return FACET_CL_TAKEN;
+    return FACET_CL_CHARGED;
 }
 
-cl_int facet_cl_charge_refuse(cl_int judged, cl_int refusal)
+cl_int facet_cl_charge_refuse(cl_int driver_result, cl_int refusal)
 {
     struct facet_tenant *tenant = facet_cl_tenant();
 
-    if (judged != CL_SUCCESS)
-        return judged;
+    if (driver_result != CL_SUCCESS)
+        return driver_result;
     if (tenant)
         facet_tenant_deny(tenant);
     return refusal;
@@ -159,7 +159,7 @@ cl_int facet_cl_charge_refuse(cl_int judged, cl_int refusal)
 cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge)
 {
     switch (facet_cl_charge_try(bytes, ret_charge)) {
-    case FACET_CL_TAKEN:
+    case FACET_CL_CHARGED:
         return CL_SUCCESS;
     case FACET_CL_OVER_QUOTA:
         return facet_cl_charge_refuse(CL_SUCCESS, refusal);

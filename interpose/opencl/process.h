@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This process as a tenant: attached at the first call that needs it, anew after fork.
+ * This process as a tenant: it attaches at the first call that needs a vGPU, and again after fork.
  *
  * Owns: the tenant, the layer's locks across fork, and memory charges that remember which process made them.
  * Never: prints, exits, or works in a constructor.
@@ -16,7 +16,7 @@
 
 #include "limiter/tenant.h"
 
-/* Reads the environment; false when this process is in no vGPU. A folder that cannot be used fails at attach. */
+/* Reads the environment; false when this process is in no vGPU. An unusable folder fails at the attach. */
 bool facet_cl_process_init(void);
 
 struct facet_cl_process {
@@ -48,17 +48,18 @@ typedef uint64_t facet_cl_charge;
 cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge);
 
 /*
- * The same before the driver has judged the call: a refusal by the quota is not counted as denied, as the driver may
- * refuse the call anyway. The caller asks it for little of the same, and tells facet_cl_charge_refuse() what it said:
- * `judged`, or `refusal`, counted, where that is CL_SUCCESS.
+ * Takes a charge before the driver has checked the call. A refusal by the quota is not counted as denied, because the
+ * driver may refuse the call for another reason. The caller probes with a small size, and passes the driver's result to
+ * facet_cl_charge_refuse(). It returns that error; or, if the driver succeeded, counts the denial and returns
+ * `refusal`.
  */
-enum facet_cl_admission { FACET_CL_TAKEN, FACET_CL_OVER_QUOTA, FACET_CL_NO_VGPU };
+enum facet_cl_admission { FACET_CL_CHARGED, FACET_CL_OVER_QUOTA, FACET_CL_NO_VGPU };
 enum facet_cl_admission facet_cl_charge_try(uint64_t bytes, facet_cl_charge *ret_charge);
-cl_int facet_cl_charge_refuse(cl_int judged, cl_int refusal);
+cl_int facet_cl_charge_refuse(cl_int driver_result, cl_int refusal);
 void facet_cl_charge_drop(facet_cl_charge charge);
 uint64_t facet_cl_charge_bytes(facet_cl_charge charge);
 
-/* Makes the charge `bytes` instead of what it was; on refusal it stays as it was. */
+/* Changes the charge to `bytes`; on refusal it is unchanged. */
 cl_int facet_cl_charge_resize(facet_cl_charge *charge, uint64_t bytes, cl_int refusal);
 
 extern pthread_mutex_t facet_cl_push_lock, facet_cl_account_lock, facet_cl_map_lock;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: command queues: profiling switched on for our own measurement, and hidden from a program that did not ask.
- * Never: changes the order a program asked for, or makes a queue on another device than the vGPU's: a driver may let a
- * context of a sub-device have queues on the root device.
+ * Owns: command queues. Profiling is enabled for our measurement, and hidden from a program that did not request it.
+ * Never: changes the requested order, or makes a queue on another device than the vGPU's: a driver may allow queues on
+ * the root device in a context of a sub-device.
  *
  * Queues on the device are not profiled (their events are not visible); they hold memory, and are charged for it.
  */
@@ -16,16 +16,16 @@
 #include "process.h"
 #include "track.h"
 
-#define MAX_WORDS 33 /* of a property list, terminator included; longer ones are passed on as they are */
+#define MAX_WORDS 33 /* of a property list, terminator included; longer ones are passed on unchanged */
 
-/* How a queue differs from the program's request; a queue that does not is not in the map. */
+/* How a queue differs from the program's request. A queue without a difference is not in the map. */
 enum {
     PROFILING_HIDDEN = 1,
     PAIR_ADDED = 2, /* its list begins with a pair of ours */
     LIST_ADDED = 4, /* the program gave no list at all */
 };
 
-static uint64_t flags_of(cl_command_queue queue)
+static uint64_t changes_of(cl_command_queue queue)
 {
     uint64_t flags = 0;
 
@@ -48,7 +48,7 @@ static cl_command_queue remember_queue(cl_command_queue queue, uint64_t flags, c
     return queue;
 }
 
-static bool refuse_foreign(cl_device_id device, cl_int *errcode_ret)
+static bool refuse_foreign_device(cl_device_id device, cl_int *errcode_ret)
 {
     if (facet_cl_device_is_ours(device)) {
         facet_cl_measure_device(device);
@@ -63,14 +63,14 @@ cl_command_queue facet_clCreateCommandQueue(cl_context context, cl_device_id dev
 {
     cl_command_queue queue = NULL;
 
-    if (refuse_foreign(device, errcode_ret))
+    if (refuse_foreign_device(device, errcode_ret))
         return NULL;
     if (!(properties & CL_QUEUE_PROFILING_ENABLE)) {
         queue =
             facet_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE, errcode_ret);
         if (queue)
             return remember_queue(queue, PROFILING_HIDDEN, errcode_ret);
-        facet_cl_track_want_time();
+        facet_cl_track_set_host_time_needed();
     }
     queue = facet_cl_target.clCreateCommandQueue(context, device, properties, errcode_ret);
     return queue ? remember_queue(queue, 0, errcode_ret) : NULL;
@@ -78,82 +78,85 @@ cl_command_queue facet_clCreateCommandQueue(cl_context context, cl_device_id dev
 
 typedef cl_command_queue (*create_function)(cl_context, cl_device_id, const cl_queue_properties *, cl_int *);
 
-/* A property list as the program gave it, taken apart. */
-struct wish {
+/* A property list of the program, parsed. */
+struct request {
     const cl_queue_properties *list;
-    size_t words;      /* without the terminator */
-    size_t flags_word; /* where the value of CL_QUEUE_PROPERTIES is; 0 = not given */
+    size_t words;       /* without the terminator */
+    size_t flags_index; /* index of the value of CL_QUEUE_PROPERTIES; 0: not given */
     cl_command_queue_properties flags;
-    cl_uint size; /* CL_QUEUE_SIZE; 0 = not given */
+    cl_uint size; /* CL_QUEUE_SIZE; 0: not given */
 };
 
-static struct wish read_list(const cl_queue_properties *list)
+static struct request read_list(const cl_queue_properties *list)
 {
-    struct wish wish = {.list = list};
+    struct request request = {.list = list};
 
-    for (; list && list[wish.words] && wish.words < MAX_WORDS; wish.words += 2) {
-        if (list[wish.words] == CL_QUEUE_PROPERTIES) {
-            wish.flags_word = wish.words + 1;
-            wish.flags = (cl_command_queue_properties)list[wish.words + 1];
-        } else if (list[wish.words] == CL_QUEUE_SIZE) {
-            wish.size = (cl_uint)list[wish.words + 1];
+    for (; list && list[request.words] && request.words < MAX_WORDS; request.words += 2) {
+        if (list[request.words] == CL_QUEUE_PROPERTIES) {
+            request.flags_index = request.words + 1;
+            request.flags = (cl_command_queue_properties)list[request.words + 1];
+        } else if (list[request.words] == CL_QUEUE_SIZE) {
+            request.size = (cl_uint)list[request.words + 1];
         }
     }
-    return wish;
+    return request;
 }
 
 /* Copies the list with profiling switched on; returns the flags that say what was changed. */
-static uint64_t with_profiling(const struct wish *wish, cl_queue_properties *list)
+static uint64_t add_profiling(const struct request *request, cl_queue_properties *list)
 {
     size_t at = 0;
 
-    if (!wish->flags_word) {
+    if (!request->flags_index) {
         list[at++] = CL_QUEUE_PROPERTIES;
         list[at++] = CL_QUEUE_PROFILING_ENABLE;
     }
-    if (wish->words)
-        memcpy(list + at, wish->list, wish->words * sizeof *list);
-    list[at + wish->words] = 0;
-    if (wish->flags_word)
-        list[wish->flags_word] |= CL_QUEUE_PROFILING_ENABLE;
-    return PROFILING_HIDDEN | (wish->flags_word ? 0 : PAIR_ADDED) | (wish->list ? 0 : LIST_ADDED);
+    if (request->words)
+        memcpy(list + at, request->list, request->words * sizeof *list);
+    list[at + request->words] = 0;
+    if (request->flags_index)
+        list[request->flags_index] |= CL_QUEUE_PROFILING_ENABLE;
+    return PROFILING_HIDDEN | (request->flags_index ? 0 : PAIR_ADDED) | (request->list ? 0 : LIST_ADDED);
 }
 
 /* The memory that the device sets aside for a queue of its own. */
-static uint64_t device_queue_bytes(const struct wish *wish, cl_device_id device)
+static uint64_t device_queue_bytes(const struct request *request, cl_device_id device)
 {
-    cl_uint bytes = wish->size;
+    cl_uint bytes = request->size;
 
     if (!bytes)
         facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE, sizeof bytes, &bytes, NULL);
     return bytes;
 }
 
-/* One of its kind: nothing of it is kept, and the device has room for many. */
-static cl_int refuse_on_device(create_function create, cl_context context, cl_device_id device, const struct wish *wish)
+/* Probes with the same request, without a charge: the device has memory for many such queues, and the probe is released
+ * at once. */
+static cl_int refuse_on_device(create_function create, cl_context context, cl_device_id device,
+                               const struct request *request)
 {
-    cl_int judged = CL_SUCCESS;
-    cl_command_queue made = create(context, device, wish->list, &judged);
+    cl_int driver_result = CL_SUCCESS;
+    cl_command_queue probe = create(context, device, request->list, &driver_result);
 
-    if (made)
-        facet_cl_target.clReleaseCommandQueue(made);
-    return facet_cl_charge_refuse(made ? CL_SUCCESS : judged, CL_OUT_OF_RESOURCES);
+    if (probe)
+        facet_cl_target.clReleaseCommandQueue(probe);
+    return facet_cl_charge_refuse(probe ? CL_SUCCESS : driver_result, CL_OUT_OF_RESOURCES);
 }
 
-/* The default queue of a device is made once and returned again; only a queue not seen before keeps the charge. */
+/* A driver makes a device's default queue once and returns it again, so only a queue that is not yet in the map keeps
+ * its charge. */
 static cl_command_queue create_on_device(create_function create, cl_context context, cl_device_id device,
-                                         const struct wish *wish, cl_int *errcode_ret)
+                                         const struct request *request, cl_int *errcode_ret)
 {
     facet_cl_charge charge, earlier = 0;
-    enum facet_cl_admission admission = facet_cl_charge_try(device_queue_bytes(wish, device), &charge);
+    enum facet_cl_admission admission = facet_cl_charge_try(device_queue_bytes(request, device), &charge);
 
-    if (admission != FACET_CL_TAKEN) {
+    if (admission != FACET_CL_CHARGED) {
         facet_cl_set_error(errcode_ret, admission == FACET_CL_NO_VGPU
                                             ? CL_OUT_OF_RESOURCES
-                                            : refuse_on_device(create, context, device, wish));
+                                            : refuse_on_device(create, context, device, request));
         return NULL;
     }
-    cl_command_queue queue = create(context, device, wish->list, errcode_ret);
+    cl_command_queue queue = create(context, device, request->list, errcode_ret);
     if (!queue) {
         facet_cl_charge_drop(charge);
         return NULL;
@@ -171,21 +174,21 @@ static cl_command_queue create_on_device(create_function create, cl_context cont
 static cl_command_queue create_from_list(create_function create, cl_context context, cl_device_id device,
                                          const cl_queue_properties *properties, cl_int *errcode_ret)
 {
-    struct wish wish = read_list(properties);
+    struct request request = read_list(properties);
     cl_queue_properties list[MAX_WORDS + 3];
     cl_command_queue queue;
 
-    if (refuse_foreign(device, errcode_ret))
+    if (refuse_foreign_device(device, errcode_ret))
         return NULL;
-    if (wish.flags & CL_QUEUE_ON_DEVICE)
-        return create_on_device(create, context, device, &wish, errcode_ret);
-    if (!(wish.flags & CL_QUEUE_PROFILING_ENABLE) && wish.words < MAX_WORDS) {
-        uint64_t flags = with_profiling(&wish, list);
+    if (request.flags & CL_QUEUE_ON_DEVICE)
+        return create_on_device(create, context, device, &request, errcode_ret);
+    if (!(request.flags & CL_QUEUE_PROFILING_ENABLE) && request.words < MAX_WORDS) {
+        uint64_t flags = add_profiling(&request, list);
 
         queue = create(context, device, list, errcode_ret);
         if (queue)
             return remember_queue(queue, flags, errcode_ret);
-        facet_cl_track_want_time();
+        facet_cl_track_set_host_time_needed();
     }
     queue = create(context, device, properties, errcode_ret);
     return queue ? remember_queue(queue, 0, errcode_ret) : NULL;
@@ -206,7 +209,7 @@ cl_command_queue facet_clCreateCommandQueueWithPropertiesKHR(cl_context context,
                             errcode_ret);
 }
 
-/* The last reference goes: the layer's record goes first, because the address may be another queue's afterwards. */
+/* Removes the records before the last reference is released, because another queue may get the address right after. */
 cl_int facet_clReleaseCommandQueue(cl_command_queue queue)
 {
     facet_cl_charge charge = 0;
@@ -237,7 +240,7 @@ static cl_int answer_query(const void *value, size_t size, size_t param_value_si
     return CL_SUCCESS;
 }
 
-/* The list as the program gave it, made from the one the driver keeps. */
+/* The program's own list, reconstructed from the driver's copy. */
 static cl_int answer_list(cl_command_queue queue, uint64_t flags, size_t param_value_size, void *param_value,
                           size_t *param_value_size_ret)
 {
@@ -258,7 +261,7 @@ static cl_int answer_list(cl_command_queue queue, uint64_t flags, size_t param_v
 cl_int facet_clGetCommandQueueInfo(cl_command_queue queue, cl_command_queue_info param_name, size_t param_value_size,
                                    void *param_value, size_t *param_value_size_ret)
 {
-    uint64_t flags = flags_of(queue);
+    uint64_t flags = changes_of(queue);
     cl_command_queue_properties properties;
 
     if (param_name == CL_QUEUE_PROPERTIES_ARRAY && flags)
@@ -274,12 +277,13 @@ cl_int facet_clGetCommandQueueInfo(cl_command_queue queue, cl_command_queue_info
     return result;
 }
 
-/* OpenCL 1.0 only. Profiling that the program switches on is shown from then on; it never goes off underneath. */
+/* OpenCL 1.0 only. Once the program enables profiling it is no longer hidden. The driver's own profiling is never
+ * disabled. */
 cl_int facet_clSetCommandQueueProperty(cl_command_queue queue, cl_command_queue_properties properties, cl_bool enable,
                                        cl_command_queue_properties *old_properties)
 {
     const cl_command_queue_properties profiling = CL_QUEUE_PROFILING_ENABLE;
-    uint64_t flags = flags_of(queue), unused;
+    uint64_t flags = changes_of(queue), unused;
     cl_int result = facet_cl_target.clSetCommandQueueProperty(
         queue, flags & PROFILING_HIDDEN && !enable ? properties & ~profiling : properties, enable, old_properties);
 
@@ -298,7 +302,7 @@ cl_int facet_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_nam
     cl_command_queue queue = NULL;
 
     if (facet_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) == CL_SUCCESS &&
-        flags_of(queue) & PROFILING_HIDDEN)
+        changes_of(queue) & PROFILING_HIDDEN)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     cl_int result =
         facet_cl_target.clGetEventProfilingInfo(event, param_name, param_value_size, param_value, param_value_size_ret);

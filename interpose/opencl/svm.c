@@ -7,7 +7,7 @@
 #include "layer.h"
 #include "objects.h"
 
-#define FEW 64u /* bytes */
+#define SMALL_BYTES 64u /* bytes */
 
 bool facet_cl_pointer_bind(void *pointer, facet_cl_charge charge)
 {
@@ -29,11 +29,11 @@ facet_cl_charge facet_cl_pointer_unbind(const void *pointer)
 /* clSVMAlloc() reports no reason, but only refusals by the quota are counted. */
 static void refuse_svm(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
-    void *made = facet_cl_target.clSVMAlloc(context, flags, size < FEW ? size : FEW, alignment);
+    void *probe = facet_cl_target.clSVMAlloc(context, flags, size < SMALL_BYTES ? size : SMALL_BYTES, alignment);
 
-    if (made)
-        facet_cl_target.clSVMFree(context, made);
-    facet_cl_charge_refuse(made ? CL_SUCCESS : CL_INVALID_VALUE, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    if (probe)
+        facet_cl_target.clSVMFree(context, probe);
+    facet_cl_charge_refuse(probe ? CL_SUCCESS : CL_INVALID_VALUE, CL_MEM_OBJECT_ALLOCATION_FAILURE);
 }
 
 void *facet_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
@@ -44,7 +44,7 @@ void *facet_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, 
     admission = facet_cl_charge_try(size, &charge);
     if (admission == FACET_CL_OVER_QUOTA)
         refuse_svm(context, flags, size, alignment);
-    if (admission != FACET_CL_TAKEN)
+    if (admission != FACET_CL_CHARGED)
         return NULL;
 
     void *pointer = facet_cl_target.clSVMAlloc(context, flags, size, alignment);
@@ -90,8 +90,8 @@ static struct queued_free *collect_freed(cl_uint count, void *pointers[])
     return queued;
 }
 
-/* The command was not queued: the pointers live on, in the room that taking them out left. */
-static void put_back(struct queued_free *queued, void *pointers[])
+/* The command was not queued, so the pointers stay valid. The map has room for them: they were just removed from it. */
+static void restore_charges(struct queued_free *queued, void *pointers[])
 {
     for (cl_uint i = 0; i < queued->count; i++)
         if (queued->charges[i])
@@ -103,9 +103,9 @@ cl_int facet_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *point
                               void(CL_CALLBACK *pfn_free)(cl_command_queue, cl_uint, void *[], void *), void *user_data,
                               cl_uint num_waits, const cl_event *waits, cl_event *event)
 {
-    cl_event own = NULL, *out = event ? event : &own;
+    cl_event own_event = NULL, *event_pointer = event ? event : &own_event;
 
-    /* With a callback it is the program that frees, by clSVMFree, and we see that. */
+    /* With a callback the program itself frees the memory, by clSVMFree, which is hooked. */
     if (pfn_free || !pointers || !count)
         return facet_cl_target.clEnqueueSVMFree(queue, count, pointers, pfn_free, user_data, num_waits, waits, event);
 
@@ -113,15 +113,15 @@ cl_int facet_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *point
     if (!queued)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result =
-        facet_cl_target.clEnqueueSVMFree(queue, count, pointers, pfn_free, user_data, num_waits, waits, out);
+        facet_cl_target.clEnqueueSVMFree(queue, count, pointers, pfn_free, user_data, num_waits, waits, event_pointer);
     if (result != CL_SUCCESS) {
-        put_back(queued, pointers);
+        restore_charges(queued, pointers);
         return result;
     }
-    /* If the driver refuses the callback, the charge stays: an error on the side of the quota. */
-    if (facet_cl_target.clSetEventCallback(*out, CL_COMPLETE, on_freed, queued) != CL_SUCCESS)
+    /* If the driver refuses the callback, the charge stays for good. */
+    if (facet_cl_target.clSetEventCallback(*event_pointer, CL_COMPLETE, on_freed, queued) != CL_SUCCESS)
         free(queued);
     if (!event)
-        facet_cl_target.clReleaseEvent(own);
+        facet_cl_target.clReleaseEvent(own_event);
     return CL_SUCCESS;
 }

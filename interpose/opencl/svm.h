@@ -8,13 +8,12 @@
 
 #include "process.h"
 
-/* Ties a charge to the pointer that the driver returned; false when it cannot be remembered (the caller then frees
- * it). */
+/* Ties a charge to the pointer that the driver returned; false when memory is out: the caller then frees it. */
 bool facet_cl_pointer_bind(void *pointer, facet_cl_charge charge);
 
 /*
- * Takes the charge of a pointer about to be freed; 0 when there is none. To be taken before the free: afterwards the
- * address may belong to another allocation already.
+ * Takes the charge of a pointer about to be freed; 0 when there is none. Called before the free, because another
+ * allocation may get the address right after it.
  */
 facet_cl_charge facet_cl_pointer_unbind(const void *pointer);
 

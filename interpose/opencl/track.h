@@ -3,12 +3,12 @@
  * Following launches to their end: which are complete, and how much device time they took.
  *
  * Owns: a ring of commands in flight and the one helper thread that reaps it.
- * Never: makes a program wait forever, hang at exit, or see a signal it did not expect.
+ * Never: makes a program wait forever, hang at exit, or get an unexpected signal.
  *
- * While others want the device the thread waits in the driver for the running command and reports its end at once,
- * because the device is handed on at that moment. While this vGPU is alone it looks a hundred times a second and costs
- * nothing. A program's thread that waited for commands reports them itself before it goes on: its next step may be to
- * end the process.
+ * While other vGPUs want the device, the helper waits in the driver for the running command and reports its end at
+ * once, because the device passes on at that moment. While this vGPU is alone, the helper looks a hundred times a
+ * second. A program's thread that has waited for commands reports them itself before it goes on, because it may end the
+ * process next.
  */
 #ifndef FACET_OPENCL_TRACK_H
 #define FACET_OPENCL_TRACK_H
@@ -19,10 +19,10 @@
 
 struct facet_cl_command {
     cl_event event;         /* one reference, the tracker's */
-    cl_command_queue queue; /* only to be compared: the program may have released it; NULL: not known */
+    cl_command_queue queue; /* for comparison only: the program may have released it; NULL: unknown */
     uint64_t key, estimate_ns;
-    uint64_t submitted_ns; /* host clock; 0 = not taken */
-    uint64_t waited_ns;    /* the tracker's: when it did not run yet, or was not there yet; 0: not looked at */
+    uint64_t submitted_ns; /* host clock; 0: not read */
+    uint64_t waited_ns;    /* the last time at which it did not run yet; 0: no look has visited it */
     bool may_be_held;      /* has a wait list, so it may wait for something the program does later */
     bool flushed;
 };
@@ -31,18 +31,18 @@ struct facet_cl_command {
 bool facet_cl_track_ready(void);
 
 /* Whether some command had no profiling times, so that the host clock must be read at submission. */
-bool facet_cl_track_wants_time(void);
-void facet_cl_track_want_time(void);
+bool facet_cl_track_needs_host_time(void);
+void facet_cl_track_set_host_time_needed(void);
 
 /* Takes over a command in flight, its event reference included. */
 void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_command *command);
 
-/* The same for a command known to be complete. */
+/* Reports a command that is known to be complete. */
 void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_command *command);
 
 /*
- * The driver said that these events, and with them all that an in-order queue had before them, are complete; without
- * events, that all of the queue is. Reports what is. NULL stands for every queue.
+ * Reports commands after the driver said that these events are complete, and so all earlier commands of an in-order
+ * queue; without events, all commands of the queue. NULL stands for every queue.
  */
 void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events);
 

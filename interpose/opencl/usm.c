@@ -10,7 +10,7 @@
 #include "track.h"
 
 /* The three ways to allocate, and their arguments. */
-struct asked {
+struct request {
     clHostMemAllocINTEL_fn host; /* or .. */
     clDeviceMemAllocINTEL_fn device_or_shared;
     cl_context context;
@@ -19,17 +19,17 @@ struct asked {
     cl_uint alignment;
 };
 
-#define FEW 64u /* bytes */
+#define SMALL_BYTES 64u /* bytes */
 
-static void *call_driver(const struct asked *asked, size_t size, cl_int *errcode_ret)
+static void *allocate_with_driver(const struct request *request, size_t size, cl_int *errcode_ret)
 {
-    if (asked->host)
-        return asked->host(asked->context, asked->properties, size, asked->alignment, errcode_ret);
-    return asked->device_or_shared(asked->context, asked->device, asked->properties, size, asked->alignment,
-                                   errcode_ret);
+    if (request->host)
+        return request->host(request->context, request->properties, size, request->alignment, errcode_ret);
+    return request->device_or_shared(request->context, request->device, request->properties, size, request->alignment,
+                                     errcode_ret);
 }
 
-static void release_charge(cl_context context, void *pointer)
+static void free_with_driver(cl_context context, void *pointer)
 {
     clMemFreeINTEL_fn real_free = atomic_load(&facet_cl_real_clMemFreeINTEL);
 
@@ -37,87 +37,88 @@ static void release_charge(cl_context context, void *pointer)
         real_free(context, pointer);
 }
 
-/* Asks for a little memory where that can be freed again: the driver may refuse the call for any size. */
-static cl_int refuse_usm(const struct asked *asked, size_t size)
+/* Probes with a small size, if the memory can be freed again: the driver may refuse the call for any size. */
+static cl_int refuse_usm(const struct request *request, size_t size)
 {
-    cl_int judged = CL_SUCCESS;
+    cl_int driver_result = CL_SUCCESS;
 
     if (atomic_load(&facet_cl_real_clMemFreeINTEL)) {
-        void *made = call_driver(asked, size < FEW ? size : FEW, &judged);
+        void *probe = allocate_with_driver(request, size < SMALL_BYTES ? size : SMALL_BYTES, &driver_result);
 
-        if (made) {
-            release_charge(asked->context, made);
-            judged = CL_SUCCESS;
+        if (probe) {
+            free_with_driver(request->context, probe);
+            driver_result = CL_SUCCESS;
         }
     }
-    return facet_cl_charge_refuse(judged, CL_OUT_OF_RESOURCES);
+    return facet_cl_charge_refuse(driver_result, CL_OUT_OF_RESOURCES);
 }
 
-static bool admit_usm(const struct asked *asked, size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+static bool admit_usm(const struct request *request, size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
     enum facet_cl_admission admission = facet_cl_charge_try(size, ret_charge);
 
-    if (admission != FACET_CL_TAKEN)
+    if (admission != FACET_CL_CHARGED)
         facet_cl_set_error(errcode_ret,
-                           admission == FACET_CL_OVER_QUOTA ? refuse_usm(asked, size) : CL_OUT_OF_RESOURCES);
-    return admission == FACET_CL_TAKEN;
+                           admission == FACET_CL_OVER_QUOTA ? refuse_usm(request, size) : CL_OUT_OF_RESOURCES);
+    return admission == FACET_CL_CHARGED;
 }
 
-/* An allocation always comes from a driver that frees too; one whose program never asked how is freed by context. */
+/* If the program never looked up the function that frees, the memory is freed with its context, and stays charged until
+ * then. */
 static void *bind_charge(cl_context context, void *pointer, facet_cl_charge charge, cl_int *errcode_ret)
 {
     if (facet_cl_pointer_bind(pointer, charge))
         return pointer;
     if (atomic_load(&facet_cl_real_clMemFreeINTEL)) {
-        release_charge(context, pointer);
+        free_with_driver(context, pointer);
         facet_cl_charge_drop(charge);
     }
     facet_cl_set_error(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     return NULL;
 }
 
-static void *allocate_usm(const struct asked *asked, size_t size, cl_int *errcode_ret)
+static void *allocate_usm(const struct request *request, size_t size, cl_int *errcode_ret)
 {
     facet_cl_charge charge;
 
-    if (!admit_usm(asked, size, &charge, errcode_ret))
+    if (!admit_usm(request, size, &charge, errcode_ret))
         return NULL;
-    return bind_charge(asked->context, call_driver(asked, size, errcode_ret), charge, errcode_ret);
+    return bind_charge(request->context, allocate_with_driver(request, size, errcode_ret), charge, errcode_ret);
 }
 
 void *facet_clHostMemAllocINTEL(cl_context context, const cl_mem_properties_intel *properties, size_t size,
                                 cl_uint alignment, cl_int *errcode_ret)
 {
-    const struct asked asked = {.host = atomic_load(&facet_cl_real_clHostMemAllocINTEL),
-                                .context = context,
-                                .properties = properties,
-                                .alignment = alignment};
+    const struct request request = {.host = atomic_load(&facet_cl_real_clHostMemAllocINTEL),
+                                    .context = context,
+                                    .properties = properties,
+                                    .alignment = alignment};
 
-    return allocate_usm(&asked, size, errcode_ret);
+    return allocate_usm(&request, size, errcode_ret);
 }
 
 void *facet_clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
                                   size_t size, cl_uint alignment, cl_int *errcode_ret)
 {
-    const struct asked asked = {.device_or_shared = atomic_load(&facet_cl_real_clDeviceMemAllocINTEL),
-                                .context = context,
-                                .device = device,
-                                .properties = properties,
-                                .alignment = alignment};
+    const struct request request = {.device_or_shared = atomic_load(&facet_cl_real_clDeviceMemAllocINTEL),
+                                    .context = context,
+                                    .device = device,
+                                    .properties = properties,
+                                    .alignment = alignment};
 
-    return allocate_usm(&asked, size, errcode_ret);
+    return allocate_usm(&request, size, errcode_ret);
 }
 
 void *facet_clSharedMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
                                   size_t size, cl_uint alignment, cl_int *errcode_ret)
 {
-    const struct asked asked = {.device_or_shared = atomic_load(&facet_cl_real_clSharedMemAllocINTEL),
-                                .context = context,
-                                .device = device,
-                                .properties = properties,
-                                .alignment = alignment};
+    const struct request request = {.device_or_shared = atomic_load(&facet_cl_real_clSharedMemAllocINTEL),
+                                    .context = context,
+                                    .device = device,
+                                    .properties = properties,
+                                    .alignment = alignment};
 
-    return allocate_usm(&asked, size, errcode_ret);
+    return allocate_usm(&request, size, errcode_ret);
 }
 
 static cl_int free_with(clMemFreeINTEL_fn real, cl_context context, void *pointer)

@@ -27,8 +27,8 @@ cl_int facet_clFinish(cl_command_queue queue)
     return result;
 }
 
-/* Events of user events have no queue, and nothing of theirs is ours. */
-static void waited_for(cl_uint count, const cl_event *events)
+/* A user event has no queue, and no tracked command. */
+static void report_events(cl_uint count, const cl_event *events)
 {
     cl_command_queue last = NULL;
 
@@ -41,13 +41,13 @@ static void waited_for(cl_uint count, const cl_event *events)
     }
 }
 
-/* A command that failed is over as well. */
+/* A failed command is complete too. */
 cl_int facet_clWaitForEvents(cl_uint count, const cl_event *events)
 {
     cl_int result = facet_cl_target.clWaitForEvents(count, events);
 
     if (result == CL_SUCCESS || result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
-        waited_for(count, events);
+        report_events(count, events);
     return result;
 }
 
@@ -57,11 +57,11 @@ cl_int facet_clGetEventInfo(cl_event event, cl_event_info name, size_t size, voi
 
     if (result == CL_SUCCESS && name == CL_EVENT_COMMAND_EXECUTION_STATUS && value &&
         *(const cl_int *)value <= CL_COMPLETE)
-        waited_for(1, &event);
+        report_events(1, &event);
     return result;
 }
 
-/* From the thread that sets it to the driver's that calls it. */
+/* Passed from the thread that sets the callback to the driver's thread that calls it. */
 struct callback {
     void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
     void *user_data;
@@ -70,11 +70,11 @@ struct callback {
 
 static void CL_CALLBACK on_event(cl_event event, cl_int status, void *user_data)
 {
-    struct callback *set = user_data;
-    bool written = atomic_load_explicit(&set->written, memory_order_acquire);
-    struct callback callback = {.notify = set->notify, .user_data = set->user_data};
+    struct callback *context = user_data;
+    bool written = atomic_load_explicit(&context->written, memory_order_acquire);
+    struct callback callback = {.notify = context->notify, .user_data = context->user_data};
 
-    free(set);
+    free(context);
     if (written && status <= CL_COMPLETE)
         facet_cl_track_called_back(event);
     callback.notify(event, status, callback.user_data);
@@ -95,7 +95,7 @@ cl_int facet_clSetEventCallback(cl_event event, cl_int status,
     return result;
 }
 
-static void waited_if(cl_bool blocking, cl_int result, cl_command_queue queue)
+static void report_if_blocking(cl_bool blocking, cl_int result, cl_command_queue queue)
 {
     if (blocking && result == CL_SUCCESS)
         facet_cl_track_waited(queue, 0, NULL);
@@ -109,7 +109,7 @@ void *facet_clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool bl
     void *address = facet_cl_target.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset, size, num_waits, waits,
                                                        event, &result);
 
-    waited_if(blocking, result, queue);
+    report_if_blocking(blocking, result, queue);
     facet_cl_set_error(errcode_ret, result);
     return address;
 }
@@ -122,7 +122,7 @@ void *facet_clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool bloc
     void *address = facet_cl_target.clEnqueueMapImage(queue, image, blocking, flags, origin, region, row, slice,
                                                       num_waits, waits, event, &result);
 
-    waited_if(blocking, result, queue);
+    report_if_blocking(blocking, result, queue);
     facet_cl_set_error(errcode_ret, result);
     return address;
 }
@@ -132,6 +132,6 @@ cl_int facet_clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking, cl_map_fl
 {
     cl_int result = facet_cl_target.clEnqueueSVMMap(queue, blocking, flags, pointer, size, num_waits, waits, event);
 
-    waited_if(blocking, result, queue);
+    report_if_blocking(blocking, result, queue);
     return result;
 }

@@ -105,10 +105,10 @@ static enum facet_status acl_status(int code)
 
 enum facet_status ascend_acl_fail(const struct ascend_acl *acl, struct facet_error *error, const char *call, int code)
 {
-    const char *said = acl->aclGetRecentErrMsg ? acl->aclGetRecentErrMsg() : NULL;
+    const char *message = acl->aclGetRecentErrMsg ? acl->aclGetRecentErrMsg() : NULL;
     char text[256] = "no text";
 
-    if (said && *said)
-        FACET_KIT_TEXT(text, said);
+    if (message && *message)
+        FACET_KIT_TEXT(text, message);
     return facet_kit_fail(error, acl_status(code), "%s: %d, %s", call, code, text);
 }

@@ -5,8 +5,8 @@
  * Owns: the structs and the rule of the two locks.
  * Never: declares the vendor's interface; that is in dcmi.h and acl.h.
  *
- * Locks. `lock` guards workers and contexts, `event_lock` the events and the last sight of each chip. Neither is taken
- * while the other is held; DCMI's own lock is innermost. Data found at open never changes afterwards and is read
+ * Locks. `lock` guards workers and contexts, `event_lock` the events and the last reading of each chip. Neither is
+ * taken while the other is held; DCMI's own lock is innermost. Data found at open never changes afterwards and is read
  * without a lock.
  */
 #ifndef FACET_ASCEND_H
@@ -35,7 +35,7 @@ struct ascend_worker {
 };
 
 /* The state of a chip at one reading; events are differences between two readings. */
-struct ascend_sight {
+struct ascend_reading {
     bool present;
     bool has_ecc;
     uint32_t health; /* enum facet_health */
@@ -43,13 +43,13 @@ struct ascend_sight {
 };
 
 struct ascend_chip {
-    int card, place; /* DCMI's identification */
+    int card, chip_number; /* DCMI's identification */
     bool has_logic, has_physical;
     int logic;
     unsigned int physical;
     char chip_version[33];
     char die[64]; /* five numbers; empty when not read */
-    struct ascend_sight seen;
+    struct ascend_reading last_reading;
     struct ascend_worker *workers;
 };
 
@@ -110,7 +110,8 @@ enum facet_status ascend_device_events(struct facet_provider_instance *instance,
                                        uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                        struct facet_error *error);
 /* The current state of the chip; false when nothing could be read. */
-bool ascend_chip_look(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct ascend_sight *ret_sight);
+bool ascend_chip_read_state(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip,
+                            struct ascend_reading *ret_reading);
 
 /* limit.c */
 extern const struct facet_limit_ops ascend_limit_ops;

@@ -34,7 +34,7 @@ static void describe_numbers(const struct ascend_dcmi *dcmi, struct ascend_chip 
     int logic = -1;
     unsigned int physical;
 
-    if (ASCEND_DCMI(dcmi, get_device_logic_id, &logic, chip->card, chip->place) != 0 || logic < 0)
+    if (ASCEND_DCMI(dcmi, get_device_logic_id, &logic, chip->card, chip->chip_number) != 0 || logic < 0)
         return;
     chip->logic = logic;
     chip->has_logic = true;
@@ -50,7 +50,7 @@ static void describe_model(const struct ascend_dcmi *dcmi, struct ascend_chip *c
     char type[33] = "", name[33] = "";
 
     FACET_KIT_TEXT(info->name, "Ascend NPU");
-    if (ASCEND_DCMI(dcmi, get_device_chip_info, chip->card, chip->place, &model) != 0)
+    if (ASCEND_DCMI(dcmi, get_device_chip_info, chip->card, chip->chip_number, &model) != 0)
         return;
     VENDOR_TEXT(type, model.type);
     VENDOR_TEXT(name, model.name);
@@ -68,7 +68,7 @@ static void describe_memory(const struct ascend_dcmi *dcmi, const struct ascend_
 {
     struct dcmi_hbm_info memory = {0};
 
-    if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->place, &memory) != 0 || memory.total == 0 ||
+    if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->chip_number, &memory) != 0 || memory.total == 0 ||
         memory.total > MAX_MEMORY_MIB)
         return;
     info->memory_bytes = memory.total * MIB;
@@ -80,7 +80,7 @@ static void describe_clock(const struct ascend_dcmi *dcmi, const struct ascend_c
 {
     unsigned int mhz = 0;
 
-    if (ASCEND_DCMI(dcmi, get_device_frequency, chip->card, chip->place, DCMI_CLOCK_AI_CORE_RATED, &mhz) != 0 ||
+    if (ASCEND_DCMI(dcmi, get_device_frequency, chip->card, chip->chip_number, DCMI_CLOCK_AI_CORE_RATED, &mhz) != 0 ||
         mhz == 0 || mhz > MAX_CLOCK_MHZ)
         return;
     info->clock_mhz = mhz;
@@ -92,8 +92,8 @@ static bool read_pci(const struct ascend_dcmi *dcmi, const struct ascend_chip *c
     struct dcmi_pcie_info_v2 pci = {0};
     struct dcmi_pcie_info old = {0};
 
-    if (ASCEND_DCMI(dcmi, get_device_pcie_info_v2, chip->card, chip->place, &pci) != 0) {
-        if (ASCEND_DCMI(dcmi, get_device_pcie_info, chip->card, chip->place, &old) != 0)
+    if (ASCEND_DCMI(dcmi, get_device_pcie_info_v2, chip->card, chip->chip_number, &pci) != 0) {
+        if (ASCEND_DCMI(dcmi, get_device_pcie_info, chip->card, chip->chip_number, &old) != 0)
             return false;
         pci = (struct dcmi_pcie_info_v2){
             .bdf_bus = old.bdf_bus, .bdf_device = old.bdf_device, .bdf_function = old.bdf_function};
@@ -120,14 +120,14 @@ static void describe_identity(const struct ascend_dcmi *dcmi, struct ascend_chip
     const unsigned int *word = die.words;
     char text[128];
 
-    if (ASCEND_DCMI(dcmi, get_device_die_v2, chip->card, chip->place, DCMI_DIE_COMPUTE, &die) == 0 &&
+    if (ASCEND_DCMI(dcmi, get_device_die_v2, chip->card, chip->chip_number, DCMI_DIE_COMPUTE, &die) == 0 &&
         (word[0] | word[1] | word[2] | word[3] | word[4])) {
         snprintf(chip->die, sizeof chip->die, "%08x-%08x-%08x-%08x-%08x", word[0], word[1], word[2], word[3], word[4]);
         snprintf(text, sizeof text, "ascend die %s", chip->die);
     } else if (info->valid & FACET_DEVICE_HAS_PCI) {
         snprintf(text, sizeof text, "ascend pci %s", info->pci_address);
     } else {
-        snprintf(text, sizeof text, "ascend card %d chip %d", chip->card, chip->place);
+        snprintf(text, sizeof text, "ascend card %d chip %d", chip->card, chip->chip_number);
     }
     facet_kit_uuid_of(text, info->uuid);
 }
@@ -148,7 +148,7 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_PROCESS_METRICS;
     if (instance->dcmi.get_topo_info_by_device_id)
         can |= FACET_CAN_TOPOLOGY;
-    if (ascend_chip_look(&instance->dcmi, chip, &chip->seen))
+    if (ascend_chip_read_state(&instance->dcmi, chip, &chip->last_reading))
         can |= FACET_CAN_EVENTS;
     if (chip->has_physical)
         can |= FACET_CAN_CONTAINER;
@@ -196,7 +196,7 @@ static void describe_chip(const struct facet_provider_instance *instance, struct
     if (chip->has_logic)
         snprintf(info->address, sizeof info->address, "acl:%d", chip->logic);
     else
-        snprintf(info->address, sizeof info->address, "dcmi:%d/%d", chip->card, chip->place);
+        snprintf(info->address, sizeof info->address, "dcmi:%d/%d", chip->card, chip->chip_number);
     info->capabilities = capabilities_of(instance, chip, info);
     describe_modes(info);
 }
@@ -210,12 +210,12 @@ static enum facet_status check_new(const struct facet_provider_instance *instanc
         if (strcmp(instance->infos[i].uuid, info->uuid) == 0)
             return facet_kit_fail(error, FACET_CORRUPT,
                                   "card %d chip %d and card %d chip %d: expected identities of their own, both are %s",
-                                  other->card, other->place, chip->card, chip->place, info->uuid);
+                                  other->card, other->chip_number, chip->card, chip->chip_number, info->uuid);
     }
     return FACET_OK;
 }
 
-static enum facet_status add_chip(struct facet_provider_instance *instance, int card, int place,
+static enum facet_status add_chip(struct facet_provider_instance *instance, int card, int chip_number,
                                   struct facet_error *error)
 {
     struct facet_device_info *infos = realloc(instance->infos, (instance->count + 1) * sizeof *infos);
@@ -230,7 +230,7 @@ static enum facet_status add_chip(struct facet_provider_instance *instance, int 
     struct facet_device_info *info = &infos[instance->count];
     struct ascend_chip *chip = &chips[instance->count];
     *info = (struct facet_device_info){.size = sizeof *info, .index = instance->count};
-    *chip = (struct ascend_chip){.card = card, .place = place};
+    *chip = (struct ascend_chip){.card = card, .chip_number = chip_number};
     describe_chip(instance, chip, info);
     enum facet_status status = check_new(instance, chip, info, error);
     if (status == FACET_OK)
@@ -239,11 +239,11 @@ static enum facet_status add_chip(struct facet_provider_instance *instance, int 
 }
 
 /* A card may list its controller and its processor in addition to the chips. */
-static bool is_chip(const struct ascend_dcmi *dcmi, int card, int place)
+static bool is_chip(const struct ascend_dcmi *dcmi, int card, int chip_number)
 {
     enum dcmi_unit unit = DCMI_UNIT_NPU;
 
-    return ASCEND_DCMI(dcmi, get_device_type, card, place, &unit) != 0 || unit == DCMI_UNIT_NPU;
+    return ASCEND_DCMI(dcmi, get_device_type, card, chip_number, &unit) != 0 || unit == DCMI_UNIT_NPU;
 }
 
 static enum facet_status find_on_card(struct facet_provider_instance *instance, int card, struct facet_error *error)
@@ -260,9 +260,9 @@ static enum facet_status find_on_card(struct facet_provider_instance *instance, 
     if (chips < 0 || chips > DCMI_MAX_CHIPS)
         return facet_kit_fail(error, FACET_CORRUPT, "dcmi_get_device_num_in_card: %d chips, expected 0 to %d", chips,
                               DCMI_MAX_CHIPS);
-    for (int place = 0; place < chips && status == FACET_OK; place++) {
-        if (is_chip(&instance->dcmi, card, place))
-            status = add_chip(instance, card, place, error);
+    for (int chip_number = 0; chip_number < chips && status == FACET_OK; chip_number++) {
+        if (is_chip(&instance->dcmi, card, chip_number))
+            status = add_chip(instance, card, chip_number, error);
     }
     return status;
 }
@@ -310,9 +310,10 @@ static void put_memory(struct text *text, const struct ascend_dcmi *dcmi, const 
     struct dcmi_hbm_info memory = {0};
     struct dcmi_ecc_info ecc = {0};
 
-    if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->place, &memory) == 0 && memory.clock <= MAX_CLOCK_MHZ)
+    if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->chip_number, &memory) == 0 &&
+        memory.clock <= MAX_CLOCK_MHZ)
         put(text, "clock_memory_mhz", "%u", memory.clock);
-    if (ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->place, DCMI_COMPONENT_HBM, &ecc) == 0)
+    if (ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0)
         put(text, "ecc", "%s", ecc.enabled ? "true" : "false");
 }
 
@@ -326,7 +327,7 @@ enum facet_status ascend_device_properties(struct facet_provider_instance *insta
         return status;
     const struct ascend_chip *chip = &instance->chips[device];
     put(&all, "card", "%d", chip->card);
-    put(&all, "card_chip", "%d", chip->place);
+    put(&all, "card_chip", "%d", chip->chip_number);
     if (chip->has_logic)
         put(&all, "logical_id", "%d", chip->logic);
     if (chip->has_physical)

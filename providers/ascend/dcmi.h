@@ -6,7 +6,7 @@
  * per-card interface, libdcmi.so), opening the library at run time, and translating its return codes.
  * Never: links to it, and never calls it from two threads at once: the reference promises nothing about threads.
  *
- * Every function returns 0 or a negative code. A chip is identified by its card and its place on the card; it also has
+ * Every function returns 0 or a negative code. A chip is identified by its card and its number on the card; it also has
  * a logical number (used by AscendCL) and a physical one (used by /dev/davinciN).
  */
 #ifndef FACET_ASCEND_DCMI_H

@@ -21,7 +21,7 @@ static int read_health(const struct ascend_dcmi *dcmi, const struct ascend_chip 
                        uint32_t *ret_health)
 {
     unsigned int health = 0;
-    int code = ASCEND_DCMI(dcmi, get_device_health, chip->card, chip->place, &health);
+    int code = ASCEND_DCMI(dcmi, get_device_health, chip->card, chip->chip_number, &health);
     bool known = health < sizeof health_of_dcmi / sizeof *health_of_dcmi;
 
     *ret_present = ascend_dcmi_status(code) != FACET_DEVICE_LOST && (code || health != DCMI_HEALTH_ABSENT);
@@ -39,7 +39,7 @@ enum facet_status ascend_device_health(struct facet_provider_instance *instance,
     if (status != FACET_OK)
         return status;
     if (!ret_health)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected an address, not NULL");
     int code = read_health(&instance->dcmi, &instance->chips[device], &present, &health);
     if (!present)
         return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": the driver no longer sees it", device);
@@ -49,19 +49,21 @@ enum facet_status ascend_device_health(struct facet_provider_instance *instance,
     return FACET_OK;
 }
 
-bool ascend_chip_look(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct ascend_sight *ret_sight)
+bool ascend_chip_read_state(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip,
+                            struct ascend_reading *ret_reading)
 {
-    struct ascend_sight sight = {0};
+    struct ascend_reading reading = {0};
     struct dcmi_ecc_info ecc = {0};
 
-    if (read_health(dcmi, chip, &sight.present, &sight.health) && sight.present)
+    if (read_health(dcmi, chip, &reading.present, &reading.health) && reading.present)
         return false;
-    if (sight.present &&
-        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->place, DCMI_COMPONENT_HBM, &ecc) == 0 && ecc.enabled) {
-        sight.has_ecc = true;
-        sight.ecc_uncorrected = ecc.double_total;
+    if (reading.present &&
+        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0 &&
+        ecc.enabled) {
+        reading.has_ecc = true;
+        reading.ecc_uncorrected = ecc.double_total;
     }
-    *ret_sight = sight;
+    *ret_reading = reading;
     return true;
 }
 
@@ -71,9 +73,9 @@ static void add_event(struct facet_provider_instance *instance, uint32_t device,
     facet_kit_event_add(&instance->events, device, instance->infos[device].uuid, kind, value, message);
 }
 
-static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct ascend_sight *now)
+static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct ascend_reading *now)
 {
-    const struct ascend_sight *before = &instance->chips[device].seen;
+    const struct ascend_reading *before = &instance->chips[device].last_reading;
 
     if (now->present != before->present)
         add_event(instance, device, FACET_EVENT_HOTPLUG, now->present,
@@ -88,17 +90,17 @@ static void read_all_chips(struct facet_provider_instance *instance)
 {
     for (uint32_t device = 0; device < instance->count; device++) {
         struct ascend_chip *chip = &instance->chips[device];
-        struct ascend_sight now;
+        struct ascend_reading now;
 
         if (!(instance->infos[device].capabilities & FACET_CAN_EVENTS) ||
-            !ascend_chip_look(&instance->dcmi, chip, &now))
+            !ascend_chip_read_state(&instance->dcmi, chip, &now))
             continue;
         report_changes(instance, device, &now);
         if (!now.has_ecc) { /* the count so far is kept when one reading fails */
-            now.has_ecc = chip->seen.has_ecc;
-            now.ecc_uncorrected = chip->seen.ecc_uncorrected;
+            now.has_ecc = chip->last_reading.has_ecc;
+            now.ecc_uncorrected = chip->last_reading.ecc_uncorrected;
         }
-        chip->seen = now;
+        chip->last_reading = now;
     }
 }
 

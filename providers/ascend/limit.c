@@ -35,13 +35,13 @@ struct ascend_worker *ascend_worker_take(struct ascend_chip *chip, const char *n
 
 void ascend_worker_drop(struct ascend_chip *chip, struct ascend_worker *worker)
 {
-    struct ascend_worker **place = &chip->workers;
+    struct ascend_worker **link = &chip->workers;
 
     if (worker->valid || worker->contexts)
         return;
-    while (*place != worker)
-        place = &(*place)->next;
-    *place = worker->next;
+    while (*link != worker)
+        link = &(*link)->next;
+    *link = worker->next;
     free(worker);
 }
 

@@ -80,7 +80,7 @@ static enum facet_status ascend_memory_create_context(struct facet_provider_inst
     if (partition_uuid && *partition_uuid)
         return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': Ascend devices have none", partition_uuid);
     if (!ret_context)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected an address, not NULL");
     pthread_mutex_lock(&instance->lock);
     status = open_context(instance, device, worker, ret_context, error);
     pthread_mutex_unlock(&instance->lock);
@@ -90,7 +90,7 @@ static enum facet_status ascend_memory_create_context(struct facet_provider_inst
 /* Releases everything in any case, and returns the first code that was not 0. */
 static int close_context(struct facet_provider_instance *instance, struct ascend_context *context)
 {
-    struct ascend_context **place = &instance->contexts;
+    struct ascend_context **link = &instance->contexts;
     int first = instance->acl.aclrtSetCurrentContext(context->acl);
 
     while (context->allocations) {
@@ -104,9 +104,9 @@ static int close_context(struct facet_provider_instance *instance, struct ascend
     }
     int code = instance->acl.aclrtDestroyContext(context->acl);
     first = first ? first : code;
-    while (*place != context)
-        place = &(*place)->next;
-    *place = context->next;
+    while (*link != context)
+        link = &(*link)->next;
+    *link = context->next;
     context->worker->contexts--;
     ascend_worker_drop(&instance->chips[context->device], context->worker);
     free(context);
@@ -218,7 +218,7 @@ static enum facet_status ascend_memory_alloc(struct facet_provider_instance *ins
     struct ascend_context *context = NULL;
 
     if (!ret_address)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected an address, not NULL");
     pthread_mutex_lock(&instance->lock);
     enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK && bytes == 0)
@@ -232,17 +232,17 @@ static enum facet_status ascend_memory_alloc(struct facet_provider_instance *ins
 static enum facet_status free_memory(struct facet_provider_instance *instance, struct ascend_context *context,
                                      uint64_t address, struct facet_error *error)
 {
-    struct ascend_allocation **place = &context->allocations;
+    struct ascend_allocation **link = &context->allocations;
 
-    while (*place && (*place)->address != address)
-        place = &(*place)->next;
-    struct ascend_allocation *allocation = *place;
+    while (*link && (*link)->address != address)
+        link = &(*link)->next;
+    struct ascend_allocation *allocation = *link;
     if (!allocation)
         return facet_kit_fail(error, FACET_NOT_FOUND, "nothing was allocated at 0x%" PRIx64, address);
     int code = instance->acl.aclrtFree(allocation->block);
     if (code)
         return ascend_acl_fail(&instance->acl, error, "aclrtFree", code);
-    *place = allocation->next;
+    *link = allocation->next;
     context->worker->used_bytes -= allocation->bytes;
     free(allocation);
     return FACET_OK;

@@ -18,7 +18,7 @@
 static int read_power(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct facet_device_metrics *to)
 {
     int deciwatts = -1;
-    int code = ASCEND_DCMI(dcmi, get_device_power_info, chip->card, chip->place, &deciwatts);
+    int code = ASCEND_DCMI(dcmi, get_device_power_info, chip->card, chip->chip_number, &deciwatts);
 
     if (code == 0 && deciwatts >= 0 && deciwatts <= MAX_DECIWATTS) {
         to->power_mw = (uint64_t)deciwatts * 100;
@@ -31,7 +31,7 @@ static int read_temperature(const struct ascend_dcmi *dcmi, const struct ascend_
                             struct facet_device_metrics *to)
 {
     int celsius = MAX_CELSIUS + 1;
-    int code = ASCEND_DCMI(dcmi, get_device_temperature, chip->card, chip->place, &celsius);
+    int code = ASCEND_DCMI(dcmi, get_device_temperature, chip->card, chip->chip_number, &celsius);
 
     if (code == 0 && celsius >= MIN_CELSIUS && celsius <= MAX_CELSIUS) {
         to->temperature_mc = celsius * 1000;
@@ -43,7 +43,7 @@ static int read_temperature(const struct ascend_dcmi *dcmi, const struct ascend_
 static int read_clock(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct facet_device_metrics *to)
 {
     unsigned int mhz = MAX_CLOCK_MHZ + 1;
-    int code = ASCEND_DCMI(dcmi, get_device_frequency, chip->card, chip->place, DCMI_CLOCK_AI_CORE, &mhz);
+    int code = ASCEND_DCMI(dcmi, get_device_frequency, chip->card, chip->chip_number, DCMI_CLOCK_AI_CORE, &mhz);
 
     if (code == 0 && mhz <= MAX_CLOCK_MHZ) {
         to->clock_mhz = mhz;
@@ -55,7 +55,7 @@ static int read_clock(const struct ascend_dcmi *dcmi, const struct ascend_chip *
 static int read_memory(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct facet_device_metrics *to)
 {
     struct dcmi_hbm_info memory = {.used = MAX_MEMORY_MIB + 1};
-    int code = ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->place, &memory);
+    int code = ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->chip_number, &memory);
 
     if (code == 0 && memory.used <= memory.total && memory.total <= MAX_MEMORY_MIB) {
         to->memory_used_bytes = memory.used * MIB;
@@ -67,7 +67,7 @@ static int read_memory(const struct ascend_dcmi *dcmi, const struct ascend_chip 
 static int read_ecc(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct facet_device_metrics *to)
 {
     struct dcmi_ecc_info ecc = {0};
-    int code = ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->place, DCMI_COMPONENT_HBM, &ecc);
+    int code = ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc);
 
     /* With ECC off nothing is counted: that differs from no errors. */
     if (code == 0 && ecc.enabled == 1) {
@@ -82,7 +82,7 @@ static int read_rate(const struct ascend_dcmi *dcmi, const struct ascend_chip *c
                      uint64_t bit, struct facet_device_metrics *to)
 {
     unsigned int percent = 101;
-    int code = ASCEND_DCMI(dcmi, get_device_utilization_rate, chip->card, chip->place, rate, &percent);
+    int code = ASCEND_DCMI(dcmi, get_device_utilization_rate, chip->card, chip->chip_number, rate, &percent);
 
     if (code == 0 && percent <= 100) {
         *milli = percent * MILLI_OF_PERCENT;
@@ -138,7 +138,7 @@ int ascend_processes_read(const struct ascend_dcmi *dcmi, const struct ascend_ch
 {
     memset(processes, 0, DCMI_MAX_PROCESSES * sizeof *processes);
     *ret_count = 0;
-    return ASCEND_DCMI(dcmi, get_device_resource_info, chip->card, chip->place, processes, ret_count);
+    return ASCEND_DCMI(dcmi, get_device_resource_info, chip->card, chip->chip_number, processes, ret_count);
 }
 
 /*
@@ -149,19 +149,19 @@ static uint32_t convert_processes(const struct dcmi_process *from, int count, ui
                                   struct facet_process_metrics *to)
 {
     uint64_t now = facet_kit_now_ns();
-    uint32_t kept = 0;
+    uint32_t kept_count = 0;
 
     for (int i = 0; i < count; i++) {
         if (from[i].pid <= 0)
             continue;
-        to[kept++] = (struct facet_process_metrics){.size = sizeof *to,
-                                                    .device = device,
-                                                    .pid = from[i].pid,
-                                                    .valid = FACET_PROCESS_HAS_MEMORY,
-                                                    .timestamp_ns = now,
-                                                    .memory_used_bytes = from[i].memory_bytes};
+        to[kept_count++] = (struct facet_process_metrics){.size = sizeof *to,
+                                                          .device = device,
+                                                          .pid = from[i].pid,
+                                                          .valid = FACET_PROCESS_HAS_MEMORY,
+                                                          .timestamp_ns = now,
+                                                          .memory_used_bytes = from[i].memory_bytes};
     }
-    return kept;
+    return kept_count;
 }
 
 static enum facet_status ascend_metrics_processes(struct facet_provider_instance *instance, uint32_t device,

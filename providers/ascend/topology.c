@@ -57,7 +57,8 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
     struct facet_topology_link link = {.size = sizeof link, .a = a, .b = b, .lanes = 1};
     int way = -1;
 
-    if (ASCEND_DCMI(&instance->dcmi, get_topo_info_by_device_id, from->card, from->place, to->card, to->place, &way) ||
+    if (ASCEND_DCMI(&instance->dcmi, get_topo_info_by_device_id, from->card, from->chip_number, to->card,
+                    to->chip_number, &way) ||
         !translate_link(way, from->card == to->card, &link.type, &link.level))
         return false;
     *ret_link = link;

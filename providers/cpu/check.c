@@ -19,7 +19,7 @@
 #define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* the image itself found it wrong */
 #define HITS  4u                                          /* a loop rarely has more buffers */
 
-struct checked {
+struct checked_launch {
     struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
     const struct facet_host_kernel *original; /* of the module */
     const struct cpu_module *module;
@@ -39,29 +39,29 @@ struct checked {
     char text[sizeof((struct facet_error *)NULL)->message];
 };
 
-static void drop_checked(struct checked *checked)
+static void drop_checked(struct checked_launch *checked_launch)
 {
-    pthread_mutex_t *lock = &checked->queue->context->lock;
+    pthread_mutex_t *lock = &checked_launch->queue->context->lock;
 
     pthread_mutex_lock(lock);
-    bool last = --checked->references == 0;
+    bool last = --checked_launch->references == 0;
     pthread_mutex_unlock(lock);
     if (!last)
         return;
-    cpu_shadow_free(checked->shadow);
-    free(checked);
+    cpu_shadow_free(checked_launch->shadow);
+    free(checked_launch);
 }
 
 /* --- while it runs --- */
 
 static void run_checked(const void *arguments, const struct facet_host_group *group)
 {
-    struct checked *checked = group->check;
+    struct checked_launch *checked_launch = group->check;
 
-    checked->group = group;
-    checked->arguments = (uint64_t)arguments;
-    cpu_shadow_forget(checked->shadow);
-    checked->original->run(arguments, group);
+    checked_launch->group = group;
+    checked_launch->arguments = (uint64_t)arguments;
+    cpu_shadow_forget(checked_launch->shadow);
+    checked_launch->original->run(arguments, group);
 }
 
 static const char *name_of_access(uint32_t flags)
@@ -81,10 +81,11 @@ static const char *name_of_memory(uint32_t flags)
 }
 
 /* The work-item's global id, and where in the source it is. */
-static int describe_site(const struct checked *checked, uint32_t item, uint32_t site, char *text, size_t size)
+static int describe_site(const struct checked_launch *checked_launch, uint32_t item, uint32_t site, char *text,
+                         size_t size)
 {
-    const struct facet_host_group *group = checked->group;
-    const struct facet_host_site *sites = checked->module->image->sites;
+    const struct facet_host_group *group = checked_launch->group;
+    const struct facet_host_site *sites = checked_launch->module->image->sites;
     uint32_t local[3] = {item % group->group_size[0], item / group->group_size[0] % group->group_size[1],
                          item / group->group_size[0] / group->group_size[1]};
     uint32_t global[3];
@@ -92,27 +93,27 @@ static int describe_site(const struct checked *checked, uint32_t item, uint32_t 
     for (int i = 0; i < 3; i++)
         global[i] = group->offset[i] + group->group_id[i] * group->group_size[i] + local[i];
     char place[96] = "";
-    if (sites && site < checked->module->image->site_count && sites[site].line > 0) /* else not known */
+    if (sites && site < checked_launch->module->image->site_count && sites[site].line > 0) /* else not known */
         snprintf(place, sizeof place, "%.64s:%" PRIu32 ":%" PRIu32 ": ", sites[site].file, sites[site].line,
                  sites[site].column);
     return snprintf(text, size, "%skernel %s, work-item (%" PRIu32 ", %" PRIu32 ", %" PRIu32 "): ", place,
-                    checked->original->name, global[0], global[1], global[2]);
+                    checked_launch->original->name, global[0], global[1], global[2]);
 }
 
 FACET_PRINTF(5, 6)
-static void record_finding(struct checked *checked, enum facet_status status, uint32_t item, uint32_t site,
-                           const char *format, ...)
+static void record_finding(struct checked_launch *checked_launch, enum facet_status status, uint32_t item,
+                           uint32_t site, const char *format, ...)
 {
     va_list arguments;
 
-    if (checked->finding != FACET_OK)
+    if (checked_launch->finding != FACET_OK)
         return;
-    checked->finding = status;
-    int length = describe_site(checked, item, site, checked->text, sizeof checked->text);
-    if (length < 0 || (size_t)length >= sizeof checked->text)
+    checked_launch->finding = status;
+    int length = describe_site(checked_launch, item, site, checked_launch->text, sizeof checked_launch->text);
+    if (length < 0 || (size_t)length >= sizeof checked_launch->text)
         return;
     va_start(arguments, format);
-    vsnprintf(checked->text + length, sizeof checked->text - (size_t)length, format, arguments);
+    vsnprintf(checked_launch->text + length, sizeof checked_launch->text - (size_t)length, format, arguments);
     va_end(arguments);
 }
 
@@ -121,57 +122,60 @@ static bool is_inside(uint64_t address, uint64_t bytes, uint64_t start, uint64_t
     return address >= start && address - start <= size && bytes <= size - (address - start);
 }
 
-static bool is_memory(struct checked *checked, uint64_t address, uint64_t bytes)
+static bool is_memory(struct checked_launch *checked_launch, uint64_t address, uint64_t bytes)
 {
-    struct cpu_space *space = &checked->queue->context->space;
+    struct cpu_space *space = &checked_launch->queue->context->space;
     struct cpu_range range;
 
     for (uint32_t i = 0; i < HITS; i++)
-        if (is_inside(address, bytes, checked->hits[i].at, checked->hits[i].end - checked->hits[i].at))
+        if (is_inside(address, bytes, checked_launch->hits[i].at,
+                      checked_launch->hits[i].end - checked_launch->hits[i].at))
             return true;
     pthread_rwlock_rdlock(&space->lock);
-    bool known = cpu_space_bounds(space, address, &range);
+    bool has_bounds = cpu_space_bounds(space, address, &range);
     pthread_rwlock_unlock(&space->lock);
-    if (!known || !is_inside(address, bytes, range.at, range.end - range.at))
+    if (!has_bounds || !is_inside(address, bytes, range.at, range.end - range.at))
         return false;
-    checked->hits[checked->hit_count++ % HITS] = range;
+    checked_launch->hits[checked_launch->hit_count++ % HITS] = range;
     return true;
 }
 
-static bool is_allowed(struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
+static bool is_allowed(struct checked_launch *checked_launch, uint64_t address, uint64_t bytes, uint32_t flags)
 {
     if (bytes == 0)
         return true;
     if (flags & FACET_CHECK_LOCAL)
-        return is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes);
+        return is_inside(address, bytes, (uint64_t)checked_launch->group->local, checked_launch->local_bytes);
     /* A generic pointer may lead to local memory, an argument, or a constant of the image. */
-    if (is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes) ||
-        (!(flags & FACET_CHECK_WRITE) && is_inside(address, bytes, checked->arguments, checked->argument_bytes)))
+    if (is_inside(address, bytes, (uint64_t)checked_launch->group->local, checked_launch->local_bytes) ||
+        (!(flags & FACET_CHECK_WRITE) &&
+         is_inside(address, bytes, checked_launch->arguments, checked_launch->argument_bytes)))
         return true;
-    return is_memory(checked, address, bytes);
+    return is_memory(checked_launch, address, bytes);
 }
 
 /* File-scope tables lie in the object itself. */
-static bool is_constant(const struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
+static bool is_constant(const struct checked_launch *checked_launch, uint64_t address, uint64_t bytes, uint32_t flags)
 {
     return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL | FOUND)) &&
-           cpu_module_has(checked->module, address, bytes);
+           cpu_module_has(checked_launch->module, address, bytes);
 }
 
 static int check_access(void *check, const void *pointer, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
 {
-    struct checked *checked = check;
+    struct checked_launch *checked_launch = check;
     uint64_t address = (uint64_t)pointer;
 
-    if (flags & FOUND || !is_allowed(checked, address, bytes, flags)) {
-        if (is_constant(checked, address, bytes, flags))
+    if (flags & FOUND || !is_allowed(checked_launch, address, bytes, flags)) {
+        if (is_constant(checked_launch, address, bytes, flags))
             return 1;
-        record_finding(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s",
-                       name_of_access(flags), bytes, address, name_of_memory(flags));
+        record_finding(checked_launch, FACET_OUT_OF_RANGE, item, site,
+                       "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s", name_of_access(flags), bytes, address,
+                       name_of_memory(flags));
         return 0;
     }
-    if (cpu_shadow_races(checked->shadow, address, bytes, flags, item))
-        record_finding(checked, FACET_INVALID_ARGUMENT, item, site,
+    if (cpu_shadow_races(checked_launch->shadow, address, bytes, flags, item))
+        record_finding(checked_launch, FACET_INVALID_ARGUMENT, item, site,
                        "%s of %" PRIu64 " bytes at %#" PRIx64
                        ": expected a barrier between it and another work-item's access",
                        name_of_access(flags), bytes, address);
@@ -180,7 +184,7 @@ static int check_access(void *check, const void *pointer, uint64_t bytes, uint32
 
 static void check_barrier(void *check)
 {
-    cpu_shadow_forget(((struct checked *)check)->shadow);
+    cpu_shadow_forget(((struct checked_launch *)check)->shadow);
 }
 
 const struct facet_host_check cpu_check_functions = {
@@ -191,24 +195,24 @@ const struct facet_host_check cpu_check_functions = {
 /* The launch is complete. Its finding waits for the next thread that synchronizes. */
 static void launch_done(void *owner)
 {
-    struct checked *checked = owner;
-    struct cpu_queue *queue = checked->queue;
-    cpu_done_func done = checked->done;
-    void *done_owner = checked->owner;
+    struct checked_launch *checked_launch = owner;
+    struct cpu_queue *queue = checked_launch->queue;
+    cpu_done_func done = checked_launch->done;
+    void *done_owner = checked_launch->owner;
 
     pthread_mutex_lock(&queue->context->lock);
-    if (checked->finding != FACET_OK && queue->finding == FACET_OK) {
-        queue->finding = checked->finding;
-        memcpy(queue->finding_text, checked->text, sizeof queue->finding_text);
+    if (checked_launch->finding != FACET_OK && queue->finding == FACET_OK) {
+        queue->finding = checked_launch->finding;
+        memcpy(queue->finding_text, checked_launch->text, sizeof queue->finding_text);
     }
     pthread_mutex_unlock(&queue->context->lock);
-    drop_checked(checked);
+    drop_checked(checked_launch);
     done(done_owner);
 }
 
 static enum facet_status finding_of(void *owner)
 {
-    return ((const struct checked *)owner)->finding;
+    return ((const struct checked_launch *)owner)->finding;
 }
 
 static void finish_done(void *owner)
@@ -216,48 +220,49 @@ static void finish_done(void *owner)
     drop_checked(owner);
 }
 
-static struct checked *new_checked(struct cpu_queue *queue, const struct cpu_module *module,
-                                   const struct facet_host_kernel *kernel, const struct facet_launch *launch)
+static struct checked_launch *new_checked(struct cpu_queue *queue, const struct cpu_module *module,
+                                          const struct facet_host_kernel *kernel, const struct facet_launch *launch)
 {
-    struct checked *checked = calloc(1, sizeof *checked);
+    struct checked_launch *checked_launch = calloc(1, sizeof *checked_launch);
 
-    if (!checked)
+    if (!checked_launch)
         return NULL;
-    checked->shadow = cpu_shadow_create();
-    if (!checked->shadow) {
-        free(checked);
+    checked_launch->shadow = cpu_shadow_create();
+    if (!checked_launch->shadow) {
+        free(checked_launch);
         return NULL;
     }
-    checked->kernel = *kernel;
-    checked->kernel.run = run_checked;
-    checked->original = kernel;
-    checked->module = module;
-    checked->queue = queue;
-    checked->local_bytes = kernel->local_bytes + launch->local_bytes;
-    checked->argument_bytes = kernel->argument_bytes;
-    checked->references = 2;
-    return checked;
+    checked_launch->kernel = *kernel;
+    checked_launch->kernel.run = run_checked;
+    checked_launch->original = kernel;
+    checked_launch->module = module;
+    checked_launch->queue = queue;
+    checked_launch->local_bytes = kernel->local_bytes + launch->local_bytes;
+    checked_launch->argument_bytes = kernel->argument_bytes;
+    checked_launch->references = 2;
+    return checked_launch;
 }
 
 enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_module *module,
                                      const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                      const void *arguments, cpu_done_func done, void *owner, struct facet_error *error)
 {
-    struct checked *checked = new_checked(queue, module, kernel, launch);
+    struct checked_launch *checked_launch = new_checked(queue, module, kernel, launch);
 
-    if (!checked)
+    if (!checked_launch)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to watch a launch");
-    checked->done = done;
-    checked->owner = owner;
-    enum facet_status status = cpu_stream_launch(queue->stream, &checked->kernel, launch, arguments,
-                                                 &cpu_check_functions, checked, launch_done, checked, error);
+    checked_launch->done = done;
+    checked_launch->owner = owner;
+    enum facet_status status =
+        cpu_stream_launch(queue->stream, &checked_launch->kernel, launch, arguments, &cpu_check_functions,
+                          checked_launch, launch_done, checked_launch, error);
     if (status != FACET_OK) {
-        checked->references = 1;
-        drop_checked(checked);
+        checked_launch->references = 1;
+        drop_checked(checked_launch);
         return status;
     }
     /* Without this job synchronize still reports the finding. */
-    if (cpu_stream_call(queue->stream, finding_of, finish_done, checked, NULL) != FACET_OK)
-        drop_checked(checked);
+    if (cpu_stream_call(queue->stream, finding_of, finish_done, checked_launch, NULL) != FACET_OK)
+        drop_checked(checked_launch);
     return FACET_OK;
 }

@@ -15,7 +15,7 @@
 
 /* --- accounts --- */
 
-enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
+enum facet_status cpu_account_charge(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
 {
     struct facet_provider_instance *instance = context->instance;
     struct cpu_worker *worker = context->worker;
@@ -36,7 +36,7 @@ enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, 
     return status;
 }
 
-void cpu_account_give(struct cpu_context *context, uint64_t bytes)
+void cpu_account_uncharge(struct cpu_context *context, uint64_t bytes)
 {
     pthread_mutex_lock(&context->instance->lock);
     context->worker->used_bytes -= bytes;
@@ -58,7 +58,7 @@ void cpu_account_share(struct cpu_context *context, uint64_t bytes)
 {
     pthread_mutex_lock(&context->instance->lock);
     context->used_bytes -= bytes;
-    context->worker->shared++;
+    context->worker->shared_pages++;
     pthread_mutex_unlock(&context->instance->lock);
 }
 
@@ -66,25 +66,25 @@ static void uncharge_shared(struct facet_provider_instance *instance, struct cpu
 {
     pthread_mutex_lock(&instance->lock);
     worker->used_bytes -= bytes;
-    worker->shared--;
+    worker->shared_pages--;
     cpu_worker_settle(instance, worker);
     pthread_mutex_unlock(&instance->lock);
 }
 
-void cpu_account_give_pages(struct cpu_context *context, struct cpu_pages_list *gone)
+void cpu_account_free_pages(struct cpu_context *context, struct cpu_pages_list *unused)
 {
     struct facet_provider_instance *instance = context->instance;
     struct cpu_pages *pages;
 
-    while ((pages = TAILQ_FIRST(gone))) {
+    while ((pages = TAILQ_FIRST(unused))) {
         uint64_t bytes = pages->extent->bytes;
 
-        TAILQ_REMOVE(gone, pages, link);
+        TAILQ_REMOVE(unused, pages, link);
         cpu_pool_give(&instance->pool, pages->extent);
         if (pages->worker)
             uncharge_shared(instance, pages->worker, bytes);
         else
-            cpu_account_give(context, bytes);
+            cpu_account_uncharge(context, bytes);
         free(pages);
     }
 }
@@ -167,7 +167,7 @@ static enum facet_status list_context(struct facet_provider_instance *instance, 
     context->number = ++instance->number;
     worker->contexts++;
     TAILQ_INSERT_TAIL(&instance->contexts, context, link);
-    cpu_units_spread(instance);
+    cpu_units_set_unlimited(instance);
     return FACET_OK;
 }
 
@@ -195,25 +195,25 @@ static void leave_worker(struct cpu_context *context)
 {
     struct facet_provider_instance *instance = context->instance;
     struct cpu_worker *worker = context->worker;
-    struct cpu_tenant *own = NULL;
+    struct cpu_tenant *own_tenant = NULL;
 
     pthread_mutex_lock(&instance->lock);
     if (context->tenant != worker->tenant) {
-        own = context->tenant;
-        worker->past_ns += cpu_tenant_busy_ns(own) - context->past_ns;
+        own_tenant = context->tenant;
+        worker->ended_contexts_ns += cpu_tenant_busy_ns(own_tenant) - context->counted_ns;
     }
     worker->used_bytes -= context->used_bytes;
     worker->reserved_bytes -= context->reserved_bytes;
     worker->contexts--;
     cpu_worker_settle(instance, worker);
     pthread_mutex_unlock(&instance->lock);
-    cpu_tenant_destroy(own);
+    cpu_tenant_destroy(own_tenant);
 }
 
 /* No reference is left. Queues first: they report completed launches, which frees memory that launches held. */
 static void take_apart(struct cpu_context *context)
 {
-    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cpu_pages_list unused = TAILQ_HEAD_INITIALIZER(unused);
     struct cpu_queue *queue;
     struct cpu_module *module;
 
@@ -227,8 +227,8 @@ static void take_apart(struct cpu_context *context)
         cpu_module_free(module);
     }
     cpu_deferred_free_run(context);
-    cpu_space_close(&context->space, &gone);
-    cpu_account_give_pages(context, &gone);
+    cpu_space_close(&context->space, &unused);
+    cpu_account_free_pages(context, &unused);
     leave_worker(context);
     free_context(context);
 }
@@ -250,7 +250,7 @@ static void cancel_all(struct cpu_context *context)
     struct cpu_queue *queue;
 
     for (uint64_t after = 0; (queue = cpu_queue_next(context, after));) {
-        after = queue->order;
+        after = queue->creation_number;
         cpu_stream_cancel(queue->stream);
         cpu_queue_drop(queue);
     }
@@ -273,7 +273,7 @@ static void *wait_for_end(void *argument)
     cpu_context_drop(context);
     pthread_mutex_lock(&instance->lock);
     instance->zombies--;
-    pthread_cond_broadcast(&instance->gone);
+    pthread_cond_broadcast(&instance->zombie_ended);
     pthread_mutex_unlock(&instance->lock);
     return NULL;
 }
@@ -284,7 +284,7 @@ static bool close_in_thread(struct cpu_context *context)
     struct facet_provider_instance *instance = context->instance;
     pthread_t thread;
 
-    cpu_stay();
+    cpu_stay_loaded();
     pthread_mutex_lock(&instance->lock);
     instance->zombies++;
     pthread_mutex_unlock(&instance->lock);
@@ -303,8 +303,8 @@ static void unlist_context(struct cpu_context *context)
 {
     TAILQ_REMOVE(&context->instance->contexts, context, link);
     if (context->tenant != context->worker->tenant) {
-        context->past_ns = cpu_tenant_busy_ns(context->tenant);
-        context->worker->past_ns += context->past_ns;
+        context->counted_ns = cpu_tenant_busy_ns(context->tenant);
+        context->worker->ended_contexts_ns += context->counted_ns;
     }
 }
 
@@ -334,9 +334,9 @@ enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeou
         now = cpu_now_ns(CLOCK_MONOTONIC);
         status = cpu_stream_wait(queue->stream, now < end ? end - now : 0);
         if (status == FACET_TIMEOUT)
-            facet_kit_fail(error, status, "stream %" PRIu64 ": still at work after %" PRIu64 " ns", queue->order,
-                           timeout_ns);
-        after = queue->order;
+            facet_kit_fail(error, status, "stream %" PRIu64 ": still at work after %" PRIu64 " ns",
+                           queue->creation_number, timeout_ns);
+        after = queue->creation_number;
         cpu_queue_drop(queue);
     }
     return status;

@@ -51,9 +51,9 @@ struct cpu_worker {
     uint64_t memory_bytes;
     struct cpu_tenant *tenant; /* with a compute limit: the one that all its contexts share. Else NULL */
     uint32_t contexts;
-    uint32_t shared; /* pages that it is charged for itself, and not one of its contexts */
+    uint32_t shared_pages; /* pages that it is charged for itself, and not one of its contexts */
     uint64_t used_bytes, reserved_bytes;
-    uint64_t past_ns; /* device time of its contexts that are no more */
+    uint64_t ended_contexts_ns; /* device time of its contexts that have ended */
     uint64_t read_at_ns, read_busy_ns;
     uint32_t compute_milli; /* between the last two readings */
     bool was_read;
@@ -84,12 +84,12 @@ struct cpu_module {
 /* A stream of the ABI. */
 struct cpu_queue {
     TAILQ_ENTRY(cpu_queue) link;
-    uint64_t number; /* 0: it was destroyed */
-    uint64_t order;  /* the number that it had */
+    uint64_t number;          /* 0: it was destroyed */
+    uint64_t creation_number; /* the number that it had */
     uint32_t references;
     struct cpu_context *context;
     struct cpu_stream *stream;
-    enum facet_status finding; /* of a checked launch, told by the next synchronize; FACET_OK: none */
+    enum facet_status finding; /* of a checked launch, reported by the next synchronize; FACET_OK: none */
     char finding_text[sizeof((struct facet_error *)NULL)->message];
 };
 
@@ -106,9 +106,9 @@ struct cpu_context {
     struct cpu_worker *worker;
     struct cpu_tenant *tenant; /* its own, or the worker's */
     uint64_t number;
-    uint64_t used_bytes, reserved_bytes; /* these and past_ns: under the instance's lock */
+    uint64_t used_bytes, reserved_bytes; /* these and counted_ns: under the instance's lock */
     uint32_t references;
-    uint64_t past_ns; /* device time that its worker was counted when it was ended */
+    uint64_t counted_ns; /* device time that its worker was counted when it was ended */
 
     struct cpu_space space;
     _Atomic uint64_t staged_bytes; /* copies of data that is queued to be written */
@@ -127,11 +127,11 @@ struct facet_provider_instance {
     struct cpu_executor *executor;
     struct cpu_pool pool;
 
-    pthread_mutex_t lock; /* all below */
-    pthread_cond_t gone;  /* a zombie is */
+    pthread_mutex_t lock;        /* all below */
+    pthread_cond_t zombie_ended; /* a zombie is */
     TAILQ_HEAD(, cpu_context) contexts;
     TAILQ_HEAD(, cpu_worker) workers;
-    uint64_t number;  /* the last that was given out */
+    uint64_t number;  /* the number that was assigned last */
     uint32_t zombies; /* contexts whose end waits for a work-group */
     uint64_t read_at_ns, read_unit_ns;
     uint32_t compute_milli;
@@ -168,7 +168,7 @@ enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error 
 enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct facet_error *error);
 void cpu_close(struct facet_provider_instance *instance);
 /* This object stays in the process: a thread of it may be in it for longer than an instance lives. */
-void cpu_stay(void);
+void cpu_stay_loaded(void);
 uint64_t cpu_now_ns(clockid_t clock);
 uint64_t cpu_number(struct facet_provider_instance *instance);
 /* Every operation on the device calls it first. */
@@ -196,7 +196,7 @@ uint64_t cpu_memory_used(const struct facet_provider_instance *instance);
 /* Units that no limit promises. */
 uint32_t cpu_units_free(const struct facet_provider_instance *instance);
 /* Tells those without a limit how many units are left to them. */
-void cpu_units_spread(struct facet_provider_instance *instance);
+void cpu_units_set_unlimited(struct facet_provider_instance *instance);
 uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, const struct cpu_worker *worker);
 
 /* --- context.c --- */
@@ -213,13 +213,13 @@ void cpu_context_end(struct cpu_context *context);
 enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeout_ns, struct facet_error *error);
 
 /* Quota and device. */
-enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
-void cpu_account_give(struct cpu_context *context, uint64_t bytes);
+enum facet_status cpu_account_charge(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
+void cpu_account_uncharge(struct cpu_context *context, uint64_t bytes);
 void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more);
 /* Charges a context's pages to its worker, as they may outlive the context. */
 void cpu_account_share(struct cpu_context *context, uint64_t bytes);
 /* Frees pages without references, and ends the charge for them. With no lock held. */
-void cpu_account_give_pages(struct cpu_context *context, struct cpu_pages_list *gone);
+void cpu_account_free_pages(struct cpu_context *context, struct cpu_pages_list *unused);
 
 /* --- queue.c --- */
 
@@ -273,7 +273,7 @@ void cpu_launch_leave(struct cpu_launch *launch);
 /* --- math.c --- */
 
 /* Whether the object for the table `math` is installed; it is not opened. */
-bool cpu_math_is_there(void);
+bool cpu_math_is_installed(void);
 /* Called when no work runs any more. */
 void cpu_math_close(struct facet_provider_instance *instance);
 
@@ -300,7 +300,7 @@ void cpu_deferred_free_add(struct cpu_context *context, struct cpu_deferred_free
 /* Frees the deferred memory that no launch can use any more. With no lock held. */
 void cpu_deferred_free_run(struct cpu_context *context);
 /* FACET_BUSY: launches may still use it; it is retired. With no lock held. */
-enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
+enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *unused,
                             struct facet_error *error);
 
 /* --- check.c --- */

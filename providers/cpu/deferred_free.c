@@ -32,7 +32,7 @@ static uint64_t next_sequence(struct cpu_context *context)
  * A launch being queued reads the space under its lock, and has a number before it releases that lock: a launch without
  * a number by now will find the range retired.
  */
-enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
+enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *unused,
                             struct facet_error *error)
 {
     uint64_t last = 0;
@@ -45,7 +45,7 @@ enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range,
                                 ": what was queued before may still use it; ask again when that is over",
                                 range.at, range.end - range.at);
     if (status == FACET_OK)
-        status = cpu_space_unmap(&context->space, range, gone, error);
+        status = cpu_space_unmap(&context->space, range, unused, error);
     pthread_rwlock_unlock(&context->space.lock);
     return status;
 }
@@ -81,7 +81,7 @@ void cpu_deferred_free_run(struct cpu_context *context)
         uint64_t bytes = deferred->range.end - deferred->range.at;
 
         munmap((void *)deferred->range.at, bytes);
-        cpu_account_give(context, bytes);
+        cpu_account_uncharge(context, bytes);
         free(deferred);
     }
 }

@@ -31,14 +31,14 @@ uint64_t cpu_thread_ns(const struct cpu_executor *executor)
 }
 
 /* A unit that is being ended may have no clock any more. */
-uint64_t cpu_unit_had_ns(const struct cpu_unit *unit)
+uint64_t cpu_unit_processor_ns(const struct cpu_unit *unit)
 {
     uint64_t begin_ns = atomic_load_explicit(&unit->begin_thread_ns, memory_order_relaxed);
     struct timespec now;
     clockid_t clock;
 
     if (atomic_load_explicit(&unit->endable, memory_order_relaxed) == CPU_ENDING)
-        return unit->ended_had_ns;
+        return unit->ended_processor_ns;
     if (begin_ns == 0 || pthread_getcpuclockid(unit->thread, &clock) != 0 || clock_gettime(clock, &now) != 0)
         return UINT64_MAX;
     uint64_t now_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
@@ -112,10 +112,10 @@ bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
 
 static void end_units(struct cpu_executor *executor)
 {
-    for (uint32_t i = 0; i < executor->started; i++)
+    for (uint32_t i = 0; i < executor->units_started; i++)
         pthread_cond_signal(&executor->units[i].wake);
-    for (uint32_t i = 0; i < executor->started; i++) {
-        if (executor->units[i].gone)
+    for (uint32_t i = 0; i < executor->units_started; i++) {
+        if (executor->units[i].thread_is_ended)
             continue;
         pthread_mutex_unlock(&executor->lock);
         pthread_join(executor->units[i].thread, NULL);
@@ -158,7 +158,7 @@ enum facet_status cpu_executor_create(const struct cpu_executor_options *options
     config.parallel = options->units;
     facet_pick_init(&executor->pick, &config);
     init_lock(&executor->lock);
-    cpu_condition_init(&executor->watch);
+    cpu_condition_init(&executor->watchdog_wake);
     SLIST_INIT(&executor->idle);
     SLIST_INIT(&executor->spinning);
     init_units(executor);
@@ -180,7 +180,7 @@ void cpu_executor_destroy(struct cpu_executor *executor)
         free(executor->units[i].local);
         free(executor->units[i].scratch);
     }
-    pthread_cond_destroy(&executor->watch);
+    pthread_cond_destroy(&executor->watchdog_wake);
     pthread_mutex_destroy(&executor->lock);
     free(executor);
 }
@@ -189,7 +189,7 @@ void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, boo
 {
     pthread_mutex_lock(&executor->lock);
     facet_pick_set_policy(&executor->pick, (enum facet_pick_policy)policy);
-    executor->keeps = !preempt;
+    executor->keeps_units = !preempt;
     executor->slice_ns = slice_ns;
     cpu_units_reconsider(executor);
     pthread_mutex_unlock(&executor->lock);
@@ -201,7 +201,7 @@ void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uin
     pthread_mutex_lock(&executor->lock);
     uint64_t now = cpu_now_ns(executor), unit_ns = executor->unit_ns, busy_ns = executor->busy_ns;
 
-    for (uint32_t i = 0; i < executor->started; i++) {
+    for (uint32_t i = 0; i < executor->units_started; i++) {
         if (executor->units[i].job)
             unit_ns += now - executor->units[i].turn_start_ns;
     }

@@ -64,7 +64,7 @@ void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, boo
 
 enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_tenant **ret_tenant,
                                     struct facet_error *error);
-/* Cancels everything; returns when no unit is in any of its work-groups. Its streams are gone. NULL is allowed. */
+/* Cancels everything; returns when no unit is in any of its work-groups. Its streams are freed. NULL is allowed. */
 void cpu_tenant_destroy(struct cpu_tenant *tenant);
 /* As facet_execution_ops.set_share. Begins as best effort, no cap, normal. */
 void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);

@@ -3,7 +3,7 @@
  * Owns: one job: its memory, claiming its work-groups, running them. Never: decides whose turn it is.
  *
  * A unit claims work-groups in batches that are expected to take BATCH_NS, so that neither the claim nor the clock
- * costs anything that can be seen, and checks between any two of them whether it is wanted elsewhere. Where the kernel
+ * costs anything that can be seen, and checks between any two of them whether it must leave. Where the kernel
  * allows it, a batch runs in rows: one call for many work-groups, whose loads and stores then follow each other.
  */
 #include <stdlib.h>
@@ -43,8 +43,8 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
                               argument_bytes);
     memset(job, 0, sizeof *job);
     job->stream = stream;
-    job->total = job->whole = 1;
-    job->leftover = (void *)((char *)job + ranges_at);
+    job->phase_end = job->all_groups = 1;
+    job->returned_ranges = (void *)((char *)job + ranges_at);
     job->arguments = (char *)job + arguments_at;
     job->record.size = sizeof job->record;
     *ret_job = job;
@@ -53,14 +53,14 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
 
 static bool has_unclaimed_groups(const struct cpu_job *job)
 {
-    return job->leftovers > 0 || atomic_load_explicit(&job->next, memory_order_relaxed) < job->total;
+    return job->returned_count > 0 || atomic_load_explicit(&job->next, memory_order_relaxed) < job->phase_end;
 }
 
 bool cpu_job_has_more(const struct cpu_job *job)
 {
-    bool alone = job->check || !job->kernel; /* a checker follows one work-group at a time */
+    bool one_at_a_time = job->check || !job->kernel; /* a checker follows one work-group at a time */
 
-    return !job->waits && !job->stopped && has_unclaimed_groups(job) && (!alone || job->running == 0);
+    return !job->only_waits && !job->stopped && has_unclaimed_groups(job) && (!one_at_a_time || job->running == 0);
 }
 
 static bool is_awaited(const struct cpu_job *job)
@@ -70,7 +70,7 @@ static bool is_awaited(const struct cpu_job *job)
 
 bool cpu_job_is_over(const struct cpu_job *job)
 {
-    if (job->waits)
+    if (job->only_waits)
         return job->stopped || !is_awaited(job);
     return job->running == 0 && (job->stopped || !has_unclaimed_groups(job));
 }
@@ -81,13 +81,13 @@ bool cpu_job_can_be_ended(const struct cpu_job *job)
 }
 
 /* No unit is in the job, so none claims meanwhile; claims beyond the end count for nothing. */
-void cpu_job_step(struct cpu_job *job)
+void cpu_job_open_next_phase(struct cpu_job *job)
 {
     if (!job->phases || job->running > 0 || job->stopped || has_unclaimed_groups(job))
         return;
     while (job->phase + 1 < job->phases->count && !has_unclaimed_groups(job)) {
-        atomic_store_explicit(&job->next, job->total, memory_order_relaxed);
-        job->total = job->phases->ends[++job->phase];
+        atomic_store_explicit(&job->next, job->phase_end, memory_order_relaxed);
+        job->phase_end = job->phases->ends[++job->phase];
     }
     atomic_store_explicit(&job->group_ns, 0, memory_order_relaxed);
 }
@@ -97,8 +97,8 @@ void cpu_job_step(struct cpu_job *job)
 void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range)
 {
     *ret_range = (struct cpu_range){0};
-    if (job->leftovers > 0)
-        *ret_range = job->leftover[--job->leftovers];
+    if (job->returned_count > 0)
+        *ret_range = job->returned_ranges[--job->returned_count];
 }
 
 /* Near the end of a job the batches become small, so that the units end together. */
@@ -106,16 +106,16 @@ static bool claim_groups(const struct cpu_unit *unit, struct cpu_job *job, uint6
 {
     uint64_t next = atomic_load_explicit(&job->next, memory_order_relaxed);
 
-    if (next >= job->total)
+    if (next >= job->phase_end)
         return false;
-    uint64_t part = (job->total - next) / (2 * (uint64_t)unit->executor->options.units);
+    uint64_t part = (job->phase_end - next) / (2 * (uint64_t)unit->executor->options.units);
     if (unit->executor->options.units > 1 && batch > part)
         batch = part > 0 ? part : 1;
 
     next = atomic_fetch_add_explicit(&job->next, batch, memory_order_relaxed);
-    if (next >= job->total)
+    if (next >= job->phase_end)
         return false;
-    *range = (struct cpu_range){next, facet_min_u64(next + batch, job->total)};
+    *range = (struct cpu_range){next, facet_min_u64(next + batch, job->phase_end)};
     return true;
 }
 
@@ -173,16 +173,16 @@ static void run_row(const struct cpu_job *job, const struct facet_host_group *fi
     job->kernel->run(job->arguments, &row);
 }
 
-/* Runs work-groups from the front of the range, at most `most`, until the unit is wanted elsewhere. */
+/* Runs work-groups from the front of the range, at most `most`, until the unit must leave the job. */
 static uint64_t run_batch(struct cpu_unit *unit, const struct cpu_job *job, struct facet_host_group *group,
                           struct cpu_range *range, uint64_t most)
 {
-    uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
+    uint64_t groups_begun = atomic_load_explicit(&unit->groups_begun, memory_order_relaxed);
     uint64_t index = range->begin, end = facet_min_u64(range->end, range->begin + most);
 
     set_group(group, index);
-    while (index < end && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {
-        atomic_store_explicit(&unit->beat, ++beat, memory_order_relaxed);
+    while (index < end && !atomic_load_explicit(&unit->must_leave, memory_order_relaxed)) {
+        atomic_store_explicit(&unit->groups_begun, ++groups_begun, memory_order_relaxed);
         if (job->check)
             job->check->barrier(group->check);
         uint64_t length = row_length(job, group, end - index);
@@ -216,7 +216,7 @@ static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_
     uint64_t now = turn->begin_ns;
     uint64_t batch = atomic_load_explicit(&job->group_ns, memory_order_relaxed) > 0 ? BATCH_NS : 0;
 
-    while (now < turn->until_ns && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {
+    while (now < turn->until_ns && !atomic_load_explicit(&unit->must_leave, memory_order_relaxed)) {
         batch = batch > 0 ? batch_of(atomic_load_explicit(&job->group_ns, memory_order_relaxed), batch) : 1;
         if (turn->range.begin >= turn->range.end && !claim_groups(unit, job, batch, &turn->range))
             break;

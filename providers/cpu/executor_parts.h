@@ -24,7 +24,7 @@ struct cpu_range {
     uint64_t begin, end;
 };
 
-/* A launch or a transfer. Allocated in one piece with its leftovers and its arguments. */
+/* A launch or a transfer. Allocated in one piece with its returned ranges and its arguments. */
 struct cpu_job {
     TAILQ_ENTRY(cpu_job) link;
     struct cpu_stream *stream;
@@ -40,27 +40,27 @@ struct cpu_job {
     cpu_work_func work; /* a transfer: one group */
     void *work_owner;
 
-    bool waits;                       /* runs nothing: over when `awaited` has come to `awaited_sequence` */
-    const struct cpu_stream *awaited; /* under the lock; NULL: it is no more */
+    bool only_waits;                  /* runs nothing: over when `awaited` has completed `awaited_sequence` */
+    const struct cpu_stream *awaited; /* under the lock; NULL: it was destroyed */
     uint64_t awaited_sequence;
 
-    uint64_t total;                  /* work-groups up to the end of the phase */
-    uint64_t whole;                  /* work-groups of all phases */
+    uint64_t phase_end;              /* work-groups up to the end of the phase */
+    uint64_t all_groups;             /* work-groups of all phases */
     const struct cpu_phases *phases; /* NULL: one */
     uint32_t phase;
-    _Alignas(CPU_LINE) atomic_uint_least64_t next; /* the first unclaimed; may pass `total` */
+    _Alignas(CPU_LINE) atomic_uint_least64_t next; /* the first unclaimed; may pass `phase_end` */
     atomic_uint_least64_t group_ns;                /* how long one takes, as last seen; 0: not known */
 
     /* Under the lock. */
     _Alignas(CPU_LINE) struct facet_launch_record record;
     uint32_t running; /* units */
-    bool stopped;     /* hands out nothing more */
+    bool stopped;     /* no more of its work-groups are claimed */
     /*
      * Claimed and not run, by units that had to turn to other work. Each unit holds one range and takes one from here
      * before it claims: so there are never more than units.
      */
-    uint32_t leftovers;
-    struct cpu_range *leftover;
+    uint32_t returned_count;
+    struct cpu_range *returned_ranges;
 };
 
 struct cpu_stream {
@@ -69,13 +69,13 @@ struct cpu_stream {
     uint32_t priority;
     uint64_t turn; /* number of its last turn: among equals the one that waited longest goes next */
     TAILQ_HEAD(, cpu_job) jobs;
-    bool telling;    /* a thread is in `done` */
-    uint64_t wanted; /* the first number whose end a thread sleeps for; UINT64_MAX: none */
+    bool calls_done;        /* a thread is in `done` */
+    uint64_t wake_sequence; /* the first number whose end a thread sleeps for; UINT64_MAX: none */
     struct facet_stream_state state;
     atomic_uint_least64_t completed; /* of `state`, for threads that read it without the lock */
 
     struct facet_launch_record *records; /* a ring; grows to CPU_RECORDS */
-    uint32_t record_room;
+    uint32_t record_capacity;
     uint64_t recorded;
 };
 
@@ -86,15 +86,16 @@ struct cpu_tenant {
     int entity;
     uint32_t units_most;  /* by limits */
     uint32_t units_bound; /* by itself */
-    uint32_t launches_most, under_way;
+    uint32_t launches_most, launches_under_way;
     uint32_t waiting; /* jobs that wait for another stream */
     uint32_t active;  /* units at work for it */
     bool paused;
-    bool arrived;              /* has new work, for which no unit made room yet */
-    uint64_t busy_ns, told_ns; /* time charged; the most that was reported, as turns under way are not quite known */
+    bool has_new_work;    /* no unit has made room for that yet */
+    uint64_t busy_ns;     /* time charged */
+    uint64_t reported_ns; /* the most that was reported, as turns under way are not quite known */
     TAILQ_HEAD(, cpu_stream) streams;
     uint32_t watchers;      /* threads that sleep until any state of it changes, not until one job is over */
-    pthread_cond_t changed; /* a job that is wanted is over; for watchers: any, or no unit is left */
+    pthread_cond_t changed; /* a job that a thread waits for is over; for watchers: any, or no unit is left */
 };
 
 /* A unit's work before it takes the lock again. */
@@ -102,7 +103,7 @@ struct cpu_turn {
     struct cpu_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
     uint64_t begin_ns, run_ns; /* when it has left the lock, and from then on till the last work-group's end */
-    uint64_t had_ns;           /* of that, the time the thread had its processor; UINT64_MAX: all, or not known */
+    uint64_t processor_ns;     /* of that, the time the thread had its processor; UINT64_MAX: all, or not known */
     uint64_t groups, longest_ns;
     enum facet_status status;
 };
@@ -121,9 +122,10 @@ struct cpu_unit {
     pthread_cond_t wake;
     void *local, *scratch; /* its own: only its thread touches them */
     uint64_t local_bytes, scratch_bytes;
-    uint64_t worked_ns;                 /* its own too: when it last had work, by cpu_deadline_ns() */
-    uint64_t asked_thread_ns, asked_ns; /* its own too: its processor time when it last asked, and when that was */
-    struct cpu_turn turn;               /* its own while it is in it; of a thread that was ended, the watchdog's */
+    uint64_t last_work_ns;        /* its own too: when it last had work, by cpu_deadline_ns() */
+    uint64_t thread_time_ns;      /* its own too: its processor time when it last read it */
+    uint64_t thread_time_read_ns; /* its own too: when that was */
+    struct cpu_turn turn;         /* its own while it is in it; of a thread that was ended, the watchdog's */
 
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
@@ -131,19 +133,19 @@ struct cpu_unit {
     bool long_turn; /* no other tenant waited when it began */
     bool idle;      /* in the list of those that sleep */
     bool spins;     /* in the list of those that poll for work without the lock */
-    bool called;    /* woken, and not running yet */
-    uint64_t look_ns;
+    bool is_waking; /* woken, and not running yet */
+    uint64_t look_again_ns;
     SLIST_ENTRY(cpu_unit) link;
-    uint64_t watched_beat, watched_since_ns, watched_had_ns; /* the watchdog's */
+    uint64_t watched_groups, watched_since_ns, watched_processor_ns; /* the watchdog's */
     bool reported;
-    uint64_t leave_by_ns;  /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
-    bool gone;             /* its thread was ended, and there is no other yet */
-    uint64_t ended_had_ns; /* of its thread that is being ended: turn.had_ns */
+    uint64_t leave_by_ns; /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
+    bool thread_is_ended; /* its thread was ended, and there is no other yet */
+    uint64_t ended_processor_ns; /* of its thread that is being ended: turn.processor_ns */
 
-    _Alignas(CPU_LINE) atomic_bool wanted; /* leave the job at the next work-group */
-    atomic_uint_least64_t beat;            /* work-groups begun */
-    atomic_uint_least64_t begin_thread_ns; /* its processor time when the turn began; 0: not known */
-    atomic_int endable;                    /* enum cpu_endable */
+    _Alignas(CPU_LINE) atomic_bool must_leave; /* leave the job at the next work-group */
+    atomic_uint_least64_t groups_begun;        /* so far */
+    atomic_uint_least64_t begin_thread_ns;     /* its processor time when the turn began; 0: not known */
+    atomic_int endable;                        /* enum cpu_endable */
 };
 
 struct cpu_executor {
@@ -151,21 +153,21 @@ struct cpu_executor {
     pthread_mutex_t lock;
     struct facet_pick pick;
     struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
-    uint32_t started;   /* threads */
-    atomic_uint active; /* units at work; waiting threads read it without the lock */
+    uint32_t units_started; /* threads */
+    atomic_uint active;     /* units at work; waiting threads read it without the lock */
     uint64_t turns;
-    bool keeps;        /* a tenant that began keeps its units until it ends */
+    bool keeps_units;  /* a tenant that began keeps its units until it ends */
     uint64_t slice_ns; /* of a turn while others wait; 0: the executor's own */
     uint64_t unit_ns, busy_ns, active_since_ns;
     SLIST_HEAD(, cpu_unit) idle;     /* the one that went to sleep last is first: its caches are warm */
     SLIST_HEAD(, cpu_unit) spinning; /* they are woken before any that sleeps */
     uint32_t spinners;               /* their number */
     uint64_t jobs;                   /* that are not over, of all streams */
-    atomic_uint called;              /* units on their way from sleep */
+    atomic_uint waking_units;        /* units on their way from sleep */
     bool closing;
 
     pthread_t watchdog;
-    pthread_cond_t watch; /* a unit is at work, or is to leave, or closing */
+    pthread_cond_t watchdog_wake; /* a unit is at work, or is to leave, or closing */
     bool watching, watchdog_started;
 
     struct cpu_unit units[];
@@ -180,7 +182,7 @@ static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
 uint64_t cpu_thread_ns(const struct cpu_executor *executor);
 
 /* Under the lock: processor time of the unit's thread in the turn that is under way; UINT64_MAX: not known. */
-uint64_t cpu_unit_had_ns(const struct cpu_unit *unit);
+uint64_t cpu_unit_processor_ns(const struct cpu_unit *unit);
 
 /* executor_job.c */
 enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,
@@ -190,7 +192,7 @@ bool cpu_job_is_over(const struct cpu_job *job);
 /* Whether a thread can be ended in one of its work-groups: only code of images holds no locks, and nothing of ours. */
 bool cpu_job_can_be_ended(const struct cpu_job *job);
 /* Opens the next phase when all of this one ran. */
-void cpu_job_step(struct cpu_job *job);
+void cpu_job_open_next_phase(struct cpu_job *job);
 void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range);
 void cpu_job_run(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn);
 
@@ -201,10 +203,10 @@ enum facet_status cpu_units_begin(struct cpu_executor *executor, struct facet_er
 void cpu_tenant_refresh(struct cpu_tenant *tenant);
 void cpu_tenant_arrive(struct cpu_tenant *tenant);
 void cpu_units_reconsider(struct cpu_executor *executor);
-void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream);
+void cpu_units_preempt(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream);
 bool cpu_unit_start(struct cpu_unit *unit);
 /* Accounts for a turn whose thread was ended in it. FACET_OK: the job had been cancelled. */
-void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status);
+void cpu_unit_account_ended(struct cpu_unit *unit, enum facet_status status);
 
 /* executor_stream.c: all under the lock */
 bool cpu_stream_claimable(const struct cpu_stream *stream);
@@ -214,7 +216,7 @@ void cpu_stream_stop(struct cpu_stream *stream);
 void cpu_stream_release(struct cpu_stream *stream);
 
 /* executor_tenant.c: under the lock. A needless wake-up costs as much as a short job. */
-void cpu_tenant_tell(struct cpu_tenant *tenant);
+void cpu_tenant_signal(struct cpu_tenant *tenant);
 /* As cpu_condition_wait(). */
 bool cpu_tenant_watch(struct cpu_tenant *tenant, uint64_t deadline_ns);
 
@@ -224,7 +226,7 @@ void cpu_record_keep(struct cpu_stream *stream, const struct facet_launch_record
 /* executor_watch.c: under the lock */
 void cpu_watchdog_wake(struct cpu_executor *executor);
 /* The unit's job was stopped: it has some time to come back. */
-void cpu_watchdog_expect(struct cpu_unit *unit);
+void cpu_watchdog_set_deadline(struct cpu_unit *unit);
 void cpu_watchdog_end(struct cpu_executor *executor);
 
 /* executor.c */

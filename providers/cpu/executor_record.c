@@ -4,29 +4,29 @@
 
 #include "executor_parts.h"
 
-#define FIRST_ROOM 16u
+#define FIRST_CAPACITY 16u
 
-/* A ring that cannot grow forgets its oldest earlier. The new room begins with the oldest. */
-static void make_room(struct cpu_stream *stream)
+/* A ring that cannot grow drops its oldest record earlier. The new capacity begins with the oldest record. */
+static void grow_ring(struct cpu_stream *stream)
 {
-    uint32_t room = stream->record_room ? stream->record_room * 2 : FIRST_ROOM;
+    uint32_t capacity = stream->record_capacity ? stream->record_capacity * 2 : FIRST_CAPACITY;
 
-    if (stream->recorded < stream->record_room || stream->record_room >= CPU_RECORDS)
+    if (stream->recorded < stream->record_capacity || stream->record_capacity >= CPU_RECORDS)
         return;
     /* It is exactly full for the first time, hence not yet turned over: its order is that of the array. */
     struct facet_launch_record *records =
-        stream->recorded == stream->record_room ? reallocarray(stream->records, room, sizeof *records) : NULL;
+        stream->recorded == stream->record_capacity ? reallocarray(stream->records, capacity, sizeof *records) : NULL;
     if (!records)
         return;
     stream->records = records;
-    stream->record_room = room;
+    stream->record_capacity = capacity;
 }
 
 void cpu_record_keep(struct cpu_stream *stream, const struct facet_launch_record *record)
 {
-    make_room(stream);
-    if (stream->record_room > 0)
-        stream->records[stream->recorded % stream->record_room] = *record;
+    grow_ring(stream);
+    if (stream->record_capacity > 0)
+        stream->records[stream->recorded % stream->record_capacity] = *record;
     stream->recorded++;
 }
 
@@ -37,10 +37,10 @@ uint32_t cpu_stream_records(struct cpu_stream *stream, uint64_t after, struct fa
     uint32_t count = 0;
 
     pthread_mutex_lock(&executor->lock);
-    uint64_t oldest = stream->recorded > stream->record_room ? stream->recorded - stream->record_room : 0;
+    uint64_t oldest = stream->recorded > stream->record_capacity ? stream->recorded - stream->record_capacity : 0;
 
     for (uint64_t i = oldest; i < stream->recorded; i++) {
-        const struct facet_launch_record *record = &stream->records[i % stream->record_room];
+        const struct facet_launch_record *record = &stream->records[i % stream->record_capacity];
 
         if (record->sequence <= after)
             continue;

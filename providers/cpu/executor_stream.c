@@ -15,7 +15,7 @@
 #define POLL_NS UINT64_C(500000)
 #define POLLS   64u /* between two yields: some hundred nanoseconds */
 /* A woken unit arrives sooner, unless it waits for a processor. */
-#define CALLED_NS UINT64_C(10000)
+#define WAKING_NS UINT64_C(10000)
 
 enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
                                     struct facet_error *error)
@@ -27,7 +27,7 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
     stream->tenant = tenant;
     stream->priority = FACET_PRIORITY_NORMAL;
     stream->state.size = sizeof stream->state;
-    stream->wanted = UINT64_MAX;
+    stream->wake_sequence = UINT64_MAX;
     TAILQ_INIT(&stream->jobs);
     pthread_mutex_lock(&tenant->executor->lock);
     TAILQ_INSERT_TAIL(&tenant->streams, stream, link);
@@ -37,14 +37,14 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
 }
 
 /* Jobs that wait for the stream, however far back in their own streams, wait no more. */
-static void forget_awaited(struct cpu_tenant *tenant, const struct cpu_stream *gone)
+static void forget_awaited(struct cpu_tenant *tenant, const struct cpu_stream *destroyed)
 {
     struct cpu_stream *stream;
     struct cpu_job *job;
 
     TAILQ_FOREACH (stream, &tenant->streams, link)
         TAILQ_FOREACH (job, &stream->jobs, link)
-            if (job->awaited == gone)
+            if (job->awaited == destroyed)
                 job->awaited = NULL;
 }
 
@@ -89,7 +89,8 @@ bool cpu_stream_claimable(const struct cpu_stream *stream)
 
     if (!job || !cpu_job_has_more(job))
         return false;
-    return job->record.start_ns != 0 || tenant->launches_most == 0 || tenant->under_way < tenant->launches_most;
+    return job->record.start_ns != 0 || tenant->launches_most == 0 ||
+           tenant->launches_under_way < tenant->launches_most;
 }
 
 /* ---- the end of a job ---- */
@@ -98,17 +99,17 @@ static void make_record(struct cpu_job *job)
 {
     struct cpu_stream *stream = job->stream;
     struct facet_launch_record *record = &job->record;
-    bool whole = job->kernel ? record->groups == job->whole : record->start_ns != 0;
+    bool is_complete = job->kernel ? record->groups == job->all_groups : record->start_ns != 0;
 
     if (record->start_ns != 0)
-        stream->tenant->under_way--;
-    if (job->waits && !job->stopped) {
+        stream->tenant->launches_under_way--;
+    if (job->only_waits && !job->stopped) {
         record->start_ns = record->end_ns = cpu_now_ns(stream->tenant->executor);
-        whole = true;
+        is_complete = true;
     }
     stream->state.begun = record->sequence; /* one after the other */
 
-    if (record->status == FACET_OK && !whole)
+    if (record->status == FACET_OK && !is_complete)
         record->status = FACET_BAD_STATE; /* cancelled */
     else if (record->status != FACET_OK && stream->state.failed == 0)
         stream->state.failed = (uint32_t)-record->status;
@@ -122,16 +123,16 @@ static bool is_settled(const struct cpu_stream *stream)
 {
     const struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
 
-    return stream->telling || !job || !cpu_job_is_over(job);
+    return stream->calls_done || !job || !cpu_job_is_over(job);
 }
 
 static void wake_waiters(struct cpu_stream *stream)
 {
-    if (stream->state.completed < stream->wanted) {
-        cpu_tenant_tell(stream->tenant);
+    if (stream->state.completed < stream->wake_sequence) {
+        cpu_tenant_signal(stream->tenant);
         return;
     }
-    stream->wanted = UINT64_MAX; /* threads that wait for more set it again */
+    stream->wake_sequence = UINT64_MAX; /* threads that wait for more set it again */
     pthread_cond_broadcast(&stream->tenant->changed);
 }
 
@@ -141,18 +142,18 @@ static bool remove_finished_jobs(struct cpu_stream *stream)
     struct cpu_job *job;
     bool any = !is_settled(stream);
 
-    if (stream->telling)
+    if (stream->calls_done)
         return false;
     while ((job = TAILQ_FIRST(&stream->jobs)) && cpu_job_is_over(job)) {
-        stream->telling = true;
+        stream->calls_done = true;
         make_record(job);
         pthread_mutex_unlock(&executor->lock);
         if (job->done)
             job->done(job->done_owner);
         pthread_mutex_lock(&executor->lock);
-        stream->telling = false;
+        stream->calls_done = false;
         TAILQ_REMOVE(&stream->jobs, job, link);
-        stream->tenant->waiting -= job->waits;
+        stream->tenant->waiting -= job->only_waits;
         executor->jobs--;
         atomic_store_explicit(&stream->completed, ++stream->state.completed, memory_order_release);
         free(job);
@@ -188,7 +189,7 @@ void cpu_stream_stop(struct cpu_stream *stream)
 
     TAILQ_FOREACH (job, &stream->jobs, link)
         job->stopped = true;
-    cpu_units_leave(stream->tenant->executor, stream->tenant, stream);
+    cpu_units_preempt(stream->tenant->executor, stream->tenant, stream);
     cpu_stream_settle(stream);
     cpu_tenant_arrive(stream->tenant); /* work that was queued meanwhile */
 }
@@ -215,7 +216,7 @@ bool cpu_stream_cancel_one(struct cpu_stream *stream, uint64_t sequence)
 
     if (found) {
         job->stopped = true;
-        cpu_units_leave(executor, stream->tenant, stream);
+        cpu_units_preempt(executor, stream->tenant, stream);
         cpu_stream_settle(stream);
         cpu_tenant_arrive(stream->tenant);
     }
@@ -237,11 +238,11 @@ static enum facet_status queue_job(struct cpu_job *job, struct facet_error *erro
         bool first = TAILQ_EMPTY(&stream->jobs);
 
         job->record.sequence = ++stream->state.launched;
-        tenant->waiting += job->waits;
+        tenant->waiting += job->only_waits;
         tenant->executor->jobs++;
         job->record.queued_ns = cpu_now_ns(tenant->executor);
         TAILQ_INSERT_TAIL(&stream->jobs, job, link);
-        if (first && job->waits)
+        if (first && job->only_waits)
             cpu_stream_settle(stream);
         else if (first)
             cpu_tenant_arrive(tenant);
@@ -257,7 +258,7 @@ static void describe_job(struct cpu_job *job, const struct facet_host_kernel *ke
     uint64_t items = (uint64_t)launch->group[0] * launch->group[1] * launch->group[2];
 
     job->kernel = kernel;
-    job->total = job->whole = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    job->phase_end = job->all_groups = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     job->local_bytes = (uint64_t)kernel->local_bytes + launch->local_bytes;
     job->scratch_bytes = facet_host_scratch_bytes(kernel, (uint32_t)items);
     memcpy(job->group.grid, launch->grid, sizeof job->group.grid);
@@ -302,7 +303,7 @@ enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const stru
     if (launch->argument_bytes > 0)
         memcpy((void *)job->arguments, arguments, launch->argument_bytes);
     job->phases = phases;
-    job->total = phases->ends[0];
+    job->phase_end = phases->ends[0];
     job->done = done;
     job->done_owner = owner;
     return queue_job(job, error);
@@ -331,7 +332,7 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&stream->tenant->executor->lock);
-    job->waits = true;
+    job->only_waits = true;
     job->awaited = other != stream ? other : NULL;
     job->awaited_sequence = other->state.launched;
     pthread_mutex_unlock(&stream->tenant->executor->lock);
@@ -348,18 +349,18 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
 static void poll_completion(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
 {
     struct cpu_executor *executor = stream->tenant->executor;
-    uint64_t now = cpu_deadline_ns(0), until = cpu_deadline_ns(POLL_NS), called_since = now;
+    uint64_t now = cpu_deadline_ns(0), until = cpu_deadline_ns(POLL_NS), waking_since = now;
 
     pthread_mutex_unlock(&executor->lock);
-    for (until = until < deadline ? until : deadline; now < until && now - called_since < CALLED_NS;
+    for (until = until < deadline ? until : deadline; now < until && now - waking_since < WAKING_NS;
          now = cpu_deadline_ns(0)) {
         for (uint32_t i = 0; i < POLLS; i++)
             if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= target)
                 until = 0;
         if (until > 0)
             sched_yield();
-        if (atomic_load_explicit(&executor->called, memory_order_relaxed) == 0)
-            called_since = now;
+        if (atomic_load_explicit(&executor->waking_units, memory_order_relaxed) == 0)
+            waking_since = now;
     }
     pthread_mutex_lock(&executor->lock);
 }
@@ -375,7 +376,7 @@ enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns
     if (stream->state.completed < target)
         poll_completion(stream, target, deadline);
     while (stream->state.completed < target && in_time) {
-        stream->wanted = stream->wanted < target ? stream->wanted : target;
+        stream->wake_sequence = stream->wake_sequence < target ? stream->wake_sequence : target;
         in_time = cpu_condition_wait(tenant->executor, &tenant->changed, deadline) || stream->state.completed >= target;
     }
     pthread_mutex_unlock(&tenant->executor->lock);

@@ -5,7 +5,7 @@
 #include "executor_parts.h"
 #include "provider_kit.h"
 
-static const struct facet_pick_share share_at_first = {
+static const struct facet_pick_share initial_share = {
     .request_milli = 0,
     .limit_milli = FACET_MILLI_WHOLE,
     .priority = FACET_PRIORITY_NORMAL,
@@ -22,7 +22,7 @@ enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_te
     tenant->units_most = executor->options.units;
     TAILQ_INIT(&tenant->streams);
     pthread_mutex_lock(&executor->lock);
-    tenant->entity = facet_pick_add(&executor->pick, &share_at_first, cpu_now_ns(executor));
+    tenant->entity = facet_pick_add(&executor->pick, &initial_share, cpu_now_ns(executor));
     if (tenant->entity != FACET_PICK_NONE)
         executor->tenants[tenant->entity] = tenant;
     pthread_mutex_unlock(&executor->lock);
@@ -35,7 +35,7 @@ enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_te
     return FACET_OK;
 }
 
-void cpu_tenant_tell(struct cpu_tenant *tenant)
+void cpu_tenant_signal(struct cpu_tenant *tenant)
 {
     if (tenant->watchers > 0)
         pthread_cond_broadcast(&tenant->changed);
@@ -95,7 +95,7 @@ void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units)
     pthread_mutex_lock(&executor->lock);
     tenant->units_most = units < executor->options.units ? units : executor->options.units;
     if (tenant->active > tenant->units_most)
-        cpu_units_leave(executor, tenant, NULL);
+        cpu_units_preempt(executor, tenant, NULL);
     cpu_tenant_arrive(tenant);
     pthread_mutex_unlock(&executor->lock);
 }
@@ -108,7 +108,7 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
     tenant->units_bound = units;
     tenant->launches_most = launches;
     if (tenant->active > cpu_tenant_units_most(tenant))
-        cpu_units_leave(executor, tenant, NULL);
+        cpu_units_preempt(executor, tenant, NULL);
     cpu_tenant_arrive(tenant);
     pthread_mutex_unlock(&executor->lock);
 }
@@ -116,9 +116,9 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
 /* Processor time of the unit in the turn that is under way. */
 static uint64_t processor_ns(const struct cpu_unit *unit, uint64_t now_ns)
 {
-    uint64_t elapsed_ns = now_ns - unit->turn_start_ns, had = cpu_unit_had_ns(unit);
+    uint64_t elapsed_ns = now_ns - unit->turn_start_ns, used_ns = cpu_unit_processor_ns(unit);
 
-    return had < elapsed_ns ? had : elapsed_ns;
+    return used_ns < elapsed_ns ? used_ns : elapsed_ns;
 }
 
 /* Turns under way count up to now. */
@@ -129,15 +129,15 @@ uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
     pthread_mutex_lock(&executor->lock);
     uint64_t now = cpu_now_ns(executor), busy = tenant->busy_ns;
 
-    for (uint32_t i = 0; i < executor->started; i++) {
+    for (uint32_t i = 0; i < executor->units_started; i++) {
         const struct cpu_unit *unit = &executor->units[i];
 
         if (unit->job && unit->job->stream->tenant == tenant)
             busy += processor_ns(unit, now);
     }
-    if (busy > tenant->told_ns)
-        tenant->told_ns = busy;
-    busy = tenant->told_ns;
+    if (busy > tenant->reported_ns)
+        tenant->reported_ns = busy;
+    busy = tenant->reported_ns;
     pthread_mutex_unlock(&executor->lock);
     return busy;
 }
@@ -160,9 +160,9 @@ enum facet_status cpu_tenant_pause(struct cpu_tenant *tenant, bool pause, uint64
     pthread_mutex_lock(&executor->lock);
     tenant->paused = pause;
     if (pause)
-        cpu_units_leave(executor, tenant, NULL);
+        cpu_units_preempt(executor, tenant, NULL);
     cpu_tenant_arrive(tenant);
-    cpu_tenant_tell(tenant);
+    cpu_tenant_signal(tenant);
     while (tenant->paused && tenant->active > 0 && in_time)
         in_time = cpu_tenant_watch(tenant, deadline) || tenant->active == 0;
     pthread_mutex_unlock(&executor->lock);

@@ -3,7 +3,7 @@
  * Owns: turns: the work of each unit and the end of its turn, waking units that sleep, preempting units that others
  * need. Never: runs a work-group under the lock, or chooses the next tenant: src/compute/pick does.
  *
- * A turn ends when the job has nothing more, its time is over, or the unit is wanted elsewhere. Time is charged at its
+ * A turn ends when the job has nothing more, its time is over, or the unit is needed elsewhere. Time is charged at its
  * end: the time that the thread had its processor, so that a launch costs the same under any load, and a tenant that
  * submits much, and thereby wakes threads of its own, does not do so at the expense of the tenant whose turn it is.
  * While other tenants wait turns are short, so that shares hold over short times; an arriving tenant ends the long
@@ -29,9 +29,9 @@
 #define POLLS   512u /* between two yields: less than a microsecond */
 #define WAKES   2u   /* polling units woken: by the thread that brings work, and by each that has got some */
 /* A thread that loses its processor to another loses it for longer than this. */
-#define TRUST_NS UINT64_C(50000)
+#define THREAD_TIME_VALID_NS UINT64_C(50000)
 /* How long a unit polls while work is under way that more may follow: the next phase, the next of its stream. */
-#define FOLLOW_NS UINT64_C(500000)
+#define FOLLOW_UP_POLL_NS UINT64_C(500000)
 
 /* ---- a tenant's demand ---- */
 
@@ -98,25 +98,25 @@ bool cpu_unit_start(struct cpu_unit *unit)
 
 static bool start_unit(struct cpu_executor *executor)
 {
-    if (executor->started == executor->options.units || executor->closing ||
-        !cpu_unit_start(&executor->units[executor->started]))
+    if (executor->units_started == executor->options.units || executor->closing ||
+        !cpu_unit_start(&executor->units[executor->units_started]))
         return false;
-    executor->started++;
+    executor->units_started++;
     return true;
 }
 
 enum facet_status cpu_units_begin(struct cpu_executor *executor, struct facet_error *error)
 {
-    if (executor->started == 0)
+    if (executor->units_started == 0)
         start_unit(executor);
-    if (executor->started == 0)
+    if (executor->units_started == 0)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no thread for a compute unit: expected at least one to start");
     return FACET_OK;
 }
 
 static void preempt_unit(struct cpu_unit *unit)
 {
-    atomic_store_explicit(&unit->wanted, true, memory_order_relaxed);
+    atomic_store_explicit(&unit->must_leave, true, memory_order_relaxed);
 }
 
 /* Whether a unit waits for work. */
@@ -155,8 +155,8 @@ static bool wake_unit(struct cpu_executor *executor)
         return false;
     SLIST_REMOVE_HEAD(&executor->idle, link);
     unit->idle = false;
-    unit->called = true;
-    atomic_fetch_add_explicit(&executor->called, 1, memory_order_relaxed);
+    unit->is_waking = true;
+    atomic_fetch_add_explicit(&executor->waking_units, 1, memory_order_relaxed);
     pthread_cond_signal(&unit->wake);
     return true;
 }
@@ -167,7 +167,7 @@ static bool must_choose_again(const struct cpu_unit *unit, const struct cpu_tena
 {
     const struct cpu_stream *other = unit->job ? unit->job->stream : NULL;
 
-    if (!other || tenant->executor->keeps)
+    if (!other || tenant->executor->keeps_units)
         return false;
     if (other->tenant == tenant)
         return stream->priority > other->priority;
@@ -180,7 +180,7 @@ static void interrupt_units(struct cpu_tenant *tenant)
     struct cpu_executor *executor = tenant->executor;
     const struct cpu_stream *stream = next_stream(tenant);
 
-    for (uint32_t i = 0; stream && i < executor->started; i++) {
+    for (uint32_t i = 0; stream && i < executor->units_started; i++) {
         if (must_choose_again(&executor->units[i], tenant, stream))
             preempt_unit(&executor->units[i]);
     }
@@ -194,7 +194,7 @@ static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
 {
     bool awake = false;
 
-    if (!has_waiting_unit(executor) && executor->started == executor->options.units)
+    if (!has_waiting_unit(executor) && executor->units_started == executor->options.units)
         return false;
     if (!facet_pick_any_waits(&executor->pick, now_ns))
         return false;
@@ -204,29 +204,29 @@ static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
 }
 
 /* Preempts a unit once for each arrival, and only when no unit sleeps. */
-static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
+static void preempt_for_arrival(struct cpu_tenant *tenant, uint64_t now_ns)
 {
     struct cpu_executor *executor = tenant->executor;
 
-    if (!tenant->arrived || !is_ready(tenant)) {
-        tenant->arrived = false;
+    if (!tenant->has_new_work || !is_ready(tenant)) {
+        tenant->has_new_work = false;
         return;
     }
     if (has_waiting_unit(executor))
         return;
-    tenant->arrived = false;
+    tenant->has_new_work = false;
     if (facet_pick_is_open(&executor->pick, tenant->entity, now_ns))
         interrupt_units(tenant);
 }
 
 /* One unit must be awake, or asleep until then, when a cap lets its tenant come back. */
-static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
+static void ensure_unit_wakes_by(struct cpu_executor *executor, uint64_t again_ns)
 {
     const struct cpu_unit *next = SLIST_FIRST(&executor->spinning);
 
     if (!next)
         next = SLIST_FIRST(&executor->idle);
-    if (next && next->look_ns > again_ns)
+    if (next && next->look_again_ns > again_ns)
         wake_unit(executor);
 }
 
@@ -236,32 +236,32 @@ void cpu_tenant_arrive(struct cpu_tenant *tenant)
     uint64_t opens = facet_pick_opens_ns(&tenant->executor->pick, tenant->entity, now);
 
     cpu_tenant_refresh(tenant);
-    tenant->arrived = true;
+    tenant->has_new_work = true;
     if (!is_ready(tenant))
         interrupt_units(tenant); /* it has all units that it may have: a better stream takes one of them */
     else if (opens > now)
-        keep_lookout(tenant->executor, opens);
+        ensure_unit_wakes_by(tenant->executor, opens);
     else if (!wake_next_units(tenant->executor, now))
-        make_room(tenant, now);
+        preempt_for_arrival(tenant, now);
 }
 
 void cpu_units_reconsider(struct cpu_executor *executor)
 {
-    for (uint32_t i = 0; i < executor->started && !executor->keeps; i++)
+    for (uint32_t i = 0; i < executor->units_started && !executor->keeps_units; i++)
         preempt_unit(&executor->units[i]);
     wake_unit(executor);
 }
 
-void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream)
+void cpu_units_preempt(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream)
 {
-    for (uint32_t i = 0; i < executor->started; i++) {
+    for (uint32_t i = 0; i < executor->units_started; i++) {
         const struct cpu_job *job = executor->units[i].job;
 
         if (!job || (job->stream != stream && (stream || job->stream->tenant != tenant)))
             continue;
         preempt_unit(&executor->units[i]);
         if (job->stopped)
-            cpu_watchdog_expect(&executor->units[i]);
+            cpu_watchdog_set_deadline(&executor->units[i]);
     }
 }
 
@@ -279,7 +279,7 @@ static uint64_t turn_end_ns(struct cpu_tenant *tenant, const struct cpu_unit *un
 {
     struct cpu_executor *executor = tenant->executor;
 
-    if (executor->keeps)
+    if (executor->keeps_units)
         return UINT64_MAX; /* a cap goes into debt then */
     uint64_t budget_ns = facet_pick_budget_ns(&executor->pick, tenant->entity, now_ns);
     uint64_t length_ns =
@@ -303,13 +303,14 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
 
     unit->job = job;
     unit->turn_start_ns = now_ns;
-    unit->watched_beat = atomic_load_explicit(&unit->beat, memory_order_relaxed); /* its earlier work is over */
+    unit->watched_groups =
+        atomic_load_explicit(&unit->groups_begun, memory_order_relaxed); /* its earlier work is over */
     unit->watched_since_ns = now_ns;
-    unit->watched_had_ns = 0;
+    unit->watched_processor_ns = 0;
     unit->reported = false;
     unit->leave_by_ns = 0;
     unit->long_turn = executor->pick.ready <= 1; /* this one alone */
-    atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
+    atomic_store_explicit(&unit->must_leave, false, memory_order_relaxed);
     atomic_store_explicit(&unit->begin_thread_ns, 0, memory_order_relaxed);
     unit->turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_end_ns(tenant, unit, now_ns, again_ns)};
     cpu_job_take_range(job, &unit->turn.range);
@@ -318,7 +319,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     if (job->record.start_ns == 0) {
         job->record.start_ns = now_ns;
         stream->state.begun = job->record.sequence;
-        tenant->under_way++;
+        tenant->launches_under_way++;
     }
     if (++job->running > job->record.units)
         job->record.units = job->running;
@@ -333,18 +334,18 @@ static bool take_turn(struct cpu_unit *unit)
     uint64_t now_ns = cpu_now_ns(executor);
     int entity;
 
-    while ((entity = facet_pick_next(&executor->pick, now_ns, &unit->look_ns)) != FACET_PICK_NONE) {
+    while ((entity = facet_pick_next(&executor->pick, now_ns, &unit->look_again_ns)) != FACET_PICK_NONE) {
         struct cpu_tenant *tenant = executor->tenants[entity];
         struct cpu_stream *stream = next_stream(tenant);
 
         if (stream)
-            begin_turn(unit, stream, now_ns, unit->look_ns);
+            begin_turn(unit, stream, now_ns, unit->look_again_ns);
         cpu_tenant_refresh(tenant); /* the last of its work-groups may have been claimed without the lock */
         if (!stream)
             continue;
         wake_next_units(executor, now_ns);
-        make_room(tenant, now_ns);
-        keep_lookout(executor, unit->look_ns);
+        preempt_for_arrival(tenant, now_ns);
+        ensure_unit_wakes_by(executor, unit->look_again_ns);
         return true;
     }
     return false;
@@ -354,7 +355,7 @@ static void account_turn(struct cpu_unit *unit, struct cpu_job *job, const struc
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = job->stream->tenant;
-    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = facet_min_u64(turn->run_ns, turn->had_ns);
+    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = facet_min_u64(turn->run_ns, turn->processor_ns);
 
     facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
     tenant->busy_ns += spent_ns;
@@ -380,30 +381,30 @@ static struct cpu_job *end_turn(struct cpu_unit *unit)
 
     account_turn(unit, job, turn);
     if (turn->range.begin < turn->range.end)
-        job->leftover[job->leftovers++] = turn->range;
+        job->returned_ranges[job->returned_count++] = turn->range;
     unit->job = NULL;
     job->running--;
     tenant->active--;
     if (--executor->active == 0)
         executor->busy_ns += turn->end_ns - executor->active_since_ns;
-    cpu_job_step(job);
+    cpu_job_open_next_phase(job);
     bool goes_on = cpu_job_has_more(job);
 
     if (cpu_job_is_over(job))
         cpu_stream_settle(stream);
     cpu_tenant_refresh(tenant);
     if (tenant->active == 0)
-        cpu_tenant_tell(tenant);
+        cpu_tenant_signal(tenant);
     return goes_on ? job : NULL;
 }
 
-void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status)
+void cpu_unit_account_ended(struct cpu_unit *unit, enum facet_status status)
 {
     struct cpu_turn *turn = &unit->turn;
 
     turn->end_ns = cpu_now_ns(unit->executor);
     turn->run_ns = turn->end_ns - turn->begin_ns;
-    turn->had_ns = unit->ended_had_ns;
+    turn->processor_ns = unit->ended_processor_ns;
     turn->status = status;
     end_turn(unit);
 }
@@ -412,25 +413,26 @@ void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status)
 
 static void read_thread_time(struct cpu_unit *unit)
 {
-    unit->asked_thread_ns = cpu_thread_ns(unit->executor);
-    unit->asked_ns = cpu_now_ns(unit->executor);
+    unit->thread_time_ns = cpu_thread_ns(unit->executor);
+    unit->thread_time_read_ns = cpu_now_ns(unit->executor);
 }
 
 /*
  * The thread's processor time now, and the time of that reading; 0: not known. Asking the kernel costs as much as a
- * small launch. While no tenant waits for the unit the answer is good for TRUST_NS, in which the thread lost nothing.
+ * small launch. While no tenant waits for the unit the answer is good for THREAD_TIME_VALID_NS, in which the thread
+ * lost nothing.
  */
 static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
 {
     uint64_t now = cpu_now_ns(unit->executor);
 
-    if (unit->long_turn && now - unit->asked_ns < TRUST_NS) {
+    if (unit->long_turn && now - unit->thread_time_read_ns < THREAD_TIME_VALID_NS) {
         *ret_now_ns = now;
-        return unit->asked_thread_ns > 0 ? unit->asked_thread_ns + now - unit->asked_ns : 0;
+        return unit->thread_time_ns > 0 ? unit->thread_time_ns + now - unit->thread_time_read_ns : 0;
     }
     read_thread_time(unit);
-    *ret_now_ns = unit->asked_ns;
-    return unit->asked_thread_ns;
+    *ret_now_ns = unit->thread_time_read_ns;
+    return unit->thread_time_ns;
 }
 
 /*
@@ -445,15 +447,15 @@ static void run_turn(struct cpu_unit *unit)
     atomic_store_explicit(&unit->begin_thread_ns, begin_ns, memory_order_relaxed);
     cpu_job_run(unit, unit->job, turn);
     turn->run_ns = cpu_now_ns(unit->executor) - turn->begin_ns;
-    turn->had_ns = UINT64_MAX;
-    if (begin_ns == 0 || (unit->long_turn && turn->run_ns < TRUST_NS))
+    turn->processor_ns = UINT64_MAX;
+    if (begin_ns == 0 || (unit->long_turn && turn->run_ns < THREAD_TIME_VALID_NS))
         return;
     read_thread_time(unit);
-    turn->had_ns = unit->asked_thread_ns > begin_ns ? unit->asked_thread_ns - begin_ns : 0;
+    turn->processor_ns = unit->thread_time_ns > begin_ns ? unit->thread_time_ns - begin_ns : 0;
 }
 
 /* Work that more may follow is under way, and there is a processor for a unit that polls for it. */
-static bool may_follow(const struct cpu_executor *executor)
+static bool more_may_follow(const struct cpu_executor *executor)
 {
     return executor->active > 0 && executor->jobs > 0 &&
            executor->active + executor->spinners < executor->options.processors;
@@ -463,12 +465,12 @@ static bool may_follow(const struct cpu_executor *executor)
 static uint64_t poll_until_ns(const struct cpu_unit *unit)
 {
     const struct cpu_executor *executor = unit->executor;
-    uint64_t until = may_follow(executor) ? unit->worked_ns + FOLLOW_NS : unit->worked_ns + SPIN_NS;
+    uint64_t until = more_may_follow(executor) ? unit->last_work_ns + FOLLOW_UP_POLL_NS : unit->last_work_ns + SPIN_NS;
     uint64_t now = cpu_now_ns(executor);
 
-    if (unit->look_ns == FACET_PICK_NEVER)
+    if (unit->look_again_ns == FACET_PICK_NEVER)
         return until;
-    return facet_min_u64(until, cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0));
+    return facet_min_u64(until, cpu_deadline_ns(unit->look_again_ns > now ? unit->look_again_ns - now : 0));
 }
 
 /*
@@ -478,18 +480,18 @@ static uint64_t poll_until_ns(const struct cpu_unit *unit)
 static void spin_for_work(struct cpu_unit *unit, uint64_t until_ns)
 {
     struct cpu_executor *executor = unit->executor;
-    bool wanted = false;
+    bool is_called = false;
 
     SLIST_INSERT_HEAD(&executor->spinning, unit, link);
     executor->spinners++;
     unit->spins = true;
-    atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
+    atomic_store_explicit(&unit->must_leave, false, memory_order_relaxed);
     pthread_mutex_unlock(&executor->lock);
     do {
         sched_yield();
-        for (uint32_t i = 0; i < POLLS && !wanted; i++)
-            wanted = atomic_load_explicit(&unit->wanted, memory_order_relaxed);
-    } while (!wanted && cpu_deadline_ns(0) < until_ns);
+        for (uint32_t i = 0; i < POLLS && !is_called; i++)
+            is_called = atomic_load_explicit(&unit->must_leave, memory_order_relaxed);
+    } while (!is_called && cpu_deadline_ns(0) < until_ns);
     pthread_mutex_lock(&executor->lock);
     leave_spinning(unit);
 }
@@ -500,8 +502,8 @@ static void sleep_unit(struct cpu_unit *unit)
     uint64_t now = cpu_now_ns(executor), deadline = UINT64_MAX;
     bool in_time = true;
 
-    if (unit->look_ns != FACET_PICK_NEVER)
-        deadline = cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0);
+    if (unit->look_again_ns != FACET_PICK_NEVER)
+        deadline = cpu_deadline_ns(unit->look_again_ns > now ? unit->look_again_ns - now : 0);
     SLIST_INSERT_HEAD(&executor->idle, unit, link);
     unit->idle = true;
     while (unit->idle && in_time && !executor->closing)
@@ -509,16 +511,16 @@ static void sleep_unit(struct cpu_unit *unit)
     if (unit->idle)
         SLIST_REMOVE(&executor->idle, unit, cpu_unit, link);
     unit->idle = false;
-    if (unit->called)
-        atomic_fetch_sub_explicit(&executor->called, 1, memory_order_relaxed);
-    unit->called = false;
+    if (unit->is_waking)
+        atomic_fetch_sub_explicit(&executor->waking_units, 1, memory_order_relaxed);
+    unit->is_waking = false;
 }
 
 void *cpu_unit_main(void *argument)
 {
     struct cpu_unit *unit = argument;
     struct cpu_executor *executor = unit->executor;
-    struct cpu_job *left = NULL; /* by this unit, without having dropped the lock since */
+    struct cpu_job *left_job = NULL; /* by this unit, without having dropped the lock since */
 
     /* Ended at any instruction, but only where cpu_job_run() lets it be. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -527,9 +529,9 @@ void *cpu_unit_main(void *argument)
     while (!executor->closing) {
         bool working = take_turn(unit);
 
-        if (left && unit->job != left)
-            left->record.preemptions++;
-        left = NULL;
+        if (left_job && unit->job != left_job)
+            left_job->record.preemptions++;
+        left_job = NULL;
         if (!working) {
             uint64_t until = poll_until_ns(unit);
 
@@ -543,8 +545,8 @@ void *cpu_unit_main(void *argument)
         run_turn(unit);
         pthread_mutex_lock(&executor->lock);
         unit->turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
-        left = end_turn(unit);
-        unit->worked_ns = cpu_deadline_ns(0);
+        left_job = end_turn(unit);
+        unit->last_work_ns = cpu_deadline_ns(0);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;

@@ -7,7 +7,7 @@
  * A unit counts the work-groups that it begins; the watchdog checks whether the count of a working one still grows. So
  * watching costs a work-group one store. The thread begins with the first work and sleeps while there is none.
  *
- * A work-group has no place at which it could be asked to stop: the watchdog ends its unit's thread, by an asynchronous
+ * A work-group never checks whether it should stop: the watchdog ends its unit's thread, by an asynchronous
  * cancellation that pthreads lets through only while the thread is in an image's code. Then another thread is the unit.
  */
 #include <dlfcn.h>
@@ -30,35 +30,35 @@ struct overlong {
 /* For how long the unit has been in its work-group, as of the last check. */
 static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
 {
-    uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
+    uint64_t groups_begun = atomic_load_explicit(&unit->groups_begun, memory_order_relaxed);
 
     if (!unit->job || !unit->job->kernel)
         return 0;
-    if (beat == unit->watched_beat && now_ns >= unit->watched_since_ns)
+    if (groups_begun == unit->watched_groups && now_ns >= unit->watched_since_ns)
         return now_ns - unit->watched_since_ns;
-    unit->watched_beat = beat;
+    unit->watched_groups = groups_begun;
     unit->watched_since_ns = now_ns;
-    unit->watched_had_ns = cpu_unit_had_ns(unit);
+    unit->watched_processor_ns = cpu_unit_processor_ns(unit);
     unit->reported = false;
     return 0;
 }
 
 /*
- * The part of that in which the unit had its processor: while this process is stopped, or others have the processor, a
- * work-group does not use up the time that it may take.
+ * The part of the running time in which the unit had its processor: while this process is stopped, or others have the
+ * processor, a work-group does not use up the time that it may take.
  */
 static uint64_t worked_ns(const struct cpu_unit *unit, uint64_t ran_ns)
 {
-    uint64_t had_ns = cpu_unit_had_ns(unit);
+    uint64_t had_ns = cpu_unit_processor_ns(unit);
 
-    if (had_ns == UINT64_MAX || unit->watched_had_ns == UINT64_MAX)
+    if (had_ns == UINT64_MAX || unit->watched_processor_ns == UINT64_MAX)
         return ran_ns;
-    uint64_t worked_ns = had_ns > unit->watched_had_ns ? had_ns - unit->watched_had_ns : 0;
+    uint64_t worked_ns = had_ns > unit->watched_processor_ns ? had_ns - unit->watched_processor_ns : 0;
     return worked_ns < ran_ns ? worked_ns : ran_ns;
 }
 
 /* Whether the unit's work-group is to be reported now. */
-static bool is_news(struct cpu_unit *unit, uint64_t ran_ns, struct overlong *ret_overlong)
+static bool must_be_reported(struct cpu_unit *unit, uint64_t ran_ns, struct overlong *ret_overlong)
 {
     const struct cpu_executor_options *options = &unit->executor->options;
 
@@ -93,7 +93,7 @@ static bool can_end_threads(void)
 #endif
 }
 
-static bool is_due(const struct cpu_unit *unit, uint64_t ran_ns)
+static bool must_be_ended(const struct cpu_unit *unit, uint64_t ran_ns)
 {
     uint64_t most_ns = unit->executor->options.group_most_ns;
 
@@ -106,7 +106,7 @@ static bool is_due(const struct cpu_unit *unit, uint64_t ran_ns)
 /* Starts the unit again. It is retried while the machine has no room for a thread. */
 static void restart_unit(struct cpu_unit *unit)
 {
-    unit->gone = unit->executor->closing || !cpu_unit_start(unit);
+    unit->thread_is_ended = unit->executor->closing || !cpu_unit_start(unit);
 }
 
 /* Ends a unit's thread, but never on its way into or out of a work-group: it always holds something then. */
@@ -116,7 +116,7 @@ static void end_unit(struct cpu_unit *unit)
     int inside = CPU_INSIDE;
 
     unit->leave_by_ns = can_end_threads() ? cpu_deadline_ns(RETRY_NS) : 0;
-    unit->ended_had_ns = cpu_unit_had_ns(unit);
+    unit->ended_processor_ns = cpu_unit_processor_ns(unit);
     if (unit->leave_by_ns == 0 || !atomic_compare_exchange_strong(&unit->endable, &inside, CPU_ENDING))
         return;
     pthread_mutex_unlock(&executor->lock);
@@ -124,11 +124,11 @@ static void end_unit(struct cpu_unit *unit)
     pthread_join(unit->thread, NULL);
     pthread_mutex_lock(&executor->lock);
     atomic_store(&unit->endable, CPU_OUTSIDE);
-    cpu_unit_lost(unit, unit->job->stopped ? FACET_OK : FACET_TIMEOUT);
+    cpu_unit_account_ended(unit, unit->job->stopped ? FACET_OK : FACET_TIMEOUT);
     restart_unit(unit);
 }
 
-void cpu_watchdog_expect(struct cpu_unit *unit)
+void cpu_watchdog_set_deadline(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
 
@@ -136,7 +136,7 @@ void cpu_watchdog_expect(struct cpu_unit *unit)
         return;
     unit->leave_by_ns = cpu_deadline_ns(executor->options.end_after_ns);
     cpu_watchdog_wake(executor);
-    pthread_cond_signal(&executor->watch);
+    pthread_cond_signal(&executor->watchdog_wake);
 }
 
 /* ---- watching ---- */
@@ -145,20 +145,20 @@ static void check_units(struct cpu_executor *executor)
 {
     struct overlong overlong;
 
-    for (uint32_t i = 0; i < executor->started; i++) {
+    for (uint32_t i = 0; i < executor->units_started; i++) {
         struct cpu_unit *unit = &executor->units[i];
         uint64_t ran_ns = running_ns(unit, cpu_now_ns(executor));
 
-        if (unit->gone)
+        if (unit->thread_is_ended)
             restart_unit(unit);
-        else if (is_due(unit, ran_ns))
+        else if (must_be_ended(unit, ran_ns))
             end_unit(unit);
-        else if (is_news(unit, ran_ns, &overlong))
+        else if (must_be_reported(unit, ran_ns, &overlong))
             report_overlong(executor, &overlong);
     }
 }
 
-/* The time of the next check, by cpu_deadline_ns(); UINT64_MAX: when `watch` is signalled. */
+/* The time of the next check, by cpu_deadline_ns(); UINT64_MAX: when `watchdog_wake` is signalled. */
 static uint64_t next_check_ns(const struct cpu_executor *executor)
 {
     const struct cpu_executor_options *options = &executor->options;
@@ -170,10 +170,10 @@ static uint64_t next_check_ns(const struct cpu_executor *executor)
         step_ns = facet_min_u64(step_ns, options->group_most_ns / CHECKS);
     if (executor->watching && step_ns != UINT64_MAX)
         next = cpu_deadline_ns(step_ns > SHORTEST_NS ? step_ns : SHORTEST_NS);
-    for (uint32_t i = 0; i < executor->started; i++) {
+    for (uint32_t i = 0; i < executor->units_started; i++) {
         const struct cpu_unit *unit = &executor->units[i];
 
-        if (unit->gone)
+        if (unit->thread_is_ended)
             next = facet_min_u64(next, cpu_deadline_ns(RETRY_NS));
         else if (unit->job && unit->leave_by_ns > 0)
             next = facet_min_u64(next, unit->leave_by_ns);
@@ -188,7 +188,7 @@ static void *watch_units(void *argument)
     pthread_mutex_lock(&executor->lock);
     while (!executor->closing) {
         executor->watching = executor->active > 0;
-        cpu_condition_wait(executor, &executor->watch, next_check_ns(executor));
+        cpu_condition_wait(executor, &executor->watchdog_wake, next_check_ns(executor));
         check_units(executor);
     }
     pthread_mutex_unlock(&executor->lock);
@@ -206,14 +206,14 @@ void cpu_watchdog_wake(struct cpu_executor *executor)
     if (!executor->watchdog_started)
         executor->watchdog_started = cpu_thread_start(&executor->watchdog, "facet-cpu-watch", watch_units, executor);
     executor->watching = true;
-    pthread_cond_signal(&executor->watch);
+    pthread_cond_signal(&executor->watchdog_wake);
 }
 
 void cpu_watchdog_end(struct cpu_executor *executor)
 {
     if (!executor->watchdog_started)
         return;
-    pthread_cond_signal(&executor->watch);
+    pthread_cond_signal(&executor->watchdog_wake);
     pthread_mutex_unlock(&executor->lock);
     pthread_join(executor->watchdog, NULL);
     pthread_mutex_lock(&executor->lock);

@@ -10,17 +10,17 @@
 enum { KERNELS_MOST = 4096, ARGUMENTS_MOST = 512, NAME_MOST = 63 };
 
 /* Where pointers may lead. */
-struct place {
+struct loaded_image {
     const struct cpu_elf *elf;
     uint64_t base;
 };
 
-static const struct cpu_elf_part *part_of(const struct place *place, const void *pointer, uint64_t bytes)
+static const struct cpu_elf_part *part_of(const struct loaded_image *loaded_image, const void *pointer, uint64_t bytes)
 {
-    uint64_t address = (uint64_t)pointer - place->base;
+    uint64_t address = (uint64_t)pointer - loaded_image->base;
 
-    for (uint32_t i = 0; i < place->elf->count; i++) {
-        const struct cpu_elf_part *part = &place->elf->parts[i];
+    for (uint32_t i = 0; i < loaded_image->elf->count; i++) {
+        const struct cpu_elf_part *part = &loaded_image->elf->parts[i];
 
         if (address >= part->at && address - part->at <= part->bytes && bytes <= part->bytes - (address - part->at))
             return part;
@@ -28,19 +28,19 @@ static const struct cpu_elf_part *part_of(const struct place *place, const void 
     return NULL;
 }
 
-static bool is_array(const struct place *place, const void *pointer, uint64_t count, uint64_t item)
+static bool is_array(const struct loaded_image *loaded_image, const void *pointer, uint64_t count, uint64_t item)
 {
-    return (uint64_t)pointer % 8 == 0 && part_of(place, pointer, count * item);
+    return (uint64_t)pointer % 8 == 0 && part_of(loaded_image, pointer, count * item);
 }
 
-static bool is_text(const struct place *place, const char *text)
+static bool is_text(const struct loaded_image *loaded_image, const char *text)
 {
-    const struct cpu_elf_part *part = text ? part_of(place, text, 1) : NULL;
+    const struct cpu_elf_part *part = text ? part_of(loaded_image, text, 1) : NULL;
 
-    return part && memchr(text, '\0', place->base + part->at + part->bytes - (uint64_t)text);
+    return part && memchr(text, '\0', loaded_image->base + part->at + part->bytes - (uint64_t)text);
 }
 
-static const char *fault_of_argument(const struct place *place, const struct facet_host_kernel *kernel,
+static const char *fault_of_argument(const struct loaded_image *loaded_image, const struct facet_host_kernel *kernel,
                                      const struct facet_host_argument *argument)
 {
     static const uint32_t bytes[] = {[FACET_ARGUMENT_GLOBAL] = 8,
@@ -48,7 +48,7 @@ static const char *fault_of_argument(const struct place *place, const struct fac
                                      [FACET_ARGUMENT_IMAGE] = 8,
                                      [FACET_ARGUMENT_SAMPLER] = 4};
 
-    if (!is_text(place, argument->name) || !is_text(place, argument->type))
+    if (!is_text(loaded_image, argument->name) || !is_text(loaded_image, argument->type))
         return "an argument without a name";
     if (argument->kind < FACET_ARGUMENT_VALUE || argument->kind > FACET_ARGUMENT_SAMPLER)
         return "an argument of an unknown kind";
@@ -60,12 +60,12 @@ static const char *fault_of_argument(const struct place *place, const struct fac
     return NULL;
 }
 
-static const char *fault_of_kernel(const struct place *place, const struct facet_host_kernel *kernel)
+static const char *fault_of_kernel(const struct loaded_image *loaded_image, const struct facet_host_kernel *kernel)
 {
-    const struct cpu_elf_part *code = part_of(place, (const void *)(uintptr_t)kernel->run, 1);
+    const struct cpu_elf_part *code = part_of(loaded_image, (const void *)(uintptr_t)kernel->run, 1);
     const char *fault = NULL;
 
-    if (!is_text(place, kernel->name) || !kernel->name[0] || strlen(kernel->name) > NAME_MOST)
+    if (!is_text(loaded_image, kernel->name) || !kernel->name[0] || strlen(kernel->name) > NAME_MOST)
         return "a kernel without a name, or with one of more than 63 bytes";
     if (!code || !code->execute)
         return "a kernel without code";
@@ -75,55 +75,55 @@ static const char *fault_of_kernel(const struct place *place, const struct facet
         (kernel->scratch_item_bytes > 0 || kernel->local_bytes > 0 || kernel->required_group_size[0] > 0))
         return "a kernel that runs in rows and has memory of its own, or a size";
     if (kernel->argument_count > 0 &&
-        !is_array(place, kernel->arguments, kernel->argument_count, sizeof *kernel->arguments))
+        !is_array(loaded_image, kernel->arguments, kernel->argument_count, sizeof *kernel->arguments))
         return "a kernel without arguments";
     for (uint32_t i = 0; !fault && i < kernel->argument_count; i++)
-        fault = fault_of_argument(place, kernel, &kernel->arguments[i]);
+        fault = fault_of_argument(loaded_image, kernel, &kernel->arguments[i]);
     return fault;
 }
 
-static const char *fault_of_kernels(const struct place *place, const struct facet_host_image *image)
+static const char *fault_of_kernels(const struct loaded_image *loaded_image, const struct facet_host_image *image)
 {
     const char *fault = NULL;
 
     if (image->kernel_count > KERNELS_MOST ||
-        !is_array(place, image->kernels, image->kernel_count, sizeof *image->kernels))
+        !is_array(loaded_image, image->kernels, image->kernel_count, sizeof *image->kernels))
         return "no table of kernels";
     for (uint32_t i = 0; !fault && i < image->kernel_count; i++) {
-        fault = fault_of_kernel(place, &image->kernels[i]);
+        fault = fault_of_kernel(loaded_image, &image->kernels[i]);
         if (!fault && i > 0 && strcmp(image->kernels[i - 1].name, image->kernels[i].name) >= 0)
             fault = "kernels that are not in the order of their names";
     }
     return fault;
 }
 
-static const char *fault_of_check(const struct place *place, const struct facet_host_image *image)
+static const char *fault_of_check(const struct loaded_image *loaded_image, const struct facet_host_image *image)
 {
     if (!image->check)
         return NULL;
-    const struct cpu_elf_part *part = part_of(place, image->check, sizeof *image->check);
+    const struct cpu_elf_part *part = part_of(loaded_image, image->check, sizeof *image->check);
     if (!part || !part->write || (uint64_t)image->check % 8)
         return "no place for the functions of checked kernels";
-    if (image->site_count > 0 && !is_array(place, image->sites, image->site_count, sizeof *image->sites))
+    if (image->site_count > 0 && !is_array(loaded_image, image->sites, image->site_count, sizeof *image->sites))
         return "no table of sites";
     for (uint32_t i = 0; i < image->site_count; i++)
-        if (!is_text(place, image->sites[i].file))
+        if (!is_text(loaded_image, image->sites[i].file))
             return "a site without a file";
     return NULL;
 }
 
-static const char *fault_of_table(const struct place *place, const struct facet_host_image *image)
+static const char *fault_of_table(const struct loaded_image *loaded_image, const struct facet_host_image *image)
 {
-    if (!is_array(place, image, 1, sizeof *image) || image->magic != FACET_HOST_IMAGE_MAGIC)
+    if (!is_array(loaded_image, image, 1, sizeof *image) || image->magic != FACET_HOST_IMAGE_MAGIC)
         return "no " FACET_HOST_IMAGE_NAME;
     if (image->abi != FACET_HOST_IMAGE_ABI || image->size < sizeof *image)
         return "a table of another version";
-    if (!is_text(place, image->target) || strncmp(image->target, "host", 4) != 0)
+    if (!is_text(loaded_image, image->target) || strncmp(image->target, "host", 4) != 0)
         return "another target than host";
-    if (!is_text(place, image->features))
+    if (!is_text(loaded_image, image->features))
         return "no list of features";
-    const char *fault = fault_of_kernels(place, image);
-    return fault ? fault : fault_of_check(place, image);
+    const char *fault = fault_of_kernels(loaded_image, image);
+    return fault ? fault : fault_of_check(loaded_image, image);
 }
 
 /* Whether " feature " is among " fpu vme ... ". */
@@ -158,8 +158,8 @@ static enum facet_status check_features(const char *needed, const char *features
 enum facet_status cpu_image_check(const struct facet_host_image *image, const struct cpu_elf *elf, uint64_t base,
                                   const char *features, struct facet_error *error)
 {
-    const struct place place = {.elf = elf, .base = base};
-    const char *fault = fault_of_table(&place, image);
+    const struct loaded_image loaded_image = {.elf = elf, .base = base};
+    const char *fault = fault_of_table(&loaded_image, image);
 
     if (fault)
         return facet_kit_fail(error, FACET_CORRUPT, "image: it has %s", fault);

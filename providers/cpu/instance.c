@@ -110,9 +110,9 @@ enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct
     }
     pthread_mutex_init(&instance->lock, NULL);
     pthread_mutex_init(&instance->math_lock, NULL);
-    if (cpu_math_is_there())
+    if (cpu_math_is_installed())
         instance->info.capabilities |= FACET_CAN_MATH;
-    pthread_cond_init(&instance->gone, NULL);
+    pthread_cond_init(&instance->zombie_ended, NULL);
     TAILQ_INIT(&instance->contexts);
     TAILQ_INIT(&instance->workers);
     *ret_instance = instance;
@@ -123,19 +123,19 @@ enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct
 static bool wait_for_zombies(struct facet_provider_instance *instance)
 {
     struct timespec end;
-    bool gone;
+    bool all_ended;
 
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += (time_t)(CPU_GRACE_NS / NS_PER_S);
     pthread_mutex_lock(&instance->lock);
-    while (instance->zombies > 0 && pthread_cond_timedwait(&instance->gone, &instance->lock, &end) == 0)
+    while (instance->zombies > 0 && pthread_cond_timedwait(&instance->zombie_ended, &instance->lock, &end) == 0)
         ;
-    gone = instance->zombies == 0;
+    all_ended = instance->zombies == 0;
     pthread_mutex_unlock(&instance->lock);
-    return gone;
+    return all_ended;
 }
 
-void cpu_stay(void)
+void cpu_stay_loaded(void)
 {
     Dl_info place;
 
@@ -171,7 +171,7 @@ void cpu_close(struct facet_provider_instance *instance)
     cpu_executor_destroy(instance->executor);
     cpu_math_close(instance);
     cpu_pool_close(&instance->pool);
-    pthread_cond_destroy(&instance->gone);
+    pthread_cond_destroy(&instance->zombie_ended);
     pthread_mutex_destroy(&instance->lock);
     free(instance->features);
     free(instance);

@@ -19,7 +19,7 @@ static enum facet_status take_request(const struct facet_launch *launch, struct 
     if (launch->size < LAUNCH_1_1)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %zu",
                               launch->size, (size_t)LAUNCH_1_1);
-    enum facet_status status = facet_kit_known("launch", launch, sizeof *launch, error);
+    enum facet_status status = facet_kit_check_size("launch", launch, sizeof *launch, error);
     if (status != FACET_OK)
         return status;
     memcpy(&request, launch, launch->size < sizeof request ? launch->size : sizeof request);
@@ -303,8 +303,8 @@ enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch 
                              struct facet_error *error)
 {
     const struct facet_host_kernel *kernel = NULL;
-    struct facet_launch taken = {0};
-    enum facet_status status = take_request(request, &taken, error);
+    struct facet_launch copy = {0};
+    enum facet_status status = take_request(request, &copy, error);
 
     if (status != FACET_OK)
         return status;
@@ -312,16 +312,16 @@ enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch 
     if (!launch)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a launch");
     launch->context = queue->context;
-    status = keep_module(queue->context, &taken, launch, &kernel, error);
+    status = keep_module(queue->context, &copy, launch, &kernel, error);
     if (status != FACET_OK) {
         free(launch);
         return status;
     }
-    status = check_dimensions(&taken, error);
+    status = check_dimensions(&copy, error);
     if (status == FACET_OK)
-        status = check_kernel(kernel, &taken, error);
+        status = check_kernel(kernel, &copy, error);
     if (status == FACET_OK)
-        status = submit_launch(queue, launch, kernel, &taken, arguments, error);
+        status = submit_launch(queue, launch, kernel, &copy, arguments, error);
     if (status != FACET_OK) {
         forget_module(launch);
         free(launch);

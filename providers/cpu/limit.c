@@ -90,7 +90,7 @@ static enum facet_status limit_units(struct facet_provider_instance *instance, c
     cpu_tenant_set_units(worker->tenant, units);
     worker->units = units;
     worker->valid |= FACET_WORKER_HAS_COMPUTE;
-    cpu_units_spread(instance);
+    cpu_units_set_unlimited(instance);
     return FACET_OK;
 }
 
@@ -194,7 +194,7 @@ static enum facet_status clear_limit(struct facet_provider_instance *instance, c
     worker->valid = 0;
     worker->units = 0;
     cpu_worker_settle(instance, worker);
-    cpu_units_spread(instance);
+    cpu_units_set_unlimited(instance);
     return FACET_OK;
 }
 

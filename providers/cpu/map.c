@@ -32,7 +32,7 @@ static enum facet_status add_piece(struct cpu_space *space, struct cpu_range ran
     struct cpu_piece *piece = calloc(1, sizeof *piece);
 
     if (piece)
-        *piece = (struct cpu_piece){.range = range, .pages = pages, .offset = offset, .retired = retired};
+        *piece = (struct cpu_piece){.range = range, .pages = pages, .offset = offset, .retired_from = retired};
     if (piece && tsearch(piece, &space->pieces, cpu_range_compare))
         return FACET_OK;
     free(piece);
@@ -48,7 +48,7 @@ static enum facet_status split_piece(struct cpu_space *space, uint64_t at, struc
     uint64_t end = piece->range.end;
     piece->range.end = at;
     enum facet_status status = add_piece(space, (struct cpu_range){at, end}, piece->pages,
-                                         piece->offset + (at - piece->range.at), piece->retired, error);
+                                         piece->offset + (at - piece->range.at), piece->retired_from, error);
     if (status != FACET_OK)
         piece->range.end = end;
     return status;
@@ -61,13 +61,13 @@ enum facet_status cpu_pieces_split(struct cpu_space *space, struct cpu_range ran
     return status == FACET_OK ? split_piece(space, range.end, error) : status;
 }
 
-void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone)
+void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *unused)
 {
     struct cpu_piece *piece;
 
     while ((piece = cpu_piece_in(space, range))) {
         tdelete(piece, &space->pieces, cpu_range_compare);
-        cpu_pages_drop(space->pool, piece->pages, cpu_piece_part(piece), gone);
+        cpu_pages_drop(space->pool, piece->pages, cpu_piece_part(piece), unused);
         free(piece);
     }
 }
@@ -98,7 +98,7 @@ static bool is_retired(const struct cpu_space *space, struct cpu_range range, ui
 
     for (uint64_t at = range.at; at < range.end; at = piece->range.end) {
         piece = cpu_piece_at(space, at);
-        if (!piece || !piece->retired || piece->range.end > range.end || piece->pages->number != number ||
+        if (!piece || !piece->retired_from || piece->range.end > range.end || piece->pages->number != number ||
             piece->offset - offset != piece->range.at - range.at)
             return false;
     }
@@ -110,13 +110,13 @@ static void take_back(struct cpu_space *space, struct cpu_range range)
     for (uint64_t at = range.at; at < range.end;) {
         struct cpu_piece *piece = cpu_piece_at(space, at);
 
-        piece->retired = 0;
+        piece->retired_from = 0;
         at = piece->range.end;
     }
 }
 
 enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset,
-                                struct cpu_pages_list *gone, struct facet_error *error)
+                                struct cpu_pages_list *unused, struct facet_error *error)
 {
     const struct cpu_part part = {offset, range.end - range.at};
     struct cpu_pages *pages = NULL;
@@ -135,7 +135,7 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
         return status;
     status = map_range(space, range, pages, offset, error);
     if (status != FACET_OK)
-        cpu_pages_drop(space->pool, pages, part, gone);
+        cpu_pages_drop(space->pool, pages, part, unused);
     return status;
 }
 
@@ -160,16 +160,16 @@ enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range ran
     for (uint64_t at = range.at; at < range.end;) {
         struct cpu_piece *piece = cpu_piece_at(space, at);
 
-        if (!piece->retired)
-            piece->retired = sequence;
-        if (piece->retired > *ret_last)
-            *ret_last = piece->retired;
+        if (!piece->retired_from)
+            piece->retired_from = sequence;
+        if (piece->retired_from > *ret_last)
+            *ret_last = piece->retired_from;
         at = piece->range.end;
     }
     return FACET_OK;
 }
 
-enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
+enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *unused,
                                   struct facet_error *error)
 {
     enum facet_status status = prepare_range(space, range, error);
@@ -183,6 +183,6 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
     if (mmap((void *)range.at, range.end - range.at, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0) == MAP_FAILED)
         return facet_kit_fail(error, FACET_NO_MEMORY, "unmapping at %#" PRIx64 ": %s", range.at, strerror(errno));
-    cpu_pieces_drop(space, range, gone);
+    cpu_pieces_drop(space, range, unused);
     return FACET_OK;
 }

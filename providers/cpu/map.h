@@ -29,6 +29,6 @@ enum facet_status cpu_range_check(const struct cpu_space *space, struct cpu_rang
 /* Splits the pieces at both ends of the range, without any effect on the mappings. FACET_NO_MEMORY. */
 enum facet_status cpu_pieces_split(struct cpu_space *space, struct cpu_range range, struct facet_error *error);
 /* Drops the pieces of a range, which has ends of pieces, but leaves the mappings there. */
-void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone);
+void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *unused);
 
 #endif

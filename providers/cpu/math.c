@@ -30,8 +30,9 @@ static bool find_library(char *ret_path)
 {
     const char *chosen = secure_getenv("FACET_LIB_DIR");
     Dl_info place;
-    const char *slash =
-        dladdr((void *)(uintptr_t)&cpu_math_is_there, &place) && place.dli_fname ? strrchr(place.dli_fname, '/') : NULL;
+    const char *slash = dladdr((void *)(uintptr_t)&cpu_math_is_installed, &place) && place.dli_fname
+                            ? strrchr(place.dli_fname, '/')
+                            : NULL;
 
     if (chosen && *chosen)
         return snprintf(ret_path, PATH_SIZE, "%s/" CPU_MATH_FILE, chosen) < PATH_SIZE && access(ret_path, R_OK) == 0;
@@ -44,7 +45,7 @@ static bool find_library(char *ret_path)
     return access(ret_path, R_OK) == 0;
 }
 
-bool cpu_math_is_there(void)
+bool cpu_math_is_installed(void)
 {
     char path[PATH_SIZE];
 
@@ -202,7 +203,7 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
 {
     struct kit_math_operands operands;
     struct cpu_queue *queue = NULL;
-    struct facet_math taken;
+    struct facet_math copy;
 
     CPU_REQUIRE(operation, error);
     CPU_REQUIRE(instance, error);
@@ -211,9 +212,9 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
         status = cpu_queue_take(instance, context, stream, &queue, error);
     if (status != FACET_OK)
         return status;
-    status = kit_math_check(operation, &taken, &operands, error);
+    status = kit_math_check(operation, &copy, &operands, error);
     if (status == FACET_OK)
-        status = launch_math(queue, &taken, &operands, error);
+        status = launch_math(queue, &copy, &operands, error);
     cpu_queue_drop(queue);
     return status;
 }

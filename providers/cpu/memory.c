@@ -80,19 +80,19 @@ static enum facet_status check_pages(uint64_t bytes, struct facet_error *error)
 static enum facet_status alloc_plain(struct cpu_context *context, uint64_t bytes, uint64_t *ret_address,
                                      struct facet_error *error)
 {
-    uint64_t whole = (bytes + CPU_BLOCK_BYTES - 1) / CPU_BLOCK_BYTES * CPU_BLOCK_BYTES;
+    uint64_t rounded = (bytes + CPU_BLOCK_BYTES - 1) / CPU_BLOCK_BYTES * CPU_BLOCK_BYTES;
 
     /* A size that cannot be rounded up is refused like any other that is too much. */
-    enum facet_status status = cpu_account_take(context, whole < bytes ? bytes : whole, error);
+    enum facet_status status = cpu_account_charge(context, rounded < bytes ? bytes : rounded, error);
     if (status != FACET_OK)
         return status;
     pthread_rwlock_wrlock(&context->space.lock);
-    status = cpu_space_alloc(&context->space, whole, bytes, ret_address, error);
+    status = cpu_space_alloc(&context->space, rounded, bytes, ret_address, error);
     pthread_rwlock_unlock(&context->space.lock);
     if (status == FACET_OK)
-        cpu_account_reserve(context, whole, true);
+        cpu_account_reserve(context, rounded, true);
     else
-        cpu_account_give(context, whole);
+        cpu_account_uncharge(context, rounded);
     return status;
 }
 
@@ -205,7 +205,7 @@ static enum facet_status create_pages(struct cpu_context *context, uint64_t byte
     enum facet_status status = check_pages(bytes, error);
 
     if (status == FACET_OK)
-        status = cpu_account_take(context, bytes, error);
+        status = cpu_account_charge(context, bytes, error);
     if (status != FACET_OK)
         return status;
     uint64_t number = cpu_number(context->instance);
@@ -213,7 +213,7 @@ static enum facet_status create_pages(struct cpu_context *context, uint64_t byte
     if (status == FACET_OK)
         *ret_pages = number;
     else
-        cpu_account_give(context, bytes);
+        cpu_account_uncharge(context, bytes);
     return status;
 }
 
@@ -234,16 +234,16 @@ static enum facet_status memory_create_pages(struct facet_provider_instance *ins
 static enum facet_status memory_destroy_pages(struct facet_provider_instance *instance, uint64_t number, uint64_t pages,
                                               struct facet_error *error)
 {
-    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cpu_pages_list unused = TAILQ_HEAD_INITIALIZER(unused);
     struct cpu_context *context = NULL;
     enum facet_status status = cpu_context_take(instance, number, &context, error);
 
     if (status != FACET_OK)
         return status;
     pthread_rwlock_wrlock(&context->space.lock);
-    status = cpu_pages_destroy(&context->space, pages, &gone, error);
+    status = cpu_pages_destroy(&context->space, pages, &unused, error);
     pthread_rwlock_unlock(&context->space.lock);
-    cpu_account_give_pages(context, &gone);
+    cpu_account_free_pages(context, &unused);
     cpu_context_drop(context);
     return status;
 }
@@ -267,22 +267,22 @@ static enum facet_status memory_share_pages(struct facet_provider_instance *inst
 }
 
 typedef enum facet_status (*place_func)(struct cpu_space *space, struct cpu_range range, uint64_t pages,
-                                        uint64_t offset, struct cpu_pages_list *gone, struct facet_error *error);
+                                        uint64_t offset, struct cpu_pages_list *unused, struct facet_error *error);
 
 /* Maps, or moves. */
 static enum facet_status place_pages(place_func func, struct facet_provider_instance *instance, uint64_t number,
                                      struct cpu_range range, uint64_t pages, uint64_t offset, struct facet_error *error)
 {
-    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cpu_pages_list unused = TAILQ_HEAD_INITIALIZER(unused);
     struct cpu_context *context = NULL;
     enum facet_status status = cpu_context_take(instance, number, &context, error);
 
     if (status != FACET_OK)
         return status;
     pthread_rwlock_wrlock(&context->space.lock);
-    status = func(&context->space, range, pages, offset, &gone, error);
+    status = func(&context->space, range, pages, offset, &unused, error);
     pthread_rwlock_unlock(&context->space.lock);
-    cpu_account_give_pages(context, &gone);
+    cpu_account_free_pages(context, &unused);
     cpu_context_drop(context);
     return status;
 }
@@ -304,14 +304,14 @@ static enum facet_status memory_move(struct facet_provider_instance *instance, u
 static enum facet_status memory_unmap(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                       uint64_t bytes, struct facet_error *error)
 {
-    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cpu_pages_list unused = TAILQ_HEAD_INITIALIZER(unused);
     struct cpu_context *context = NULL;
     enum facet_status status = cpu_context_take(instance, number, &context, error);
 
     if (status != FACET_OK)
         return status;
-    status = cpu_unmap(context, (struct cpu_range){address, address + bytes}, &gone, error);
-    cpu_account_give_pages(context, &gone);
+    status = cpu_unmap(context, (struct cpu_range){address, address + bytes}, &unused, error);
+    cpu_account_free_pages(context, &unused);
     cpu_context_drop(context);
     return status;
 }

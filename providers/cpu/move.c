@@ -18,13 +18,13 @@ static uint64_t bytes_of(struct cpu_range range)
 
 /* From now on the first piece covers all of the range: nothing here can fail. */
 static void replace_pieces(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages, uint64_t offset,
-                           struct cpu_pages_list *gone)
+                           struct cpu_pages_list *unused)
 {
     struct cpu_piece *first = cpu_piece_at(space, range.at);
 
     if (first->range.end < range.end)
-        cpu_pieces_drop(space, (struct cpu_range){first->range.end, range.end}, gone);
-    cpu_pages_drop(space->pool, first->pages, cpu_piece_part(first), gone);
+        cpu_pieces_drop(space, (struct cpu_range){first->range.end, range.end}, unused);
+    cpu_pages_drop(space->pool, first->pages, cpu_piece_part(first), unused);
     first->range = range;
     first->pages = pages;
     first->offset = offset;
@@ -46,9 +46,9 @@ static char *mapped_address(const struct cpu_space *space, struct cpu_range rang
 {
     const struct cpu_piece *piece = cpu_piece_at(space, range.at);
 
-    if (!piece->pages || !piece->pages->extent->seen || piece->range.end < range.end)
+    if (!piece->pages || !piece->pages->extent->view_address || piece->range.end < range.end)
         return NULL;
-    return piece->pages->extent->seen + piece->offset + (range.at - piece->range.at);
+    return piece->pages->extent->view_address + piece->offset + (range.at - piece->range.at);
 }
 
 static enum facet_status transplant_pages(const struct cpu_space *space, struct cpu_range range,
@@ -57,17 +57,17 @@ static enum facet_status transplant_pages(const struct cpu_space *space, struct 
     const struct facet_transplant place = {
         .file = space->pool->fd,
         .offset = pages->extent->offset + offset,
-        .to = pages->extent->seen ? pages->extent->seen + offset : NULL,
+        .to = pages->extent->view_address ? pages->extent->view_address + offset : NULL,
         .from = mapped_address(space, range),
     };
-    const char *what = NULL;
-    int failed = facet_transplant(space->pool->faults, (void *)range.at, bytes_of(range), &place, &what);
+    const char *failed_step = NULL;
+    int failed = facet_transplant(space->pool->faults, (void *)range.at, bytes_of(range), &place, &failed_step);
 
-    return failed ? facet_kit_fail(error, FACET_NO_MEMORY, "%s: %s", what, strerror(failed)) : FACET_OK;
+    return failed ? facet_kit_fail(error, FACET_NO_MEMORY, "%s: %s", failed_step, strerror(failed)) : FACET_OK;
 }
 
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset,
-                                 struct cpu_pages_list *gone, struct facet_error *error)
+                                 struct cpu_pages_list *unused, struct facet_error *error)
 {
     const struct cpu_part part = {offset, bytes_of(range)};
     struct cpu_pages *pages = NULL;
@@ -81,8 +81,8 @@ enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range
     if (status == FACET_OK)
         status = transplant_pages(space, range, pages, offset, error);
     if (status == FACET_OK)
-        replace_pieces(space, range, pages, offset, gone);
+        replace_pieces(space, range, pages, offset, unused);
     else
-        cpu_pages_drop(space->pool, pages, part, gone);
+        cpu_pages_drop(space->pool, pages, part, unused);
     return status;
 }

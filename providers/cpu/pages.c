@@ -64,14 +64,14 @@ enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uin
 }
 
 /* With the pool's lock held. */
-static void list_if_unused(struct cpu_pages *pages, struct cpu_pages_list *gone)
+static void list_if_unused(struct cpu_pages *pages, struct cpu_pages_list *unused)
 {
     if (!pages->owner && pages->mapped == 0)
-        TAILQ_INSERT_TAIL(gone, pages, link);
+        TAILQ_INSERT_TAIL(unused, pages, link);
 }
 
 /* Takes their number away. */
-static void destroy_pages(struct cpu_pages *pages, struct cpu_pages_list *gone)
+static void destroy_pages(struct cpu_pages *pages, struct cpu_pages_list *unused)
 {
     struct cpu_pool *pool = pages->owner->pool;
 
@@ -80,25 +80,25 @@ static void destroy_pages(struct cpu_pages *pages, struct cpu_pages_list *gone)
     pages->owner = NULL;
     if (pages->worker)
         tdelete(pages, &pool->shared, compare_numbers);
-    list_if_unused(pages, gone);
+    list_if_unused(pages, unused);
     pthread_mutex_unlock(&pool->lock);
 }
 
-enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, struct cpu_pages_list *gone,
+enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, struct cpu_pages_list *unused,
                                     struct facet_error *error)
 {
     struct cpu_pages *pages = find_own(space, number);
 
     if (!pages)
         return not_found(number, "", error);
-    destroy_pages(pages, gone);
+    destroy_pages(pages, unused);
     return FACET_OK;
 }
 
-void cpu_pages_close(struct cpu_space *space, struct cpu_pages_list *gone)
+void cpu_pages_close(struct cpu_space *space, struct cpu_pages_list *unused)
 {
     while (!TAILQ_EMPTY(&space->pages))
-        destroy_pages(TAILQ_FIRST(&space->pages), gone);
+        destroy_pages(TAILQ_FIRST(&space->pages), unused);
 }
 
 enum facet_status cpu_pages_share(struct cpu_space *space, uint64_t number, struct cpu_worker *worker,
@@ -188,11 +188,11 @@ enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struc
     return status;
 }
 
-void cpu_pages_drop(struct cpu_pool *pool, struct cpu_pages *pages, struct cpu_part part, struct cpu_pages_list *gone)
+void cpu_pages_drop(struct cpu_pool *pool, struct cpu_pages *pages, struct cpu_part part, struct cpu_pages_list *unused)
 {
     pthread_mutex_lock(&pool->lock);
     count_uses(pages, part, UINT32_MAX);
     pages->mapped -= part.bytes;
-    list_if_unused(pages, gone);
+    list_if_unused(pages, unused);
     pthread_mutex_unlock(&pool->lock);
 }

@@ -98,7 +98,7 @@ static enum facet_status commit_extent(struct cpu_pool *pool, struct cpu_extent 
     if (failed)
         return facet_kit_fail(error, FACET_NO_MEMORY, "the host gives no %" PRIu64 " bytes of pages at once: %s",
                               extent->bytes, strerror(failed));
-    extent->seen = facet_page_view_at(&pool->view, extent->offset);
+    extent->view_address = facet_page_view_at(&pool->view, extent->offset);
     return FACET_OK;
 }
 
@@ -137,7 +137,7 @@ enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cp
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent)
 {
     fallocate(pool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent->offset, (off_t)extent->bytes);
-    if (extent->seen)
+    if (extent->view_address)
         facet_page_view_forget(&pool->view, extent->offset, extent->bytes);
     pthread_mutex_lock(&pool->lock);
     TAILQ_REMOVE(&pool->extents, extent, link);

@@ -21,7 +21,7 @@ enum facet_status cpu_queue_create(struct cpu_context *context, uint64_t *ret_nu
     queue->context = context;
     queue->references = 1;
     queue->number = cpu_number(context->instance);
-    queue->order = queue->number;
+    queue->creation_number = queue->number;
     *ret_number = queue->number;
     pthread_mutex_lock(&context->lock);
     TAILQ_INSERT_TAIL(&context->queues, queue, link);
@@ -84,7 +84,7 @@ struct cpu_queue *cpu_queue_next(struct cpu_context *context, uint64_t after)
 
     pthread_mutex_lock(&context->lock);
     TAILQ_FOREACH (other, &context->queues, link)
-        if (other->order > after && (!queue || other->order < queue->order))
+        if (other->creation_number > after && (!queue || other->creation_number < queue->creation_number))
             queue = other;
     if (queue)
         queue->references++;

@@ -58,9 +58,9 @@ bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
     if (pthread_rwlockattr_init(&attributes) != 0)
         return false;
     pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    bool made = pthread_rwlock_init(&space->lock, &attributes) == 0;
+    bool is_initialized = pthread_rwlock_init(&space->lock, &attributes) == 0;
     pthread_rwlockattr_destroy(&attributes);
-    return made;
+    return is_initialized;
 }
 
 static void close_reservation(void *node)
@@ -71,23 +71,23 @@ static void close_reservation(void *node)
     free(range);
 }
 
-static void close_piece(struct cpu_space *space, struct cpu_piece *piece, struct cpu_pages_list *gone)
+static void close_piece(struct cpu_space *space, struct cpu_piece *piece, struct cpu_pages_list *unused)
 {
     tdelete(piece, &space->pieces, cpu_range_compare);
     if (piece->pages)
-        cpu_pages_drop(space->pool, piece->pages, cpu_piece_part(piece), gone);
+        cpu_pages_drop(space->pool, piece->pages, cpu_piece_part(piece), unused);
     else
         munmap((void *)piece->range.at, piece->range.end - piece->range.at);
     free(piece);
 }
 
 /* Mappings go with their reservation, and before their pages do: the next owner of those is another. */
-void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone)
+void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *unused)
 {
     tdestroy(space->reservations, close_reservation);
     while (space->pieces)
-        close_piece(space, *(struct cpu_piece **)space->pieces, gone);
-    cpu_pages_close(space, gone);
+        close_piece(space, *(struct cpu_piece **)space->pieces, unused);
+    cpu_pages_close(space, unused);
     pthread_rwlock_destroy(&space->lock);
 }
 
@@ -98,7 +98,7 @@ static bool covers_range(const struct cpu_space *space, uint64_t address, uint64
     for (uint64_t end = address + bytes; address < end;) {
         const struct cpu_piece *piece = cpu_piece_at(space, address);
 
-        if (!piece || (piece->retired && !retired))
+        if (!piece || (piece->retired_from && !retired))
             return false;
         address = piece->range.end;
     }
@@ -142,8 +142,8 @@ bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cp
 
     if (!piece)
         return false;
-    *ret_range =
-        piece->pages ? row_of(space, piece) : (struct cpu_range){piece->range.at, piece->range.at + piece->asked};
+    *ret_range = piece->pages ? row_of(space, piece)
+                              : (struct cpu_range){piece->range.at, piece->range.at + piece->requested_bytes};
     return true;
 }
 
@@ -182,7 +182,7 @@ enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint6
     if (bytes >= HUGE_BYTES) /* memory that kernels stream through should need few entries of the translation buffer */
         madvise(memory, bytes, MADV_HUGEPAGE);
     piece->range = (struct cpu_range){(uint64_t)memory, (uint64_t)memory + bytes};
-    piece->asked = asked;
+    piece->requested_bytes = asked;
     if (!tsearch(piece, &space->pieces, cpu_range_compare))
         goto fail;
     *ret_address = piece->range.at;

@@ -35,7 +35,7 @@ struct cpu_range {
 struct cpu_extent {
     TAILQ_ENTRY(cpu_extent) link;
     uint64_t offset, bytes;
-    char *seen; /* where the pool sees it; NULL: it does not */
+    char *view_address; /* where the pool sees it; NULL: it does not */
 };
 
 /* The file. */
@@ -70,10 +70,10 @@ TAILQ_HEAD(cpu_pages_list, cpu_pages);
 /* Memory at an address: a plain block, or a part of pages that is mapped. */
 struct cpu_piece {
     struct cpu_range range;
-    struct cpu_pages *pages; /* NULL: plain */
-    uint64_t offset;         /* in the pages */
-    uint64_t asked;          /* of a plain block: its bytes before they were rounded up */
-    uint64_t retired;        /* the first launch that may not use it; 0: all may */
+    struct cpu_pages *pages;  /* NULL: plain */
+    uint64_t offset;          /* in the pages */
+    uint64_t requested_bytes; /* of a plain block: its bytes before they were rounded up */
+    uint64_t retired_from;    /* the first launch that may not use it; 0: all may */
 };
 
 struct cpu_space {
@@ -92,8 +92,8 @@ enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, st
 void cpu_pool_close(struct cpu_pool *pool);
 
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);
-/* Unmaps all of it, and puts pages that no other space maps on the list `gone`, as unmap does. */
-void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone);
+/* Unmaps all of it, and puts pages that no other space maps on the list `unused`, as unmap does. */
+void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *unused);
 
 /* Whether all of it is memory, for work that begins now. An empty range always is. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
@@ -120,9 +120,9 @@ enum facet_status cpu_space_release(struct cpu_space *space, uint64_t address, u
                                     struct facet_error *error);
 
 enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
-                                struct cpu_pages_list *gone, struct facet_error *error);
-/* `gone`: pages without references, for the caller to free. */
-enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
+                                struct cpu_pages_list *unused, struct facet_error *error);
+/* `unused`: pages without references, for the caller to free. */
+enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *unused,
                                   struct facet_error *error);
 
 /*
@@ -135,6 +135,6 @@ enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range ran
 
 /* move.c. Readers of the range go on; a thread that writes there waits. */
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
-                                 struct cpu_pages_list *gone, struct facet_error *error);
+                                 struct cpu_pages_list *unused, struct facet_error *error);
 
 #endif

@@ -17,7 +17,7 @@
 #define PIECE_BYTES (UINT64_C(1) << 20)
 
 /* A queued transfer, with the bytes that it writes. */
-struct queued {
+struct queued_transfer {
     struct cpu_launch launch; /* memory that it uses stays until it leaves */
     struct cpu_context *context;
     struct cpu_transfer transfer;
@@ -38,10 +38,10 @@ static enum facet_status check_transfer(const struct cpu_context *context, const
 }
 
 /* Checked when its turn has come: memory that is retired now was not yet when it was queued. */
-static bool is_memory_now(const struct queued *queued)
+static bool is_memory_now(const struct queued_transfer *queued_transfer)
 {
-    const struct cpu_space *space = &queued->context->space;
-    const struct cpu_transfer *transfer = &queued->transfer;
+    const struct cpu_space *space = &queued_transfer->context->space;
+    const struct cpu_transfer *transfer = &queued_transfer->transfer;
     bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
 
     return cpu_space_holds(space, transfer->to, transfer->bytes) &&
@@ -84,12 +84,12 @@ static uint64_t pieces_of(const struct cpu_transfer *transfer)
     return transfer->bytes > PIECE_BYTES ? (transfer->bytes + PIECE_BYTES - 1) / PIECE_BYTES : 1;
 }
 
-static struct cpu_transfer piece_of(const struct queued *queued, uint64_t number)
+static struct cpu_transfer piece_of(const struct queued_transfer *queued_transfer, uint64_t number)
 {
-    struct cpu_transfer piece = queued->transfer;
+    struct cpu_transfer piece = queued_transfer->transfer;
     uint64_t at = number * PIECE_BYTES;
 
-    if (queued->pieces == 1)
+    if (queued_transfer->pieces == 1)
         return piece;
     piece.to += at;
     piece.from += at;
@@ -101,22 +101,22 @@ static struct cpu_transfer piece_of(const struct queued *queued, uint64_t number
 /* Judged as a whole for each piece: none is touched of a range that is no longer wholly memory. */
 static void run_piece(const void *arguments, const struct facet_host_group *group)
 {
-    struct queued *queued = *(struct queued *const *)arguments;
-    struct cpu_transfer piece = piece_of(queued, group->group_id[0]);
+    struct queued_transfer *queued_transfer = *(struct queued_transfer *const *)arguments;
+    struct cpu_transfer piece = piece_of(queued_transfer, group->group_id[0]);
 
-    pthread_rwlock_rdlock(&queued->context->space.lock);
-    bool good = is_memory_now(queued);
+    pthread_rwlock_rdlock(&queued_transfer->context->space.lock);
+    bool good = is_memory_now(queued_transfer);
     if (good)
         run_transfer(&piece);
-    pthread_rwlock_unlock(&queued->context->space.lock);
+    pthread_rwlock_unlock(&queued_transfer->context->space.lock);
     if (!good)
-        atomic_store(&queued->status, FACET_OUT_OF_RANGE);
+        atomic_store(&queued_transfer->status, FACET_OUT_OF_RANGE);
 }
 
 static const struct facet_host_kernel in_pieces = {
     .name = "transfer",
     .run = run_piece,
-    .argument_bytes = sizeof(struct queued *),
+    .argument_bytes = sizeof(struct queued_transfer *),
 };
 
 static enum facet_status count_staged(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
@@ -133,52 +133,52 @@ static enum facet_status count_staged(struct cpu_context *context, uint64_t byte
                           bytes, before, STAGED_BYTES);
 }
 
-static void free_queued(struct queued *queued)
+static void free_queued(struct queued_transfer *queued_transfer)
 {
-    if (queued->transfer.data)
-        atomic_fetch_sub(&queued->context->staged_bytes, queued->transfer.bytes);
-    free(queued);
+    if (queued_transfer->transfer.data)
+        atomic_fetch_sub(&queued_transfer->context->staged_bytes, queued_transfer->transfer.bytes);
+    free(queued_transfer);
 }
 
 /* Called by the executor: complete, failed or cancelled. */
 static void finish_queued(void *owner)
 {
-    struct queued *queued = owner;
+    struct queued_transfer *queued_transfer = owner;
 
-    cpu_launch_leave(&queued->launch);
-    free_queued(queued);
+    cpu_launch_leave(&queued_transfer->launch);
+    free_queued(queued_transfer);
 }
 
 /* Copies the data to be written. */
 static enum facet_status keep_transfer(struct cpu_context *context, const struct cpu_transfer *transfer,
-                                       struct queued **ret_queued, struct facet_error *error)
+                                       struct queued_transfer **ret_queued, struct facet_error *error)
 {
     uint64_t bytes = transfer->data ? transfer->bytes : 0;
     enum facet_status status = count_staged(context, bytes, error);
 
     if (status != FACET_OK)
         return status;
-    struct queued *queued = malloc(sizeof *queued + bytes);
-    if (!queued) {
+    struct queued_transfer *queued_transfer = malloc(sizeof *queued_transfer + bytes);
+    if (!queued_transfer) {
         atomic_fetch_sub(&context->staged_bytes, bytes);
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to keep %" PRIu64 " bytes", bytes);
     }
-    queued->context = context;
-    queued->transfer = *transfer;
-    queued->pieces = pieces_of(transfer);
-    queued->phases = (struct cpu_phases){1, &queued->pieces, &queued->status};
-    atomic_init(&queued->status, FACET_OK);
+    queued_transfer->context = context;
+    queued_transfer->transfer = *transfer;
+    queued_transfer->pieces = pieces_of(transfer);
+    queued_transfer->phases = (struct cpu_phases){1, &queued_transfer->pieces, &queued_transfer->status};
+    atomic_init(&queued_transfer->status, FACET_OK);
     if (transfer->data) {
-        memcpy(queued->data, transfer->data, bytes);
-        queued->transfer.data = queued->data;
+        memcpy(queued_transfer->data, transfer->data, bytes);
+        queued_transfer->transfer.data = queued_transfer->data;
     }
-    *ret_queued = queued;
+    *ret_queued = queued_transfer;
     return FACET_OK;
 }
 
 /* Data to be written is checked before it is kept, and everything when it gets its number. */
 static enum facet_status keep_checked(struct cpu_context *context, const struct cpu_transfer *transfer,
-                                      struct queued **ret_queued, struct facet_error *error)
+                                      struct queued_transfer **ret_queued, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -204,19 +204,19 @@ static enum facet_status keep_checked(struct cpu_context *context, const struct 
 enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
                                      struct facet_error *error)
 {
-    struct queued *queued = NULL;
-    enum facet_status status = keep_checked(queue->context, transfer, &queued, error);
+    struct queued_transfer *queued_transfer = NULL;
+    enum facet_status status = keep_checked(queue->context, transfer, &queued_transfer, error);
 
     if (status != FACET_OK)
         return status;
     const struct facet_launch launch = {.size = sizeof launch,
-                                        .argument_bytes = sizeof queued,
-                                        .grid = {(uint32_t)queued->pieces, 1, 1},
+                                        .argument_bytes = sizeof queued_transfer,
+                                        .grid = {(uint32_t)queued_transfer->pieces, 1, 1},
                                         .group = {1, 1, 1},
                                         .dimensions = 1};
-    status = cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued, &queued->phases, finish_queued,
-                                      queued, error);
+    status = cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued_transfer, &queued_transfer->phases,
+                                      finish_queued, queued_transfer, error);
     if (status != FACET_OK)
-        finish_queued(queued);
+        finish_queued(queued_transfer);
     return status;
 }

@@ -35,7 +35,7 @@ enum facet_status cpu_worker_get(struct facet_provider_instance *instance, const
 
 bool cpu_worker_is_used(const struct cpu_worker *worker)
 {
-    return worker->contexts > 0 || worker->shared > 0;
+    return worker->contexts > 0 || worker->shared_pages > 0;
 }
 
 void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_worker *worker)
@@ -49,11 +49,11 @@ void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_work
 uint64_t cpu_memory_free(const struct facet_provider_instance *instance)
 {
     const struct cpu_worker *worker;
-    uint64_t taken = 0;
+    uint64_t promised = 0;
 
     TAILQ_FOREACH (worker, &instance->workers, link)
-        taken += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
-    return taken < instance->info.memory_bytes ? instance->info.memory_bytes - taken : 0;
+        promised += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
+    return promised < instance->info.memory_bytes ? instance->info.memory_bytes - promised : 0;
 }
 
 uint64_t cpu_memory_used(const struct facet_provider_instance *instance)
@@ -77,7 +77,7 @@ uint32_t cpu_units_free(const struct facet_provider_instance *instance)
 }
 
 /* If limits took all units, the others still get on with one: a host that promises units keeps them away. */
-void cpu_units_spread(struct facet_provider_instance *instance)
+void cpu_units_set_unlimited(struct facet_provider_instance *instance)
 {
     uint32_t units = cpu_units_free(instance);
     struct cpu_context *context;
@@ -90,7 +90,7 @@ void cpu_units_spread(struct facet_provider_instance *instance)
 uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, const struct cpu_worker *worker)
 {
     const struct cpu_context *context;
-    uint64_t busy_ns = worker->past_ns;
+    uint64_t busy_ns = worker->ended_contexts_ns;
 
     if (worker->tenant)
         return busy_ns + cpu_tenant_busy_ns(worker->tenant);

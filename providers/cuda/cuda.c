@@ -56,7 +56,7 @@ static enum facet_status find_all(struct facet_provider_instance *instance, stru
 static enum facet_status cuda_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
 {
     if (!ret_instance)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_instance: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_instance: expected an address, not NULL");
     struct facet_provider_instance *instance = calloc(1, sizeof *instance);
     if (!instance)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");

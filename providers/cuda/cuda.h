@@ -6,7 +6,7 @@
  * Never: declares the vendor's interface; that is in vendor/cuda.
  *
  * Locks. NVML is safe from any thread, but reading a list of MIG devices takes several calls: `parts_lock` keeps this
- * process from changing it meanwhile. Inside of it `lock` guards the events and the last sight of each GPU. Contexts
+ * process from changing it meanwhile. Inside of it `lock` guards the events and the last reading of each GPU. Contexts
  * have locks of their own (providers/kit/gpu). Data found at open never changes afterwards and is read without a lock.
  */
 #ifndef FACET_CUDA_H
@@ -29,7 +29,7 @@
 #define CUDA_MAX_PARTS 8u /* MIG devices of a GPU */
 
 /* The state of a GPU at one reading; events are differences between two readings. */
-struct cuda_sight {
+struct cuda_reading {
     bool present, has_ecc;
     uint32_t throttle; /* FACET_THROTTLE_* */
     uint32_t health;   /* enum facet_health */
@@ -41,7 +41,7 @@ struct cuda_gpu {
     bool has_minor;
     unsigned minor;
     bool is_cut; /* MIG was on when it was found */
-    struct cuda_sight seen;
+    struct cuda_reading last_reading;
 };
 
 struct facet_provider_instance {
@@ -114,7 +114,7 @@ enum facet_status cuda_device_events(struct facet_provider_instance *instance, u
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error);
 /* The current state of a GPU; false when nothing could be read. */
-bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_sight *ret_sight);
+bool cuda_gpu_read_state(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_reading *ret_reading);
 
 /* partition.c */
 extern const struct facet_partition_ops cuda_partition_ops;

@@ -90,7 +90,7 @@ static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *g
         can |= FACET_CAN_TOPOLOGY;
     if (cuda_can_read_traffic(nvml, gpu->handle))
         can |= FACET_CAN_LINK_METRICS;
-    if (cuda_gpu_look(nvml, gpu, &gpu->seen))
+    if (cuda_gpu_read_state(nvml, gpu, &gpu->last_reading))
         can |= FACET_CAN_EVENTS;
     if (gpu->is_cut && cuda_can_partition(nvml))
         can |= FACET_CAN_PARTITION;

@@ -9,7 +9,7 @@
 #include "library_kit.h"
 #include "provider_kit.h"
 
-static const char *const places[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", NULL};
+static const char *const library_names[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", NULL};
 
 static const char *missing_symbol(const struct cuda_driver *driver)
 {
@@ -24,7 +24,7 @@ static const char *missing_symbol(const struct cuda_driver *driver)
 enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_error *error)
 {
     struct cuda_driver driver = {0};
-    enum facet_status status = facet_kit_library_open("FACET_CUDA_DRIVER", places, &driver.library, error);
+    enum facet_status status = facet_kit_library_open("FACET_CUDA_DRIVER", library_names, &driver.library, error);
 
     if (status != FACET_OK || !driver.library)
         return status;

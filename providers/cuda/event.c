@@ -17,9 +17,9 @@ static uint32_t health_of_rows(const struct cuda_nvml *nvml, nvmlDevice_t handle
     return pending ? FACET_HEALTH_DEGRADED : FACET_HEALTH_OK;
 }
 
-bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_sight *ret_sight)
+bool cuda_gpu_read_state(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_reading *ret_reading)
 {
-    struct cuda_sight sight = {.present = true};
+    struct cuda_reading reading = {.present = true};
     unsigned long long errors = 0;
     nvmlReturn_t result = CUDA_NVML(nvml, nvmlDeviceGetTotalEccErrors, gpu->handle, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
                                     NVML_VOLATILE_ECC, &errors);
@@ -27,18 +27,18 @@ bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, str
 
     if (status != FACET_OK && status != FACET_UNSUPPORTED && status != FACET_DEVICE_LOST)
         return false;
-    sight.present = status != FACET_DEVICE_LOST;
-    sight.has_ecc = status == FACET_OK;
-    sight.ecc_uncorrected = sight.has_ecc ? errors : 0;
-    if (sight.present) {
-        cuda_throttle_read(nvml, gpu->handle, &sight.throttle);
-        sight.health = health_of_rows(nvml, gpu->handle);
-        if (sight.has_ecc && sight.health == FACET_HEALTH_UNKNOWN)
-            sight.health = FACET_HEALTH_OK;
-        if (errors && sight.health == FACET_HEALTH_OK)
-            sight.health = FACET_HEALTH_DEGRADED;
+    reading.present = status != FACET_DEVICE_LOST;
+    reading.has_ecc = status == FACET_OK;
+    reading.ecc_uncorrected = reading.has_ecc ? errors : 0;
+    if (reading.present) {
+        cuda_throttle_read(nvml, gpu->handle, &reading.throttle);
+        reading.health = health_of_rows(nvml, gpu->handle);
+        if (reading.has_ecc && reading.health == FACET_HEALTH_UNKNOWN)
+            reading.health = FACET_HEALTH_OK;
+        if (errors && reading.health == FACET_HEALTH_OK)
+            reading.health = FACET_HEALTH_DEGRADED;
     }
-    *ret_sight = sight;
+    *ret_reading = reading;
     return true;
 }
 
@@ -46,17 +46,17 @@ enum facet_status cuda_device_health(struct facet_provider_instance *instance, u
                                      struct facet_error *error)
 {
     enum facet_status status = facet_kit_check_device(device, instance->gpu.count, error);
-    struct cuda_sight sight;
+    struct cuda_reading reading;
 
     if (status != FACET_OK)
         return status;
     if (!ret_health)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
-    if (!cuda_gpu_look(&instance->nvml, &instance->gpus[device], &sight))
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected an address, not NULL");
+    if (!cuda_gpu_read_state(&instance->nvml, &instance->gpus[device], &reading))
         return facet_kit_fail(error, FACET_IO, "device %" PRIu32 ": the driver does not answer", device);
-    if (!sight.present)
+    if (!reading.present)
         return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": the driver has lost it", device);
-    *ret_health = sight.health;
+    *ret_health = reading.health;
     return FACET_OK;
 }
 
@@ -123,9 +123,9 @@ static void take_xids(struct facet_provider_instance *instance)
     }
 }
 
-static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct cuda_sight *now)
+static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct cuda_reading *now)
 {
-    const struct cuda_sight *before = &instance->gpus[device].seen;
+    const struct cuda_reading *before = &instance->gpus[device].last_reading;
 
     if (now->present != before->present)
         add_event(instance, device, FACET_EVENT_HOTPLUG, now->present,
@@ -143,17 +143,17 @@ static void read_all_gpus(struct facet_provider_instance *instance)
 {
     for (uint32_t device = 0; device < instance->gpu.count; device++) {
         struct cuda_gpu *gpu = &instance->gpus[device];
-        struct cuda_sight now;
+        struct cuda_reading now;
 
         if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) ||
-            !cuda_gpu_look(&instance->nvml, gpu, &now))
+            !cuda_gpu_read_state(&instance->nvml, gpu, &now))
             continue;
         report_changes(instance, device, &now);
         if (!now.has_ecc) { /* the count so far is kept when one reading fails */
-            now.has_ecc = gpu->seen.has_ecc;
-            now.ecc_uncorrected = gpu->seen.ecc_uncorrected;
+            now.has_ecc = gpu->last_reading.has_ecc;
+            now.ecc_uncorrected = gpu->last_reading.ecc_uncorrected;
         }
-        gpu->seen = now;
+        gpu->last_reading = now;
     }
 }
 

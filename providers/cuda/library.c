@@ -8,7 +8,7 @@
 
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-static const char *const places[] = {NVML_SONAME, "/usr/lib/wsl/lib/" NVML_SONAME, NULL};
+static const char *const library_names[] = {NVML_SONAME, "/usr/lib/wsl/lib/" NVML_SONAME, NULL};
 
 enum facet_status cuda_nvml_status(nvmlReturn_t result)
 {
@@ -76,7 +76,7 @@ static enum facet_status start_nvml(struct cuda_nvml *nvml, struct facet_error *
 enum facet_status cuda_nvml_open(struct cuda_nvml *ret_nvml, struct facet_error *error)
 {
     struct cuda_nvml opened = {0};
-    enum facet_status status = facet_kit_library_open("FACET_CUDA_NVML", places, &opened.library, error);
+    enum facet_status status = facet_kit_library_open("FACET_CUDA_NVML", library_names, &opened.library, error);
 
     if (status != FACET_OK || !opened.library)
         return status;

@@ -164,10 +164,10 @@ static enum facet_status run_operation(struct gpu_machine *machine, uint32_t dev
 static enum facet_status check_sizes(const struct facet_math *operation, const struct kit_math_operands *operands,
                                      struct facet_error *error)
 {
-    const struct facet_normalization *it = &operation->of.normalization;
+    const struct facet_normalization *normalization = &operation->of.normalization;
 
     if (operation->operation == FACET_MATH_NORMALIZATION && operation->flags & FACET_MATH_TRAINING &&
-        it->batch * it->height * it->width == 1)
+        normalization->batch * normalization->height * normalization->width == 1)
         return facet_kit_fail(error, FACET_UNSUPPORTED,
                               "normalization in training: channels of one element, of which cuDNN has no variance");
     return operation->operation == FACET_MATH_GEMM ? FACET_OK
@@ -210,7 +210,7 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
     struct kit_math_operands operands;
     struct facet_math operation;
     enum facet_status status =
-        gpu_math_take(&instance->gpu, context, refuse_context, given, &operation, &operands, error);
+        gpu_math_check_call(&instance->gpu, context, refuse_context, given, &operation, &operands, error);
 
     if (status != FACET_OK)
         return status;

@@ -80,8 +80,9 @@ static void finalize_descriptor(struct graph *graph, cudnnBackendDescriptor_t pa
 static cudnnBackendDescriptor_t add_tensor(struct graph *graph, const struct facet_math *operation, uint64_t address,
                                            int64_t id)
 {
-    const struct facet_activation *it = &operation->of.activation;
-    const int64_t sizes[] = {(int64_t)it->batch, (int64_t)it->channels, (int64_t)it->height, (int64_t)it->width};
+    const struct facet_activation *activation = &operation->of.activation;
+    const int64_t sizes[] = {(int64_t)activation->batch, (int64_t)activation->channels, (int64_t)activation->height,
+                             (int64_t)activation->width};
     const int64_t strides[] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
     const int64_t alignment = (int64_t)(address & -address) < 16 ? (int64_t)(address & -address) : 16;
     const cudnnDataType_t type = type_of(operation->type);
@@ -96,7 +97,7 @@ static cudnnBackendDescriptor_t add_tensor(struct graph *graph, const struct fac
     return tensor;
 }
 
-static cudnnBackendDescriptor_t add_pointwise(struct graph *graph, const struct facet_activation *it)
+static cudnnBackendDescriptor_t add_pointwise(struct graph *graph, const struct facet_activation *activation)
 {
     static const int modes[] = {
         [FACET_ACTIVATION_RELU] = CUDNN_POINTWISE_RELU_FWD,
@@ -109,14 +110,14 @@ static cudnnBackendDescriptor_t add_pointwise(struct graph *graph, const struct 
         [FACET_ACTIVATION_ELU] = CUDNN_POINTWISE_ELU_FWD,
     };
     const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-    const double alpha = (double)it->alpha;
+    const double alpha = (double)activation->alpha;
     cudnnBackendDescriptor_t pointwise = add_descriptor(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
 
-    set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &modes[it->kind]);
+    set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &modes[activation->kind]);
     set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
-    if (it->kind == FACET_ACTIVATION_LEAKY_RELU)
+    if (activation->kind == FACET_ACTIVATION_LEAKY_RELU)
         set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, 1, &alpha);
-    if (it->kind == FACET_ACTIVATION_ELU)
+    if (activation->kind == FACET_ACTIVATION_ELU)
         set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA, CUDNN_TYPE_DOUBLE, 1, &alpha);
     finalize_descriptor(graph, pointwise);
     return pointwise;
@@ -199,9 +200,9 @@ static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t hand
 static enum facet_status execute_plan(const struct cuda_math_call *call, struct graph *graph,
                                       cudnnBackendDescriptor_t plan)
 {
-    const struct facet_activation *it = &call->operation->of.activation;
+    const struct facet_activation *activation = &call->operation->of.activation;
     const int64_t ids[] = {'x', 'y'};
-    const uint64_t addresses[] = {it->input, it->output};
+    const uint64_t addresses[] = {activation->input, activation->output};
     int64_t bytes = 0, count = 0;
     CUdeviceptr workspace = 0;
     cudnnBackendDescriptor_t pack = add_descriptor(graph, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
@@ -226,12 +227,12 @@ static enum facet_status execute_plan(const struct cuda_math_call *call, struct 
 
 enum facet_status cuda_math_activation(const struct cuda_math_call *call)
 {
-    const struct facet_activation *it = &call->operation->of.activation;
-    const uint64_t sizes[4] = {it->batch, it->channels, it->height, it->width};
+    const struct facet_activation *activation = &call->operation->of.activation;
+    const uint64_t sizes[4] = {activation->batch, activation->channels, activation->height, activation->width};
     struct graph graph = {.math = call->math};
 
-    if (it->kind == FACET_ACTIVATION_SOFTMAX)
-        return cuda_math_softmax(call, type_of(call->operation->type), it->input, it->output, sizes);
+    if (activation->kind == FACET_ACTIVATION_SOFTMAX)
+        return cuda_math_softmax(call, type_of(call->operation->type), activation->input, activation->output, sizes);
     cudnnBackendDescriptor_t whole = add_operation(&graph, call->dnn, call->operation);
     cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, whole);
     enum facet_status status = execute_plan(call, &graph, plan);

@@ -37,9 +37,10 @@ static enum facet_status write_mask(const struct cuda_math_call *call, uint64_t 
 
 static enum facet_status run_attention(const struct cuda_math_call *call, CUdeviceptr scores, CUdeviceptr mask)
 {
-    const struct facet_attention *it = &call->operation->of.attention;
-    const struct facet_gemm first = gpu_attention_first(it, scores), second = gpu_attention_second(it, scores);
-    const uint64_t sizes[4] = {first.batch * it->queries, it->keys, 1, 1};
+    const struct facet_attention *attention = &call->operation->of.attention;
+    const struct facet_gemm first = gpu_attention_first(attention, scores),
+                            second = gpu_attention_second(attention, scores);
+    const uint64_t sizes[4] = {first.batch * attention->queries, attention->keys, 1, 1};
     enum facet_status status = cuda_math_gemm(call, &first, FACET_MATH_TRANSPOSE_B, mask);
 
     if (status == FACET_OK)
@@ -49,15 +50,15 @@ static enum facet_status run_attention(const struct cuda_math_call *call, CUdevi
 
 enum facet_status cuda_math_attention(const struct cuda_math_call *call)
 {
-    const struct facet_attention *it = &call->operation->of.attention;
+    const struct facet_attention *attention = &call->operation->of.attention;
     CUdeviceptr scores = 0, mask = 0;
     uint64_t bytes;
 
-    if (!gpu_attention_score_bytes(it, &bytes))
+    if (!gpu_attention_score_bytes(attention, &bytes))
         return FACET_UNSUPPORTED;
     enum facet_status status = cuda_scratch_take(call, bytes, &scores);
     if (status == FACET_OK && call->operation->flags & FACET_MATH_CAUSAL)
-        status = write_mask(call, it->queries, &mask);
+        status = write_mask(call, attention->queries, &mask);
     if (status == FACET_OK)
         status = run_attention(call, scores, mask);
     cuda_scratch_give(call, mask);

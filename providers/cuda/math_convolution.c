@@ -37,39 +37,43 @@ static cudnnStatus_t make_tensor(const struct cuda_math *math, uint64_t batch, u
     return result;
 }
 
-static cudnnStatus_t make_tensors(const struct cuda_math *math, const struct facet_convolution *it, struct plan *plan)
+static cudnnStatus_t make_tensors(const struct cuda_math *math, const struct facet_convolution *convolution,
+                                  struct plan *plan)
 {
-    cudnnStatus_t result = make_tensor(math, it->batch, it->in_channels, it->height, it->width, &plan->input);
+    cudnnStatus_t result = make_tensor(math, convolution->batch, convolution->in_channels, convolution->height,
+                                       convolution->width, &plan->input);
 
     if (result == CUDNN_STATUS_SUCCESS)
-        result = make_tensor(math, it->batch, it->out_channels, kit_math_outputs(it, 0), kit_math_outputs(it, 1),
-                             &plan->output);
+        result = make_tensor(math, convolution->batch, convolution->out_channels, kit_math_outputs(convolution, 0),
+                             kit_math_outputs(convolution, 1), &plan->output);
     if (result == CUDNN_STATUS_SUCCESS)
-        result = make_tensor(math, 1, it->out_channels, 1, 1, &plan->bias);
+        result = make_tensor(math, 1, convolution->out_channels, 1, 1, &plan->bias);
     if (result == CUDNN_STATUS_SUCCESS)
         result = math->cudnnCreateFilterDescriptor(&plan->filter);
     if (result == CUDNN_STATUS_SUCCESS)
         result = math->cudnnSetFilter4dDescriptor(plan->filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
-                                                  (int)it->out_channels, (int)(it->in_channels / it->groups),
-                                                  (int)it->kernel[0], (int)it->kernel[1]);
+                                                  (int)convolution->out_channels,
+                                                  (int)(convolution->in_channels / convolution->groups),
+                                                  (int)convolution->kernel[0], (int)convolution->kernel[1]);
     return result;
 }
 
 static cudnnStatus_t make_convolution(const struct cuda_math *math, const struct facet_math *operation,
                                       struct plan *plan)
 {
-    const struct facet_convolution *it = &operation->of.convolution;
+    const struct facet_convolution *convolution = &operation->of.convolution;
     bool mixed = operation->flags & FACET_MATH_MIXED && !(operation->flags & FACET_MATH_NO_TENSOR);
     cudnnStatus_t result = math->cudnnCreateConvolutionDescriptor(&plan->convolution);
 
     if (result == CUDNN_STATUS_SUCCESS)
-        result = math->cudnnSetConvolution2dDescriptor(plan->convolution, (int)it->padding[0], (int)it->padding[1],
-                                                       (int)it->stride[0], (int)it->stride[1], (int)it->dilation[0],
-                                                       (int)it->dilation[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+        result = math->cudnnSetConvolution2dDescriptor(
+            plan->convolution, (int)convolution->padding[0], (int)convolution->padding[1], (int)convolution->stride[0],
+            (int)convolution->stride[1], (int)convolution->dilation[0], (int)convolution->dilation[1],
+            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
     if (result == CUDNN_STATUS_SUCCESS)
         result = math->cudnnSetConvolutionMathType(plan->convolution, mixed ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
     if (result == CUDNN_STATUS_SUCCESS)
-        result = math->cudnnSetConvolutionGroupCount(plan->convolution, (int)it->groups);
+        result = math->cudnnSetConvolutionGroupCount(plan->convolution, (int)convolution->groups);
     return result;
 }
 
@@ -86,7 +90,7 @@ static const cudnnConvolutionFwdAlgoPerf_t *choose_algorithm(const cudnnConvolut
 
 static enum facet_status run_convolution(const struct cuda_math_call *call, const struct plan *plan)
 {
-    const struct facet_convolution *it = &call->operation->of.convolution;
+    const struct facet_convolution *convolution = &call->operation->of.convolution;
     const struct cuda_math *math = call->math;
     cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS];
     const float one = 1, zero = 0;
@@ -105,13 +109,14 @@ static enum facet_status run_convolution(const struct cuda_math_call *call, cons
     if (status != FACET_OK)
         return status;
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
-    result = math->cudnnConvolutionForward(call->dnn, &one, plan->input, (const void *)it->input, plan->filter,
-                                           (const void *)it->filter, plan->convolution, chosen->algo, (void *)workspace,
-                                           chosen->memory, &zero, plan->output, (void *)it->output);
+    result = math->cudnnConvolutionForward(call->dnn, &one, plan->input, (const void *)convolution->input, plan->filter,
+                                           (const void *)convolution->filter, plan->convolution, chosen->algo,
+                                           (void *)workspace, chosen->memory, &zero, plan->output,
+                                           (void *)convolution->output);
     cuda_scratch_give(call, workspace);
-    if (result == CUDNN_STATUS_SUCCESS && it->bias)
-        result = math->cudnnAddTensor(call->dnn, &one, plan->bias, (const void *)it->bias, &one, plan->output,
-                                      (void *)it->output);
+    if (result == CUDNN_STATUS_SUCCESS && convolution->bias)
+        result = math->cudnnAddTensor(call->dnn, &one, plan->bias, (const void *)convolution->bias, &one, plan->output,
+                                      (void *)convolution->output);
     /* NOLINTEND */
     return cuda_dnn_status(result);
 }

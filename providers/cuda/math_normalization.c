@@ -19,7 +19,7 @@ static cudnnDataType_t type_of(uint32_t type)
 
 static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan *plan)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
     const struct cuda_math *math = call->math;
     cudnnStatus_t result = math->cudnnCreateTensorDescriptor(&plan->elements);
 
@@ -27,35 +27,37 @@ static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan
         result = math->cudnnCreateTensorDescriptor(&plan->channels);
     if (result == CUDNN_STATUS_SUCCESS)
         result = math->cudnnSetTensor4dDescriptor(plan->elements, CUDNN_TENSOR_NCHW, type_of(call->operation->type),
-                                                  (int)it->batch, (int)it->channels, (int)it->height, (int)it->width);
+                                                  (int)normalization->batch, (int)normalization->channels,
+                                                  (int)normalization->height, (int)normalization->width);
     if (result == CUDNN_STATUS_SUCCESS)
         result = math->cudnnSetTensor4dDescriptor(plan->channels, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
-                                                  (int)it->channels, 1, 1);
+                                                  (int)normalization->channels, 1, 1);
     return result;
 }
 
 /* cuDNN always needs a scale and a bias. */
 static enum facet_status fill_in(const struct cuda_math_call *call, struct plan *plan)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
     const float one = 1;
     uint32_t bits;
 
-    plan->scale = it->scale;
-    plan->bias = it->bias;
-    if (it->scale && it->bias)
+    plan->scale = normalization->scale;
+    plan->bias = normalization->bias;
+    if (normalization->scale && normalization->bias)
         return FACET_OK;
-    enum facet_status status = cuda_scratch_take(call, 2 * it->channels * sizeof one, &plan->given);
+    enum facet_status status = cuda_scratch_take(call, 2 * normalization->channels * sizeof one, &plan->given);
     if (status != FACET_OK)
         return status;
-    if (!it->scale)
+    if (!normalization->scale)
         plan->scale = plan->given;
-    if (!it->bias)
-        plan->bias = plan->given + it->channels * sizeof one;
+    if (!normalization->bias)
+        plan->bias = plan->given + normalization->channels * sizeof one;
     memcpy(&bits, &one, sizeof bits);
-    CUresult result = call->driver->cuMemsetD32Async(plan->given, bits, it->channels, call->stream);
+    CUresult result = call->driver->cuMemsetD32Async(plan->given, bits, normalization->channels, call->stream);
     if (result == CUDA_SUCCESS)
-        result = call->driver->cuMemsetD32Async(plan->given + it->channels * sizeof one, 0, it->channels, call->stream);
+        result = call->driver->cuMemsetD32Async(plan->given + normalization->channels * sizeof one, 0,
+                                                normalization->channels, call->stream);
     return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(call->driver, NULL, "", result);
 }
 
@@ -63,13 +65,13 @@ static enum facet_status fill_in(const struct cuda_math_call *call, struct plan 
 
 static cudnnStatus_t run_inference(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
     const float one = 1, zero = 0;
 
     return call->math->cudnnBatchNormalizationForwardInference(
-        call->dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, plan->elements, (const void *)it->input, plan->elements,
-        (void *)it->output, plan->channels, (const void *)plan->scale, (const void *)plan->bias, (const void *)it->mean,
-        (const void *)it->variance, epsilon);
+        call->dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, plan->elements, (const void *)normalization->input,
+        plan->elements, (void *)normalization->output, plan->channels, (const void *)plan->scale,
+        (const void *)plan->bias, (const void *)normalization->mean, (const void *)normalization->variance, epsilon);
 }
 
 /*
@@ -78,17 +80,18 @@ static cudnnStatus_t run_inference(const struct cuda_math_call *call, const stru
  */
 static cudnnStatus_t run_training(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
     const float one = 1, zero = 0;
-    double count = (double)(it->batch * it->height * it->width);
+    double count = (double)(normalization->batch * normalization->height * normalization->width);
     const float biased = (float)((count - 1) / count);
     cudnnStatus_t result = call->math->cudnnBatchNormalizationForwardTraining(
-        call->dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, plan->elements, (const void *)it->input, plan->elements,
-        (void *)it->output, plan->channels, (const void *)plan->scale, (const void *)plan->bias, 1.0, (void *)it->mean,
-        (void *)it->variance, epsilon, NULL, NULL);
+        call->dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, plan->elements, (const void *)normalization->input,
+        plan->elements, (void *)normalization->output, plan->channels, (const void *)plan->scale,
+        (const void *)plan->bias, 1.0, (void *)normalization->mean, (void *)normalization->variance, epsilon, NULL,
+        NULL);
 
     return result == CUDNN_STATUS_SUCCESS
-               ? call->math->cudnnScaleTensor(call->dnn, plan->channels, (void *)it->variance, &biased)
+               ? call->math->cudnnScaleTensor(call->dnn, plan->channels, (void *)normalization->variance, &biased)
                : result;
 }
 
@@ -104,14 +107,14 @@ static enum facet_status clear_channels(const struct cuda_math_call *call, CUdev
 
 static enum facet_status run_normalization(const struct cuda_math_call *call, const struct plan *plan)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
-    double epsilon = it->epsilon > 0 ? (double)it->epsilon : EPSILON;
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
+    double epsilon = normalization->epsilon > 0 ? (double)normalization->epsilon : EPSILON;
 
     if (!(call->operation->flags & FACET_MATH_TRAINING))
         return cuda_dnn_status(run_inference(call, plan, epsilon));
-    enum facet_status status = clear_channels(call, it->mean);
+    enum facet_status status = clear_channels(call, normalization->mean);
     if (status == FACET_OK)
-        status = clear_channels(call, it->variance);
+        status = clear_channels(call, normalization->variance);
     return status == FACET_OK ? cuda_dnn_status(run_training(call, plan, epsilon)) : status;
 }
 

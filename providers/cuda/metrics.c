@@ -38,17 +38,17 @@ bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint3
         {nvmlClocksThrottleReasonSwPowerCap | nvmlClocksThrottleReasonHwPowerBrakeSlowdown, FACET_THROTTLE_POWER},
         {nvmlClocksThrottleReasonSwThermalSlowdown | nvmlClocksThrottleReasonHwThermalSlowdown, FACET_THROTTLE_THERMAL},
     };
-    unsigned long long reasons = 0, known = 0;
+    unsigned long long reasons = 0, named_reasons = 0;
     uint32_t throttle = 0;
 
     if (CUDA_NVML(nvml, nvmlDeviceGetCurrentClocksThrottleReasons, handle, &reasons) != NVML_SUCCESS)
         return false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        known |= reasons & kinds[i].reasons;
+        named_reasons |= reasons & kinds[i].reasons;
         throttle |= reasons & kinds[i].reasons ? kinds[i].throttle : 0;
     }
     /* The hardware slows down without reporting a reason. */
-    if (reasons & nvmlClocksThrottleReasonHwSlowdown && !known)
+    if (reasons & nvmlClocksThrottleReasonHwSlowdown && !named_reasons)
         throttle |= FACET_THROTTLE_FAULT;
     *ret_throttle = throttle;
     return true;
@@ -243,15 +243,15 @@ static nvmlReturn_t add_processes(const struct cuda_nvml *nvml, nvmlDevice_t han
     }
     list->items = items;
     for (unsigned i = 0; i < found.count; i++) {
-        bool known = found.entries[i].usedGpuMemory != (unsigned long long)NVML_VALUE_NOT_AVAILABLE;
+        bool has_bytes = found.entries[i].usedGpuMemory != (unsigned long long)NVML_VALUE_NOT_AVAILABLE;
         struct facet_process_metrics *item = &items[list->count++];
 
         *item = (struct facet_process_metrics){.size = sizeof *item,
                                                .device = device,
                                                .pid = (int32_t)found.entries[i].pid,
-                                               .valid = known ? FACET_PROCESS_HAS_MEMORY : 0,
+                                               .valid = has_bytes ? FACET_PROCESS_HAS_MEMORY : 0,
                                                .timestamp_ns = facet_kit_now_ns(),
-                                               .memory_used_bytes = known ? found.entries[i].usedGpuMemory : 0};
+                                               .memory_used_bytes = has_bytes ? found.entries[i].usedGpuMemory : 0};
         FACET_KIT_TEXT(item->partition_uuid, partition);
     }
     free(found.entries);

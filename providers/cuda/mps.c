@@ -42,14 +42,14 @@ bool cuda_mps_is_used(const struct cuda_driver *driver, CUdevice ordinal)
 /* Its stdin is the read end of `in`, its stdout the write end of `out`. */
 static bool start_control(const int in[2], const int out[2], pid_t *ret_child)
 {
-    const char *named = getenv("FACET_CUDA_MPS_CONTROL");
+    const char *path = getenv("FACET_CUDA_MPS_CONTROL");
     char program[4096];
     char *const arguments[] = {program, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
 
-    snprintf(program, sizeof program, "%s", named && *named ? named : "nvidia-cuda-mps-control");
+    snprintf(program, sizeof program, "%s", path && *path ? path : "nvidia-cuda-mps-control");
     sigemptyset(&none);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -119,8 +119,8 @@ static void ask_daemon(const char *command, char *text, size_t size)
         return;
     }
     /* The reading end is open here, and a pipe has room for a command, so this neither blocks nor raises a signal. */
-    bool told = write(in[1], command, strlen(command)) == (ssize_t)strlen(command);
-    bool started = told && start_control(in, out, &child);
+    bool is_written = write(in[1], command, strlen(command)) == (ssize_t)strlen(command);
+    bool started = is_written && start_control(in, out, &child);
     close(out[1]);
     close_both(in);
     if (started) {

@@ -8,8 +8,8 @@
 #include "mps.h"
 
 struct slice {
-    CUgreenCtx green; /* NULL: the slice is a context of MPS */
-    CUcontext own;    /* the slice's context, with MPS */
+    CUgreenCtx green;      /* NULL: the slice is a context of MPS */
+    CUcontext mps_context; /* the slice's context, with MPS */
     uint64_t groups;
     uint32_t units;
     bool is_promised; /* reserved for one worker */
@@ -164,8 +164,8 @@ static enum facet_status take_own(struct gpu_machine *machine, uint32_t device, 
     slice = calloc(1, sizeof *slice);
     if (!slice)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a part of the multiprocessors");
-    enum facet_status status =
-        cuda_mps_context(&instance->driver, machine->devices[device].ordinal, units, &slice->own, &slice->units, error);
+    enum facet_status status = cuda_mps_context(&instance->driver, machine->devices[device].ordinal, units,
+                                                &slice->mps_context, &slice->units, error);
     if (status != FACET_OK) {
         free(slice);
         return status;
@@ -217,7 +217,7 @@ void cuda_slice_drop(struct gpu_machine *machine, uint32_t device, gpu_slice_han
     if (slice->green)
         instance->driver.cuGreenCtxDestroy(slice->green);
     else
-        instance->driver.cuCtxDestroy_v2(slice->own);
+        instance->driver.cuCtxDestroy_v2(slice->mps_context);
     if (slice->is_promised) {
         groups->promised &= ~slice->groups;
         groups->promised_units -= slice->green ? 0 : slice->units;
@@ -232,7 +232,8 @@ enum facet_status cuda_slice_enter(struct gpu_machine *machine, uint32_t device,
 {
     struct facet_provider_instance *instance = instance_of(machine);
     const struct slice *slice = handle;
-    CUresult result = instance->driver.cuCtxPushCurrent_v2(slice->green ? instance->primaries[device] : slice->own);
+    CUresult result =
+        instance->driver.cuCtxPushCurrent_v2(slice->green ? instance->primaries[device] : slice->mps_context);
 
     return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(&instance->driver, error, "cuCtxPushCurrent", result);
 }

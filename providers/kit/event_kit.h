@@ -13,7 +13,7 @@
 #define FACET_KIT_EVENTS 256u /* kept; older ones are dropped */
 
 struct facet_kit_events {
-    struct facet_event kept[FACET_KIT_EVENTS]; /* a ring: number n is at n % FACET_KIT_EVENTS */
+    struct facet_event ring[FACET_KIT_EVENTS]; /* a ring: number n is at n % FACET_KIT_EVENTS */
     uint64_t last;
 };
 
@@ -22,7 +22,7 @@ FACET_KIT_UNUSED static struct facet_event *facet_kit_event_add(struct facet_kit
                                                                 const char *uuid, uint32_t kind, uint64_t value,
                                                                 const char *message)
 {
-    struct facet_event *event = &events->kept[++events->last % FACET_KIT_EVENTS];
+    struct facet_event *event = &events->ring[++events->last % FACET_KIT_EVENTS];
 
     memset(event, 0, sizeof *event);
     event->size = sizeof *event;
@@ -48,7 +48,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_events_give(const struct fac
     if (after >= first)
         first = after < events->last ? after + 1 : events->last + 1;
     for (uint64_t number = first; number <= events->last; number++)
-        found[count++] = events->kept[number % FACET_KIT_EVENTS];
+        found[count++] = events->ring[number % FACET_KIT_EVENTS];
     return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
 }
 

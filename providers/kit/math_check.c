@@ -80,43 +80,43 @@ struct matrix {
 };
 
 /* Computes the bytes from the first element of the first matrix to the last of the last. */
-static enum facet_status check_matrix(const struct matrix *it, struct kit_math_operands *operands,
+static enum facet_status check_matrix(const struct matrix *matrix, struct kit_math_operands *operands,
                                       struct facet_error *error)
 {
     uint64_t one = 0, all = 0;
 
-    if (*it->lead == 0)
-        *it->lead = it->columns;
-    if (*it->lead < it->columns)
+    if (*matrix->lead == 0)
+        *matrix->lead = matrix->columns;
+    if (*matrix->lead < matrix->columns)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "%s %" PRIu64 ": expected 0, or at least the %" PRIu64 " elements of a row of %s",
-                              it->lead_name, *it->lead, it->columns, it->name);
-    if (__builtin_mul_overflow(it->rows - 1, *it->lead, &one) || one > COUNT_MOST)
-        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", it->name);
-    one += it->columns;
-    if (*it->stride == 0 && __builtin_mul_overflow(it->rows, *it->lead, it->stride))
-        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", it->name);
-    if (it->written && it->batch > 1 && *it->stride < one)
+                              matrix->lead_name, *matrix->lead, matrix->columns, matrix->name);
+    if (__builtin_mul_overflow(matrix->rows - 1, *matrix->lead, &one) || one > COUNT_MOST)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", matrix->name);
+    one += matrix->columns;
+    if (*matrix->stride == 0 && __builtin_mul_overflow(matrix->rows, *matrix->lead, matrix->stride))
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", matrix->name);
+    if (matrix->written && matrix->batch > 1 && *matrix->stride < one)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
-                              "%s %" PRIu64 ": expected 0, or at least the %" PRIu64 " elements of %s", it->stride_name,
-                              *it->stride, one, it->name);
-    if (__builtin_mul_overflow(it->batch - 1, *it->stride, &all) || all > COUNT_MOST)
-        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", it->name);
-    return ADD_OPERAND(operands, it->name, it->address, error, all + one, it->type_bytes);
+                              "%s %" PRIu64 ": expected 0, or at least the %" PRIu64 " elements of %s",
+                              matrix->stride_name, *matrix->stride, one, matrix->name);
+    if (__builtin_mul_overflow(matrix->batch - 1, *matrix->stride, &all) || all > COUNT_MOST)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", matrix->name);
+    return ADD_OPERAND(operands, matrix->name, matrix->address, error, all + one, matrix->type_bytes);
 }
 
-static enum facet_status check_scales(const struct facet_gemm *it, uint32_t type, struct facet_error *error)
+static enum facet_status check_scales(const struct facet_gemm *gemm, uint32_t type, struct facet_error *error)
 {
-    enum facet_status status = check_finite("alpha", it->alpha, error);
+    enum facet_status status = check_finite("alpha", gemm->alpha, error);
 
     if (status == FACET_OK)
-        status = check_finite("beta", it->beta, error);
+        status = check_finite("beta", gemm->beta, error);
     if (status != FACET_OK || type != FACET_MATH_INT8)
         return status;
-    if (it->alpha != 1.0f || (it->beta != 0.0f && it->beta != 1.0f))
+    if (gemm->alpha != 1.0f || (gemm->beta != 0.0f && gemm->beta != 1.0f))
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT,
                               "alpha %g, beta %g: expected an alpha of 1 and a beta of 0 or 1 for int8",
-                              (double)it->alpha, (double)it->beta);
+                              (double)gemm->alpha, (double)gemm->beta);
     return FACET_OK;
 }
 
@@ -124,24 +124,25 @@ static enum facet_status check_scales(const struct facet_gemm *it, uint32_t type
 static enum facet_status check_gemm(struct facet_math *operation, struct kit_math_operands *operands,
                                     struct facet_error *error)
 {
-    struct facet_gemm *it = &operation->of.gemm;
+    struct facet_gemm *gemm = &operation->of.gemm;
     bool columns = operation->flags & FACET_MATH_COLUMN_MAJOR;
     bool turn_a = columns != !!(operation->flags & FACET_MATH_TRANSPOSE_A);
     bool turn_b = columns != !!(operation->flags & FACET_MATH_TRANSPOSE_B);
     uint32_t bytes = kit_math_type_bytes(operation->type);
     uint32_t c_bytes = operation->type == FACET_MATH_INT8 ? 4 : bytes;
 
-    it->batch = it->batch > 0 ? it->batch : 1;
-    enum facet_status status = CHECK_COUNTS(error, {"m", it->m}, {"n", it->n}, {"k", it->k}, {"batch", it->batch});
+    gemm->batch = gemm->batch > 0 ? gemm->batch : 1;
+    enum facet_status status =
+        CHECK_COUNTS(error, {"m", gemm->m}, {"n", gemm->n}, {"k", gemm->k}, {"batch", gemm->batch});
     if (status == FACET_OK)
-        status = check_scales(it, operation->type, error);
+        status = check_scales(gemm, operation->type, error);
     const struct matrix matrices[] = {
-        {"a", "lead_a", "stride_a", it->a, turn_a ? it->k : it->m, turn_a ? it->m : it->k, &it->lead_a, &it->stride_a,
-         it->batch, bytes, false},
-        {"b", "lead_b", "stride_b", it->b, turn_b ? it->n : it->k, turn_b ? it->k : it->n, &it->lead_b, &it->stride_b,
-         it->batch, bytes, false},
-        {"c", "lead_c", "stride_c", it->c, columns ? it->n : it->m, columns ? it->m : it->n, &it->lead_c, &it->stride_c,
-         it->batch, c_bytes, true},
+        {"a", "lead_a", "stride_a", gemm->a, turn_a ? gemm->k : gemm->m, turn_a ? gemm->m : gemm->k, &gemm->lead_a,
+         &gemm->stride_a, gemm->batch, bytes, false},
+        {"b", "lead_b", "stride_b", gemm->b, turn_b ? gemm->n : gemm->k, turn_b ? gemm->k : gemm->n, &gemm->lead_b,
+         &gemm->stride_b, gemm->batch, bytes, false},
+        {"c", "lead_c", "stride_c", gemm->c, columns ? gemm->n : gemm->m, columns ? gemm->m : gemm->n, &gemm->lead_c,
+         &gemm->stride_c, gemm->batch, c_bytes, true},
     };
     for (int i = 0; i < 3 && status == FACET_OK; i++)
         status = check_matrix(&matrices[i], operands, error);
@@ -150,68 +151,72 @@ static enum facet_status check_gemm(struct facet_math *operation, struct kit_mat
 
 /* ---- convolution ---- */
 
-static enum facet_status check_window(const struct facet_convolution *it, int i, struct facet_error *error)
+static enum facet_status check_window(const struct facet_convolution *convolution, int i, struct facet_error *error)
 {
     static const char *const sizes[] = {"height", "width"};
-    uint64_t size = i == 0 ? it->height : it->width, reach = 0;
+    uint64_t size = i == 0 ? convolution->height : convolution->width, reach = 0;
 
-    if (it->padding[i] > COUNT_MOST)
+    if (convolution->padding[i] > COUNT_MOST)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "padding[%d] %" PRIu64 ": expected at most 2^48", i,
-                              it->padding[i]);
-    bool over = __builtin_mul_overflow(it->dilation[i], it->kernel[i] - 1, &reach);
-    if (over || reach >= size + 2 * it->padding[i])
+                              convolution->padding[i]);
+    bool over = __builtin_mul_overflow(convolution->dilation[i], convolution->kernel[i] - 1, &reach);
+    if (over || reach >= size + 2 * convolution->padding[i])
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "kernel[%d] %" PRIu64 ", dilation[%d] %" PRIu64 ": expected to fit into the %s %" PRIu64
                               " with padding %" PRIu64,
-                              i, it->kernel[i], i, it->dilation[i], sizes[i], size, it->padding[i]);
+                              i, convolution->kernel[i], i, convolution->dilation[i], sizes[i], size,
+                              convolution->padding[i]);
     return FACET_OK;
 }
 
-static enum facet_status check_groups(const struct facet_convolution *it, struct facet_error *error)
+static enum facet_status check_groups(const struct facet_convolution *convolution, struct facet_error *error)
 {
-    if (it->in_channels % it->groups == 0 && it->out_channels % it->groups == 0)
+    if (convolution->in_channels % convolution->groups == 0 && convolution->out_channels % convolution->groups == 0)
         return FACET_OK;
     return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                           "groups %" PRIu64 ": expected a divisor of in_channels %" PRIu64 " and out_channels %" PRIu64,
-                          it->groups, it->in_channels, it->out_channels);
+                          convolution->groups, convolution->in_channels, convolution->out_channels);
 }
 
-static enum facet_status add_convolution(const struct facet_convolution *it, uint32_t type,
+static enum facet_status add_convolution(const struct facet_convolution *convolution, uint32_t type,
                                          struct kit_math_operands *operands, struct facet_error *error)
 {
     uint32_t bytes = kit_math_type_bytes(type), out_bytes = type == FACET_MATH_INT8 ? 4 : bytes;
-    enum facet_status status =
-        ADD_OPERAND(operands, "input", it->input, error, it->batch, it->in_channels, it->height, it->width, bytes);
+    enum facet_status status = ADD_OPERAND(operands, "input", convolution->input, error, convolution->batch,
+                                           convolution->in_channels, convolution->height, convolution->width, bytes);
 
     if (status == FACET_OK)
-        status = ADD_OPERAND(operands, "filter", it->filter, error, it->out_channels, it->in_channels / it->groups,
-                             it->kernel[0], it->kernel[1], bytes);
+        status = ADD_OPERAND(operands, "filter", convolution->filter, error, convolution->out_channels,
+                             convolution->in_channels / convolution->groups, convolution->kernel[0],
+                             convolution->kernel[1], bytes);
     if (status == FACET_OK)
-        status = ADD_OPERAND(operands, "output", it->output, error, it->batch, it->out_channels,
-                             kit_math_outputs(it, 0), kit_math_outputs(it, 1), out_bytes);
-    if (status == FACET_OK && it->bias)
-        status = ADD_OPERAND(operands, "bias", it->bias, error, it->out_channels, 4);
+        status =
+            ADD_OPERAND(operands, "output", convolution->output, error, convolution->batch, convolution->out_channels,
+                        kit_math_outputs(convolution, 0), kit_math_outputs(convolution, 1), out_bytes);
+    if (status == FACET_OK && convolution->bias)
+        status = ADD_OPERAND(operands, "bias", convolution->bias, error, convolution->out_channels, 4);
     return status;
 }
 
 static enum facet_status check_convolution(struct facet_math *operation, struct kit_math_operands *operands,
                                            struct facet_error *error)
 {
-    struct facet_convolution *it = &operation->of.convolution;
+    struct facet_convolution *convolution = &operation->of.convolution;
 
-    it->groups = it->groups > 0 ? it->groups : 1;
+    convolution->groups = convolution->groups > 0 ? convolution->groups : 1;
     for (int i = 0; i < 2; i++)
-        it->dilation[i] = it->dilation[i] > 0 ? it->dilation[i] : 1;
-    enum facet_status status =
-        CHECK_COUNTS(error, {"batch", it->batch}, {"in_channels", it->in_channels}, {"out_channels", it->out_channels},
-                     {"height", it->height}, {"width", it->width}, {"kernel[0]", it->kernel[0]},
-                     {"kernel[1]", it->kernel[1]}, {"stride[0]", it->stride[0]}, {"stride[1]", it->stride[1]});
+        convolution->dilation[i] = convolution->dilation[i] > 0 ? convolution->dilation[i] : 1;
+    enum facet_status status = CHECK_COUNTS(
+        error, {"batch", convolution->batch}, {"in_channels", convolution->in_channels},
+        {"out_channels", convolution->out_channels}, {"height", convolution->height}, {"width", convolution->width},
+        {"kernel[0]", convolution->kernel[0]}, {"kernel[1]", convolution->kernel[1]},
+        {"stride[0]", convolution->stride[0]}, {"stride[1]", convolution->stride[1]});
 
     if (status == FACET_OK)
-        status = check_groups(it, error);
+        status = check_groups(convolution, error);
     for (int i = 0; i < 2 && status == FACET_OK; i++)
-        status = check_window(it, i, error);
-    return status == FACET_OK ? add_convolution(it, operation->type, operands, error) : status;
+        status = check_window(convolution, i, error);
+    return status == FACET_OK ? add_convolution(convolution, operation->type, operands, error) : status;
 }
 
 /* ---- activation and normalization ---- */
@@ -219,98 +224,103 @@ static enum facet_status check_convolution(struct facet_math *operation, struct 
 static enum facet_status check_activation(struct facet_math *operation, struct kit_math_operands *operands,
                                           struct facet_error *error)
 {
-    const struct facet_activation *it = &operation->of.activation;
+    const struct facet_activation *activation = &operation->of.activation;
     uint32_t bytes = kit_math_type_bytes(operation->type);
 
-    if (it->kind > FACET_ACTIVATION_SOFTMAX)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "kind %" PRIu32 ": expected at most %d", it->kind,
+    if (activation->kind > FACET_ACTIVATION_SOFTMAX)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "kind %" PRIu32 ": expected at most %d", activation->kind,
                               FACET_ACTIVATION_SOFTMAX);
-    if (operation->type == FACET_MATH_INT8 && it->kind != FACET_ACTIVATION_RELU)
+    if (operation->type == FACET_MATH_INT8 && activation->kind != FACET_ACTIVATION_RELU)
         return facet_kit_fail(error, FACET_UNSUPPORTED, "activation of kind %" PRIu32 " has no int8: expected relu",
-                              it->kind);
-    enum facet_status status = CHECK_COUNTS(error, {"batch", it->batch}, {"channels", it->channels},
-                                            {"height", it->height}, {"width", it->width});
+                              activation->kind);
+    enum facet_status status = CHECK_COUNTS(error, {"batch", activation->batch}, {"channels", activation->channels},
+                                            {"height", activation->height}, {"width", activation->width});
     if (status == FACET_OK)
-        status = check_finite("alpha", it->alpha, error);
+        status = check_finite("alpha", activation->alpha, error);
     if (status == FACET_OK)
-        status =
-            ADD_OPERAND(operands, "input", it->input, error, it->batch, it->channels, it->height, it->width, bytes);
+        status = ADD_OPERAND(operands, "input", activation->input, error, activation->batch, activation->channels,
+                             activation->height, activation->width, bytes);
     if (status == FACET_OK)
-        status =
-            ADD_OPERAND(operands, "output", it->output, error, it->batch, it->channels, it->height, it->width, bytes);
+        status = ADD_OPERAND(operands, "output", activation->output, error, activation->batch, activation->channels,
+                             activation->height, activation->width, bytes);
     return status;
 }
 
-static enum facet_status check_epsilon(struct facet_normalization *it, struct facet_error *error)
+static enum facet_status check_epsilon(struct facet_normalization *normalization, struct facet_error *error)
 {
-    if (it->reserved != 0)
+    if (normalization->reserved != 0)
         return facet_kit_fail(error, FACET_UNSUPPORTED, "reserved %" PRIu32 ": expected 0: it has no meaning here",
-                              it->reserved);
-    if (!isfinite(it->epsilon) || it->epsilon < 0.0f)
+                              normalization->reserved);
+    if (!isfinite(normalization->epsilon) || normalization->epsilon < 0.0f)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "epsilon %g: expected a finite number, not below 0",
-                              (double)it->epsilon);
-    if (it->epsilon == 0.0f)
-        it->epsilon = 1e-5f;
+                              (double)normalization->epsilon);
+    if (normalization->epsilon == 0.0f)
+        normalization->epsilon = 1e-5f;
     return FACET_OK;
 }
 
 static enum facet_status check_normalization(struct facet_math *operation, struct kit_math_operands *operands,
                                              struct facet_error *error)
 {
-    struct facet_normalization *it = &operation->of.normalization;
-    const struct kit_math_operand vectors[] = {{"mean", it->mean, 1},
-                                               {"variance", it->variance, 1},
-                                               {"scale", it->scale, it->scale},
-                                               {"bias", it->bias, it->bias}};
+    struct facet_normalization *normalization = &operation->of.normalization;
+    const struct kit_math_operand vectors[] = {{"mean", normalization->mean, 1},
+                                               {"variance", normalization->variance, 1},
+                                               {"scale", normalization->scale, normalization->scale},
+                                               {"bias", normalization->bias, normalization->bias}};
     uint32_t bytes = kit_math_type_bytes(operation->type);
-    enum facet_status status = CHECK_COUNTS(error, {"batch", it->batch}, {"channels", it->channels},
-                                            {"height", it->height}, {"width", it->width});
+    enum facet_status status =
+        CHECK_COUNTS(error, {"batch", normalization->batch}, {"channels", normalization->channels},
+                     {"height", normalization->height}, {"width", normalization->width});
 
     if (status == FACET_OK)
-        status = check_epsilon(it, error);
+        status = check_epsilon(normalization, error);
     if (status == FACET_OK)
-        status =
-            ADD_OPERAND(operands, "input", it->input, error, it->batch, it->channels, it->height, it->width, bytes);
+        status = ADD_OPERAND(operands, "input", normalization->input, error, normalization->batch,
+                             normalization->channels, normalization->height, normalization->width, bytes);
     if (status == FACET_OK)
-        status =
-            ADD_OPERAND(operands, "output", it->output, error, it->batch, it->channels, it->height, it->width, bytes);
+        status = ADD_OPERAND(operands, "output", normalization->output, error, normalization->batch,
+                             normalization->channels, normalization->height, normalization->width, bytes);
     for (int i = 0; i < 4 && status == FACET_OK; i++)
         if (vectors[i].bytes)
-            status = ADD_OPERAND(operands, vectors[i].name, vectors[i].address, error, it->channels, 4);
+            status = ADD_OPERAND(operands, vectors[i].name, vectors[i].address, error, normalization->channels, 4);
     return status;
 }
 
 /* ---- attention ---- */
 
-static enum facet_status check_attention_values(struct facet_attention *it, uint32_t flags, struct facet_error *error)
+static enum facet_status check_attention_values(struct facet_attention *attention, uint32_t flags,
+                                                struct facet_error *error)
 {
-    if (it->reserved != 0)
+    if (attention->reserved != 0)
         return facet_kit_fail(error, FACET_UNSUPPORTED, "reserved %" PRIu32 ": expected 0: it has no meaning here",
-                              it->reserved);
-    if ((flags & FACET_MATH_CAUSAL) && it->queries != it->keys)
+                              attention->reserved);
+    if ((flags & FACET_MATH_CAUSAL) && attention->queries != attention->keys)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
-                              "queries %" PRIu64 ": expected the %" PRIu64 " of keys, as it is causal", it->queries,
-                              it->keys);
-    if (it->scale == 0.0f)
-        it->scale = (float)(1.0 / sqrt((double)it->dimension));
-    return check_finite("scale", it->scale, error);
+                              "queries %" PRIu64 ": expected the %" PRIu64 " of keys, as it is causal",
+                              attention->queries, attention->keys);
+    if (attention->scale == 0.0f)
+        attention->scale = (float)(1.0 / sqrt((double)attention->dimension));
+    return check_finite("scale", attention->scale, error);
 }
 
 static enum facet_status check_attention(struct facet_math *operation, struct kit_math_operands *operands,
                                          struct facet_error *error)
 {
-    struct facet_attention *it = &operation->of.attention;
+    struct facet_attention *attention = &operation->of.attention;
     uint32_t bytes = kit_math_type_bytes(operation->type);
-    enum facet_status status = CHECK_COUNTS(error, {"batch", it->batch}, {"heads", it->heads}, {"queries", it->queries},
-                                            {"keys", it->keys}, {"dimension", it->dimension});
+    enum facet_status status =
+        CHECK_COUNTS(error, {"batch", attention->batch}, {"heads", attention->heads}, {"queries", attention->queries},
+                     {"keys", attention->keys}, {"dimension", attention->dimension});
 
     if (status == FACET_OK)
-        status = check_attention_values(it, operation->flags, error);
-    const struct kit_math_operand all[] = {
-        {"q", it->q, it->queries}, {"k", it->k, it->keys}, {"v", it->v, it->keys}, {"output", it->output, it->queries}};
+        status = check_attention_values(attention, operation->flags, error);
+    const struct kit_math_operand all[] = {{"q", attention->q, attention->queries},
+                                           {"k", attention->k, attention->keys},
+                                           {"v", attention->v, attention->keys},
+                                           {"output", attention->output, attention->queries}};
     for (int i = 0; i < 4 && status == FACET_OK; i++)
-        status = ADD_OPERAND(operands, all[i].name, all[i].address, error, it->batch, it->heads, all[i].bytes,
-                             it->dimension, bytes);
+        status = ADD_OPERAND(operands, all[i].name, all[i].address, error, attention->batch, attention->heads,
+                             all[i].bytes, attention->dimension, bytes);
     return status;
 }
 
@@ -323,7 +333,7 @@ static enum facet_status copy_operation(const struct facet_math *operation, stru
     if (operation->size < offsetof(struct facet_math, of))
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: size %" PRIu32 ": expected at least %zu",
                               operation->size, offsetof(struct facet_math, of));
-    enum facet_status status = facet_kit_known("operation", operation, sizeof *operation, error);
+    enum facet_status status = facet_kit_check_size("operation", operation, sizeof *operation, error);
     if (status != FACET_OK)
         return status;
     *ret_taken = (struct facet_math){0};
@@ -332,20 +342,20 @@ static enum facet_status copy_operation(const struct facet_math *operation, stru
     return FACET_OK;
 }
 
-static enum facet_status check_head(const struct facet_math *it, struct facet_error *error)
+static enum facet_status check_head(const struct facet_math *math, struct facet_error *error)
 {
-    if (it->operation >= FACET_MATH_KINDS)
+    if (math->operation >= FACET_MATH_KINDS)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation %" PRIu32 ": expected at most %d",
-                              it->operation, FACET_MATH_KINDS - 1);
-    const struct kind *kind = &kinds[it->operation];
-    if (it->type >= FACET_MATH_TYPES)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "type %" PRIu32 ": expected at most %d", it->type,
+                              math->operation, FACET_MATH_KINDS - 1);
+    const struct kind *kind = &kinds[math->operation];
+    if (math->type >= FACET_MATH_TYPES)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "type %" PRIu32 ": expected at most %d", math->type,
                               FACET_MATH_TYPES - 1);
-    if (!(kind->types & (1u << it->type)))
-        return facet_kit_fail(error, FACET_UNSUPPORTED, "%s has no %s", kind->name, type_names[it->type]);
-    if (it->flags & ~kind->flags)
+    if (!(kind->types & (1u << math->type)))
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "%s has no %s", kind->name, type_names[math->type]);
+    if (math->flags & ~kind->flags)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "flags %#" PRIx32 ": %#" PRIx32 " is none of %s",
-                              it->flags, it->flags & ~kind->flags, kind->name);
+                              math->flags, math->flags & ~kind->flags, kind->name);
     return FACET_OK;
 }
 
@@ -356,16 +366,16 @@ enum facet_status kit_math_check(const struct facet_math *operation, struct face
                                                                struct facet_error *) = {
         check_gemm, check_convolution, check_activation, check_normalization, check_attention};
     struct kit_math_operands operands = {0};
-    struct facet_math taken;
-    enum facet_status status = copy_operation(operation, &taken, error);
+    struct facet_math copy;
+    enum facet_status status = copy_operation(operation, &copy, error);
 
     if (status == FACET_OK)
-        status = check_head(&taken, error);
+        status = check_head(&copy, error);
     if (status == FACET_OK)
-        status = checks[taken.operation](&taken, &operands, error);
+        status = checks[copy.operation](&copy, &operands, error);
     if (status != FACET_OK)
         return status;
-    *ret_operation = taken;
+    *ret_operation = copy;
     *ret_operands = operands;
     return FACET_OK;
 }

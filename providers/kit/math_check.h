@@ -26,11 +26,13 @@ enum facet_status kit_math_check(const struct facet_math *operation, struct face
                                  struct kit_math_operands *ret_operands, struct facet_error *error);
 
 /* Rows or columns of a convolution's output. */
-static inline uint64_t kit_math_outputs(const struct facet_convolution *it, int i)
+static inline uint64_t kit_math_outputs(const struct facet_convolution *convolution, int i)
 {
-    uint64_t in = i == 0 ? it->height : it->width;
+    uint64_t in = i == 0 ? convolution->height : convolution->width;
 
-    return (in + 2 * it->padding[i] - it->dilation[i] * (it->kernel[i] - 1) - 1) / it->stride[i] + 1;
+    return (in + 2 * convolution->padding[i] - convolution->dilation[i] * (convolution->kernel[i] - 1) - 1) /
+               convolution->stride[i] +
+           1;
 }
 
 static inline uint32_t kit_math_type_bytes(uint32_t type)

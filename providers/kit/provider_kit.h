@@ -171,8 +171,8 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, u
  * Checks a struct of the host, of which `known` bytes are known here. Nonzero bytes after them, set by a newer host,
  * are refused, because they would be lost silently. A size more than 4 KiB beyond the known one is treated as not set.
  */
-FACET_KIT_UNUSED static enum facet_status facet_kit_known(const char *name, const void *given, size_t known,
-                                                          struct facet_error *error)
+FACET_KIT_UNUSED static enum facet_status facet_kit_check_size(const char *name, const void *given, size_t known,
+                                                               struct facet_error *error)
 {
     const unsigned char *bytes = (const unsigned char *)given;
     uint32_t size;
@@ -200,7 +200,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_la
     if (launch->size < least)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %" PRIu32,
                               launch->size, least);
-    enum facet_status status = facet_kit_known("launch", launch, sizeof *launch, error);
+    enum facet_status status = facet_kit_check_size("launch", launch, sizeof *launch, error);
     if (status != FACET_OK)
         return status;
     if (launch->dimensions > 3)

@@ -30,7 +30,7 @@ static void insert_holder(struct facet_opencl_device *device, struct facet_openc
     *link = holder;
 }
 
-static void take_out(struct facet_opencl_device *device, struct facet_opencl_holder *holder)
+static void unlink_holder(struct facet_opencl_device *device, struct facet_opencl_holder *holder)
 {
     struct facet_opencl_holder **link = &device->holders;
 
@@ -54,7 +54,7 @@ struct facet_opencl_holder *facet_opencl_holder_add(struct facet_opencl_device *
 
 void facet_opencl_holder_remove(struct facet_opencl_device *device, struct facet_opencl_holder *holder)
 {
-    take_out(device, holder);
+    unlink_holder(device, holder);
     free(holder);
 }
 
@@ -69,7 +69,8 @@ const struct facet_opencl_holder *facet_opencl_holder_of_units(const struct face
 }
 
 /* The first of the smallest free stretches that fit (best fit), so that the longest stretches remain. */
-static bool find_stretch(const struct facet_opencl_device *device, uint32_t units, uint32_t length, uint32_t *ret_start)
+static bool find_free_units(const struct facet_opencl_device *device, uint32_t units, uint32_t length,
+                            uint32_t *ret_start)
 {
     uint32_t at = 0, smallest = UINT32_MAX;
 
@@ -90,7 +91,7 @@ static enum facet_status choose_start(const struct facet_opencl_device *device, 
                                       uint32_t *start, struct facet_error *error)
 {
     if (*start == FACET_PLACEMENT_ANY)
-        return find_stretch(device, units, length, start)
+        return find_free_units(device, units, length, start)
                    ? FACET_OK
                    : facet_kit_fail(error, FACET_NO_SPACE,
                                     "no %" PRIu32 " neighbouring units of %" PRIu32 " are free: destroy a partition or "
@@ -143,7 +144,7 @@ enum facet_status facet_opencl_holder_place(struct facet_provider_instance *inst
         status = try_sub_device(target->id, start, length, error);
     if (status != FACET_OK)
         return status;
-    take_out(target, holder);
+    unlink_holder(target, holder);
     holder->start = start;
     holder->length = length;
     insert_holder(target, holder);

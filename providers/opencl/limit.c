@@ -19,60 +19,61 @@ static uint64_t memory_held(const struct facet_opencl_device *device)
 }
 
 /* The change that a setter requests, so that one function has the rules that both share. */
-struct wish {
+struct request {
     const char *worker;
     uint64_t bytes; /* 0: leave the memory alone */
     uint32_t milli; /* 0: leave the units alone */
 };
 
 static enum facet_status check_free(const struct facet_provider_instance *instance, uint32_t device,
-                                    const struct wish *wish, const struct facet_opencl_holder *holder,
+                                    const struct request *request, const struct facet_opencl_holder *holder,
                                     struct facet_error *error)
 {
     uint64_t whole = instance->infos[device].memory_bytes, held = memory_held(&instance->devices[device]);
 
-    if (holder && wish->bytes > 0 && holder->memory_bytes > 0)
+    if (holder && request->bytes > 0 && holder->memory_bytes > 0)
         return facet_kit_fail(error, FACET_BAD_STATE, "worker '%s' has a memory limit already: clear it first",
-                              wish->worker);
-    if (holder && wish->milli > 0 && holder->length > 0)
+                              request->worker);
+    if (holder && request->milli > 0 && holder->length > 0)
         return facet_kit_fail(error, FACET_BAD_STATE, "worker '%s' has a compute limit already: clear it first",
-                              wish->worker);
-    if (wish->bytes > whole - held)
+                              request->worker);
+    if (request->bytes > whole - held)
         return facet_kit_fail(error, FACET_NO_SPACE,
                               "bytes %" PRIu64 ": expected at most the %" PRIu64 " that other workers leave",
-                              wish->bytes, whole - held);
+                              request->bytes, whole - held);
     return FACET_OK;
 }
 
-static enum facet_status grant_limit(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
-                                     struct facet_opencl_holder *holder, struct facet_error *error)
+static enum facet_status grant_limit(struct facet_provider_instance *instance, uint32_t device,
+                                     const struct request *request, struct facet_opencl_holder *holder,
+                                     struct facet_error *error)
 {
     uint32_t units = instance->infos[device].compute_units;
 
-    if (wish->bytes > 0)
-        holder->memory_bytes = wish->bytes;
-    if (wish->milli == 0)
+    if (request->bytes > 0)
+        holder->memory_bytes = request->bytes;
+    if (request->milli == 0)
         return FACET_OK;
-    return facet_opencl_holder_place(instance, device, holder, FACET_PLACEMENT_ANY, (wish->milli * units + 999) / 1000,
-                                     error);
+    return facet_opencl_holder_place(instance, device, holder, FACET_PLACEMENT_ANY,
+                                     (request->milli * units + 999) / 1000, error);
 }
 
 /* Under the lock. A new worker that gets nothing is removed again. */
-static enum facet_status set_limit(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
-                                   struct facet_error *error)
+static enum facet_status set_limit(struct facet_provider_instance *instance, uint32_t device,
+                                   const struct request *request, struct facet_error *error)
 {
     struct facet_opencl_device *target = &instance->devices[device];
-    struct facet_opencl_holder *known = facet_opencl_holder_find(target, FACET_OPENCL_WORKER, wish->worker);
-    enum facet_status status = check_free(instance, device, wish, known, error);
+    struct facet_opencl_holder *existing = facet_opencl_holder_find(target, FACET_OPENCL_WORKER, request->worker);
+    enum facet_status status = check_free(instance, device, request, existing, error);
 
     if (status != FACET_OK)
         return status;
     struct facet_opencl_holder *holder =
-        known ? known : facet_opencl_holder_add(target, FACET_OPENCL_WORKER, wish->worker);
+        existing ? existing : facet_opencl_holder_add(target, FACET_OPENCL_WORKER, request->worker);
     if (!holder)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
-    status = grant_limit(instance, device, wish, holder, error);
-    if (status != FACET_OK && !known)
+    status = grant_limit(instance, device, request, holder, error);
+    if (status != FACET_OK && !existing)
         facet_opencl_holder_remove(target, holder);
     return status;
 }
@@ -80,7 +81,7 @@ static enum facet_status set_limit(struct facet_provider_instance *instance, uin
 static enum facet_status opencl_set_memory(struct facet_provider_instance *instance, uint32_t device,
                                            const char *worker, uint64_t bytes, struct facet_error *error)
 {
-    const struct wish wish = {.worker = worker, .bytes = bytes};
+    const struct request request = {.worker = worker, .bytes = bytes};
     enum facet_status status = facet_opencl_check(instance, device, FACET_CAN_LIMIT_MEMORY, error);
 
     if (status == FACET_OK)
@@ -91,7 +92,7 @@ static enum facet_status opencl_set_memory(struct facet_provider_instance *insta
     if (bytes == 0 || bytes > whole)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "bytes %" PRIu64 ": expected 1 to %" PRIu64, bytes, whole);
     pthread_mutex_lock(&instance->lock);
-    status = set_limit(instance, device, &wish, error);
+    status = set_limit(instance, device, &request, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }
@@ -99,7 +100,7 @@ static enum facet_status opencl_set_memory(struct facet_provider_instance *insta
 static enum facet_status opencl_set_compute(struct facet_provider_instance *instance, uint32_t device,
                                             const char *worker, uint32_t milli, struct facet_error *error)
 {
-    const struct wish wish = {.worker = worker, .milli = milli};
+    const struct request request = {.worker = worker, .milli = milli};
     enum facet_status status = facet_opencl_check(instance, device, FACET_CAN_LIMIT_COMPUTE, error);
 
     if (status == FACET_OK)
@@ -109,7 +110,7 @@ static enum facet_status opencl_set_compute(struct facet_provider_instance *inst
     if (milli == 0 || milli > 1000)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "milli %" PRIu32 ": expected 1 to 1000", milli);
     pthread_mutex_lock(&instance->lock);
-    status = set_limit(instance, device, &wish, error);
+    status = set_limit(instance, device, &request, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }

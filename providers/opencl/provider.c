@@ -72,7 +72,7 @@ static enum facet_status find_devices(struct facet_provider_instance *instance, 
 static enum facet_status opencl_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
 {
     if (!ret_instance)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_instance: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_instance: expected an address, not NULL");
     struct facet_provider_instance *instance = calloc(1, sizeof *instance);
     if (!instance)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
@@ -102,7 +102,7 @@ static enum facet_status opencl_health(struct facet_provider_instance *instance,
     if (status != FACET_OK)
         return status;
     if (!ret_health)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected an address, not NULL");
     cl_int code =
         clGetDeviceInfo(instance->devices[device].id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
     if (code != CL_SUCCESS)

@@ -157,7 +157,7 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_PROCESS_METRICS;
     if (rocm_has_topology(&instance->smi, gpu))
         can |= FACET_CAN_TOPOLOGY;
-    if (rocm_gpu_look(&instance->smi, gpu, &gpu->seen))
+    if (rocm_gpu_read_state(&instance->smi, gpu, &gpu->last_reading))
         can |= FACET_CAN_EVENTS;
     if (gpu->has_render)
         can |= FACET_CAN_CONTAINER;

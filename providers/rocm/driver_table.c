@@ -360,8 +360,8 @@ static enum facet_status load_module(struct gpu_machine *machine, const void *im
     if (!copy)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an image of %" PRIu64 " bytes", bytes);
     memcpy(copy, image, bytes);
-    hipError_t result = rocm_image_is_whole(image, bytes) ? runtime_of(machine)->hipModuleLoadData(&module, copy)
-                                                          : hipErrorInvalidImage;
+    hipError_t result = rocm_image_is_complete(image, bytes) ? runtime_of(machine)->hipModuleLoadData(&module, copy)
+                                                             : hipErrorInvalidImage;
     free(copy);
     if (result == hipSuccess)
         *ret_module = module;

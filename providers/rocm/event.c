@@ -19,9 +19,9 @@ static const struct {
 
 #define NOTIFICATIONS (sizeof notifications / sizeof *notifications)
 
-bool rocm_gpu_look(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_sight *ret_sight)
+bool rocm_gpu_read_state(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_reading *ret_reading)
 {
-    struct rocm_sight sight = {.present = true};
+    struct rocm_reading reading = {.present = true};
     amdsmi_error_count_t count = {0};
     uint64_t corrected = 0;
     amdsmi_status_t result =
@@ -30,14 +30,14 @@ bool rocm_gpu_look(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struc
 
     if (status != FACET_OK && status != FACET_UNSUPPORTED && status != FACET_DEVICE_LOST)
         return false;
-    sight.present = status != FACET_DEVICE_LOST;
-    sight.has_ecc = status == FACET_OK;
-    sight.ecc_uncorrected = count.uncorrectable_count;
+    reading.present = status != FACET_DEVICE_LOST;
+    reading.has_ecc = status == FACET_OK;
+    reading.ecc_uncorrected = count.uncorrectable_count;
     if (status == FACET_UNSUPPORTED)
-        sight.has_ecc = rocm_gpu_errors(gpu->pci, &sight.ecc_uncorrected, &corrected);
-    if (sight.has_ecc)
-        sight.health = sight.ecc_uncorrected ? FACET_HEALTH_DEGRADED : FACET_HEALTH_OK;
-    *ret_sight = sight;
+        reading.has_ecc = rocm_gpu_errors(gpu->pci, &reading.ecc_uncorrected, &corrected);
+    if (reading.has_ecc)
+        reading.health = reading.ecc_uncorrected ? FACET_HEALTH_DEGRADED : FACET_HEALTH_OK;
+    *ret_reading = reading;
     return true;
 }
 
@@ -45,17 +45,17 @@ enum facet_status rocm_device_health(struct facet_provider_instance *instance, u
                                      struct facet_error *error)
 {
     enum facet_status status = facet_kit_check_device(device, instance->gpu.count, error);
-    struct rocm_sight sight;
+    struct rocm_reading reading;
 
     if (status != FACET_OK)
         return status;
     if (!ret_health)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
-    if (!rocm_gpu_look(&instance->smi, &instance->gpus[device], &sight))
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected an address, not NULL");
+    if (!rocm_gpu_read_state(&instance->smi, &instance->gpus[device], &reading))
         return facet_kit_fail(error, FACET_IO, "device %" PRIu32 ": AMD SMI does not answer", device);
-    if (!sight.present)
+    if (!reading.present)
         return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": AMD SMI has lost it", device);
-    *ret_health = sight.health;
+    *ret_health = reading.health;
     return FACET_OK;
 }
 
@@ -141,9 +141,9 @@ static void take_notifications(struct facet_provider_instance *instance)
 
 /* --- differences --- */
 
-static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct rocm_sight *now)
+static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct rocm_reading *now)
 {
-    const struct rocm_sight *before = &instance->gpus[device].seen;
+    const struct rocm_reading *before = &instance->gpus[device].last_reading;
 
     if (now->present != before->present)
         add_event(instance, device, FACET_EVENT_HOTPLUG, now->present,
@@ -158,16 +158,17 @@ static void read_all_gpus(struct facet_provider_instance *instance)
 {
     for (uint32_t device = 0; device < instance->gpu.count; device++) {
         struct rocm_gpu *gpu = &instance->gpus[device];
-        struct rocm_sight now;
+        struct rocm_reading now;
 
-        if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) || !rocm_gpu_look(&instance->smi, gpu, &now))
+        if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) ||
+            !rocm_gpu_read_state(&instance->smi, gpu, &now))
             continue;
         report_changes(instance, device, &now);
         if (!now.has_ecc) { /* the count so far is kept when one reading fails */
-            now.has_ecc = gpu->seen.has_ecc;
-            now.ecc_uncorrected = gpu->seen.ecc_uncorrected;
+            now.has_ecc = gpu->last_reading.has_ecc;
+            now.ecc_uncorrected = gpu->last_reading.ecc_uncorrected;
         }
-        gpu->seen = now;
+        gpu->last_reading = now;
     }
 }
 

@@ -36,15 +36,15 @@ static void folder_of(char *path, size_t size)
 static void parse_record(struct rocm_holdings *holdings)
 {
     char line[LINE_SIZE] = "", *end;
-    unsigned taken;
+    unsigned held_parts;
     int length = 0;
 
     if (pread(holdings->file, line, sizeof line - 1, 0) <= 0 ||
-        sscanf(line, "%15s %x %15s%n", holdings->mode, &taken, holdings->previous, &length) != 3) {
+        sscanf(line, "%15s %x %15s%n", holdings->mode, &held_parts, holdings->previous, &length) != 3) {
         holdings->mode[0] = '\0';
         return;
     }
-    holdings->taken = taken;
+    holdings->held_parts = held_parts;
     end = line + length;
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
         holdings->names[i] = strtoull(end, &end, 16);
@@ -109,7 +109,7 @@ void rocm_holdings_settle(struct rocm_holdings *holdings, const char *mode)
 {
     if (strcmp(holdings->mode, mode) == 0)
         return;
-    holdings->taken = 0;
+    holdings->held_parts = 0;
     FACET_KIT_TEXT(holdings->mode, mode);
     FACET_KIT_TEXT(holdings->previous, mode);
 }
@@ -122,13 +122,13 @@ void rocm_holdings_take(struct rocm_holdings *holdings, uint32_t number)
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
         name = holdings->names[i] >= name ? holdings->names[i] + 1 : name;
     holdings->names[number] = name;
-    holdings->taken |= UINT32_C(1) << number;
+    holdings->held_parts |= UINT32_C(1) << number;
 }
 
 enum facet_status rocm_holdings_write(const struct rocm_holdings *holdings, struct facet_error *error)
 {
     char line[LINE_SIZE];
-    int length = snprintf(line, sizeof line, "%s %x %s", holdings->mode, holdings->taken, holdings->previous);
+    int length = snprintf(line, sizeof line, "%s %x %s", holdings->mode, holdings->held_parts, holdings->previous);
 
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
         length += snprintf(line + length, sizeof line - (size_t)length, " %" PRIx64, holdings->names[i]);

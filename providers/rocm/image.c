@@ -22,7 +22,7 @@ static bool segments_are_complete(const unsigned char *image, const Elf64_Ehdr *
     return true;
 }
 
-bool rocm_image_is_whole(const void *image, uint64_t bytes)
+bool rocm_image_is_complete(const void *image, uint64_t bytes)
 {
     Elf64_Ehdr head;
 

@@ -14,6 +14,6 @@
 #define ROCM_IMAGE_MARGIN 4096u /* zeros after an image, for a runtime that reads another kind of header */
 
 /* Whether an ELF file contains everything that its tables name; true for anything else, which the runtime refuses. */
-bool rocm_image_is_whole(const void *image, uint64_t bytes);
+bool rocm_image_is_complete(const void *image, uint64_t bytes);
 
 #endif

@@ -7,13 +7,13 @@
 
 #include "library_kit.h"
 
-static const char *const places[] = {"libamd_smi.so.26",
-                                     "libamd_smi.so.25",
-                                     "libamd_smi.so.24",
-                                     "/opt/rocm/lib/libamd_smi.so.26",
-                                     "/opt/rocm/lib/libamd_smi.so.25",
-                                     "/opt/rocm/lib/libamd_smi.so.24",
-                                     NULL};
+static const char *const library_names[] = {"libamd_smi.so.26",
+                                            "libamd_smi.so.25",
+                                            "libamd_smi.so.24",
+                                            "/opt/rocm/lib/libamd_smi.so.26",
+                                            "/opt/rocm/lib/libamd_smi.so.25",
+                                            "/opt/rocm/lib/libamd_smi.so.24",
+                                            NULL};
 
 enum facet_status rocm_smi_status(amdsmi_status_t result)
 {
@@ -89,7 +89,7 @@ static enum facet_status start_smi(struct rocm_smi *smi, struct facet_error *err
 enum facet_status rocm_smi_open(struct rocm_smi *ret_smi, struct facet_error *error)
 {
     struct rocm_smi opened = {0};
-    enum facet_status status = facet_kit_library_open("FACET_ROCM_SMI", places, &opened.library, error);
+    enum facet_status status = facet_kit_library_open("FACET_ROCM_SMI", library_names, &opened.library, error);
 
     if (status != FACET_OK || !opened.library)
         return status;

@@ -240,7 +240,7 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
     struct kit_math_operands operands;
     struct facet_math operation;
     enum facet_status status =
-        gpu_math_take(&instance->gpu, context, refuse_context, given, &operation, &operands, error);
+        gpu_math_check_call(&instance->gpu, context, refuse_context, given, &operation, &operands, error);
 
     if (status != FACET_OK)
         return status;

@@ -117,14 +117,14 @@ static void run_gelu(struct work *work, const void *input, void *output)
     add_tensors(work, output, -0.5F, decay, output);
 }
 
-static void run_activation(struct work *work, const struct facet_activation *it)
+static void run_activation(struct work *work, const struct facet_activation *activation)
 {
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
-    const void *input = (const void *)it->input;
-    void *output = (void *)it->output;
+    const void *input = (const void *)activation->input;
+    void *output = (void *)activation->output;
     /* NOLINTEND */
 
-    switch (it->kind) {
+    switch (activation->kind) {
     case FACET_ACTIVATION_RELU:
         return apply_mode(work, miopenActivationRELU, 0, 0, 0, input, output);
     case FACET_ACTIVATION_SIGMOID:
@@ -138,24 +138,24 @@ static void run_activation(struct work *work, const struct facet_activation *it)
     case FACET_ACTIVATION_SILU:
         return run_silu(work, input, output);
     case FACET_ACTIVATION_LEAKY_RELU:
-        return apply_mode(work, miopenActivationLEAKYRELU, (double)it->alpha, 0, 0, input, output);
+        return apply_mode(work, miopenActivationLEAKYRELU, (double)activation->alpha, 0, 0, input, output);
     case FACET_ACTIVATION_ELU:
-        return apply_mode(work, miopenActivationELU, (double)it->alpha, 0, 0, input, output);
+        return apply_mode(work, miopenActivationELU, (double)activation->alpha, 0, 0, input, output);
     default:
         return run_softmax(work, input, output);
     }
 }
 
-static int steps_of(const struct facet_activation *it)
+static int steps_of(const struct facet_activation *activation)
 {
-    switch (it->kind) {
+    switch (activation->kind) {
     case FACET_ACTIVATION_GELU:
         return STEPS;
     case FACET_ACTIVATION_GELU_TANH:
     case FACET_ACTIVATION_SILU:
         return 1;
     case FACET_ACTIVATION_SOFTMAX:
-        return it->input == it->output;
+        return activation->input == activation->output;
     default:
         return 0;
     }
@@ -163,17 +163,20 @@ static int steps_of(const struct facet_activation *it)
 
 enum facet_status rocm_math_activation(const struct rocm_math_call *call)
 {
-    const struct facet_activation *it = &call->operation->of.activation;
-    struct work work = {.call = call, .bytes = it->batch * it->channels * it->height * it->width * sizeof(float)};
+    const struct facet_activation *activation = &call->operation->of.activation;
+    struct work work = {.call = call,
+                        .bytes = activation->batch * activation->channels * activation->height * activation->width *
+                                 sizeof(float)};
     enum facet_status status = FACET_OK;
 
-    work.result = rocm_math_tensor(call->math, it->batch, it->channels, it->height, it->width, &work.tensor);
+    work.result = rocm_math_tensor(call->math, activation->batch, activation->channels, activation->height,
+                                   activation->width, &work.tensor);
     if (work.result == miopenStatusSuccess)
         work.result = call->math->miopenCreateActivationDescriptor(&work.activation);
-    for (int i = 0; i < steps_of(it) && status == FACET_OK; i++)
+    for (int i = 0; i < steps_of(activation) && status == FACET_OK; i++)
         status = rocm_scratch_take(call, work.bytes, &work.memory[i]);
     if (status == FACET_OK && work.result == miopenStatusSuccess)
-        run_activation(&work, it);
+        run_activation(&work, activation);
     for (int i = 0; i < STEPS; i++)
         rocm_scratch_give(call, work.memory[i]);
     if (work.activation)

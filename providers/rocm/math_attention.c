@@ -34,10 +34,11 @@ static enum facet_status write_mask(const struct rocm_math_call *call, uint64_t 
 
 static enum facet_status run_softmax(const struct rocm_math_call *call, const struct scratch *scratch)
 {
-    const struct facet_attention *it = &call->operation->of.attention;
+    const struct facet_attention *attention = &call->operation->of.attention;
     const struct rocm_math *math = call->math;
     miopenTensorDescriptor_t tensor = NULL;
-    miopenStatus_t result = rocm_math_tensor(math, it->batch * it->heads * it->queries, it->keys, 1, 1, &tensor);
+    miopenStatus_t result = rocm_math_tensor(math, attention->batch * attention->heads * attention->queries,
+                                             attention->keys, 1, 1, &tensor);
 
     if (result == miopenStatusSuccess)
         result = rocm_math_softmax(call, tensor, scratch->scores, scratch->weights);
@@ -48,9 +49,9 @@ static enum facet_status run_softmax(const struct rocm_math_call *call, const st
 
 static enum facet_status run_attention(const struct rocm_math_call *call, const struct scratch *scratch)
 {
-    const struct facet_attention *it = &call->operation->of.attention;
-    const struct facet_gemm first = gpu_attention_first(it, (uintptr_t)scratch->scores);
-    const struct facet_gemm second = gpu_attention_second(it, (uintptr_t)scratch->weights);
+    const struct facet_attention *attention = &call->operation->of.attention;
+    const struct facet_gemm first = gpu_attention_first(attention, (uintptr_t)scratch->scores);
+    const struct facet_gemm second = gpu_attention_second(attention, (uintptr_t)scratch->weights);
     enum facet_status status = rocm_math_gemm(call, &first, FACET_MATH_TRANSPOSE_B, scratch->mask);
 
     if (status == FACET_OK)
@@ -60,17 +61,17 @@ static enum facet_status run_attention(const struct rocm_math_call *call, const 
 
 enum facet_status rocm_math_attention(const struct rocm_math_call *call)
 {
-    const struct facet_attention *it = &call->operation->of.attention;
+    const struct facet_attention *attention = &call->operation->of.attention;
     struct scratch scratch = {0};
     uint64_t bytes;
 
-    if (!gpu_attention_score_bytes(it, &bytes))
+    if (!gpu_attention_score_bytes(attention, &bytes))
         return FACET_UNSUPPORTED;
     enum facet_status status = rocm_scratch_take(call, bytes, &scratch.scores);
     if (status == FACET_OK)
         status = rocm_scratch_take(call, bytes, &scratch.weights);
     if (status == FACET_OK && call->operation->flags & FACET_MATH_CAUSAL)
-        status = write_mask(call, it->queries, &scratch.mask);
+        status = write_mask(call, attention->queries, &scratch.mask);
     if (status == FACET_OK)
         status = run_attention(call, &scratch);
     rocm_scratch_give(call, scratch.mask);

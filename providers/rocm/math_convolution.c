@@ -33,26 +33,29 @@ miopenStatus_t rocm_math_tensor(const struct rocm_math *math, uint64_t n, uint64
     return result;
 }
 
-static miopenStatus_t make_plan(const struct rocm_math *math, const struct facet_convolution *it, struct plan *plan)
+static miopenStatus_t make_plan(const struct rocm_math *math, const struct facet_convolution *convolution,
+                                struct plan *plan)
 {
-    miopenStatus_t result = rocm_math_tensor(math, it->batch, it->in_channels, it->height, it->width, &plan->input);
+    miopenStatus_t result = rocm_math_tensor(math, convolution->batch, convolution->in_channels, convolution->height,
+                                             convolution->width, &plan->input);
 
     if (result == miopenStatusSuccess)
-        result = rocm_math_tensor(math, it->out_channels, it->in_channels / it->groups, it->kernel[0], it->kernel[1],
-                                  &plan->filter);
+        result = rocm_math_tensor(math, convolution->out_channels, convolution->in_channels / convolution->groups,
+                                  convolution->kernel[0], convolution->kernel[1], &plan->filter);
     if (result == miopenStatusSuccess)
-        result = rocm_math_tensor(math, it->batch, it->out_channels, kit_math_outputs(it, 0), kit_math_outputs(it, 1),
-                                  &plan->output);
+        result = rocm_math_tensor(math, convolution->batch, convolution->out_channels, kit_math_outputs(convolution, 0),
+                                  kit_math_outputs(convolution, 1), &plan->output);
     if (result == miopenStatusSuccess)
-        result = rocm_math_tensor(math, 1, it->out_channels, 1, 1, &plan->bias);
+        result = rocm_math_tensor(math, 1, convolution->out_channels, 1, 1, &plan->bias);
     if (result == miopenStatusSuccess)
         result = math->miopenCreateConvolutionDescriptor(&plan->convolution);
     if (result == miopenStatusSuccess)
-        result = math->miopenInitConvolutionDescriptor(plan->convolution, miopenConvolution, (int)it->padding[0],
-                                                       (int)it->padding[1], (int)it->stride[0], (int)it->stride[1],
-                                                       (int)it->dilation[0], (int)it->dilation[1]);
+        result = math->miopenInitConvolutionDescriptor(plan->convolution, miopenConvolution,
+                                                       (int)convolution->padding[0], (int)convolution->padding[1],
+                                                       (int)convolution->stride[0], (int)convolution->stride[1],
+                                                       (int)convolution->dilation[0], (int)convolution->dilation[1]);
     if (result == miopenStatusSuccess)
-        result = math->miopenSetConvolutionGroupCount(plan->convolution, (int)it->groups);
+        result = math->miopenSetConvolutionGroupCount(plan->convolution, (int)convolution->groups);
     return result;
 }
 
@@ -77,7 +80,7 @@ static enum facet_status choose_solution(const struct rocm_math_call *call, cons
 
 static enum facet_status run_convolution(const struct rocm_math_call *call, const struct plan *plan)
 {
-    const struct facet_convolution *it = &call->operation->of.convolution;
+    const struct facet_convolution *convolution = &call->operation->of.convolution;
     const struct rocm_math *math = call->math;
     const float one = 1, zero = 0;
     miopenConvSolution_t chosen = {0};
@@ -90,12 +93,14 @@ static enum facet_status run_convolution(const struct rocm_math_call *call, cons
         return status;
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
     miopenStatus_t result = math->miopenConvolutionForwardImmediate(
-        call->dnn, plan->filter, (const void *)it->filter, plan->input, (const void *)it->input, plan->convolution,
-        plan->output, (void *)it->output, workspace, chosen.workspace_size, chosen.solution_id);
+        call->dnn, plan->filter, (const void *)convolution->filter, plan->input, (const void *)convolution->input,
+        plan->convolution, plan->output, (void *)convolution->output, workspace, chosen.workspace_size,
+        chosen.solution_id);
     rocm_scratch_give(call, workspace);
-    if (result == miopenStatusSuccess && it->bias)
-        result = math->miopenOpTensor(call->dnn, miopenTensorOpAdd, &one, plan->output, (const void *)it->output, &one,
-                                      plan->bias, (const void *)it->bias, &zero, plan->output, (void *)it->output);
+    if (result == miopenStatusSuccess && convolution->bias)
+        result = math->miopenOpTensor(
+            call->dnn, miopenTensorOpAdd, &one, plan->output, (const void *)convolution->output, &one, plan->bias,
+            (const void *)convolution->bias, &zero, plan->output, (void *)convolution->output);
     /* NOLINTEND */
     return rocm_dnn_status(result);
 }

@@ -19,7 +19,7 @@ struct scratch {
 
 struct work {
     const struct rocm_math_call *call;
-    miopenTensorDescriptor_t whole, vector; /* whole: the input; vector: one number for each channel */
+    miopenTensorDescriptor_t input_tensor, channel_tensor; /* channel: one number for each */
     miopenReduceTensorDescriptor_t average;
     uint64_t bytes, vector_bytes;
     size_t workspace_bytes;
@@ -29,13 +29,14 @@ struct work {
     struct scratch scratch;
 };
 
-static enum facet_status describe_tensors(struct work *work, const struct facet_normalization *it)
+static enum facet_status describe_tensors(struct work *work, const struct facet_normalization *normalization)
 {
     const struct rocm_math *math = work->call->math;
-    miopenStatus_t result = rocm_math_tensor(math, it->batch, it->channels, it->height, it->width, &work->whole);
+    miopenStatus_t result = rocm_math_tensor(math, normalization->batch, normalization->channels, normalization->height,
+                                             normalization->width, &work->input_tensor);
 
     if (result == miopenStatusSuccess)
-        result = rocm_math_tensor(math, 1, it->channels, 1, 1, &work->vector);
+        result = rocm_math_tensor(math, 1, normalization->channels, 1, 1, &work->channel_tensor);
     if (result == miopenStatusSuccess)
         result = math->miopenCreateReduceTensorDescriptor(&work->average);
     if (result == miopenStatusSuccess)
@@ -53,8 +54,8 @@ static enum facet_status hip_status(const struct work *work, hipError_t result)
 static miopenStatus_t average_channels(const struct work *work, const void *from, void *to)
 {
     return work->call->math->miopenReduceTensor(work->call->dnn, work->average, NULL, 0, work->scratch.workspace,
-                                                work->workspace_bytes, &one, work->whole, from, &zero, work->vector,
-                                                to);
+                                                work->workspace_bytes, &one, work->input_tensor, from, &zero,
+                                                work->channel_tensor, to);
 }
 
 /* The mean of one element is itself, and MIOpen has nothing to reduce. */
@@ -78,8 +79,8 @@ static enum facet_status compute_moments(struct work *work)
 
     if (work->bytes == work->vector_bytes)
         return compute_moments_of_one(work);
-    miopenStatus_t result = math->miopenGetReductionWorkspaceSize(call->dnn, work->average, work->whole, work->vector,
-                                                                  &work->workspace_bytes);
+    miopenStatus_t result = math->miopenGetReductionWorkspaceSize(call->dnn, work->average, work->input_tensor,
+                                                                  work->channel_tensor, &work->workspace_bytes);
     enum facet_status status = rocm_dnn_status(result);
     if (status == FACET_OK)
         status = rocm_scratch_take(call, work->workspace_bytes, &work->scratch.workspace);
@@ -89,11 +90,13 @@ static enum facet_status compute_moments(struct work *work)
         return status;
     result = average_channels(work, work->input, work->mean);
     if (result == miopenStatusSuccess)
-        result = math->miopenOpTensor(call->dnn, miopenTensorOpAdd, &one, work->whole, work->input, &minus,
-                                      work->vector, work->mean, &zero, work->whole, work->scratch.centred);
+        result =
+            math->miopenOpTensor(call->dnn, miopenTensorOpAdd, &one, work->input_tensor, work->input, &minus,
+                                 work->channel_tensor, work->mean, &zero, work->input_tensor, work->scratch.centred);
     if (result == miopenStatusSuccess)
-        result = math->miopenOpTensor(call->dnn, miopenTensorOpMul, &one, work->whole, work->scratch.centred, &one,
-                                      work->whole, work->scratch.centred, &zero, work->whole, work->scratch.centred);
+        result = math->miopenOpTensor(call->dnn, miopenTensorOpMul, &one, work->input_tensor, work->scratch.centred,
+                                      &one, work->input_tensor, work->scratch.centred, &zero, work->input_tensor,
+                                      work->scratch.centred);
     if (result == miopenStatusSuccess)
         result = average_channels(work, work->scratch.centred, work->variance);
     return rocm_dnn_status(result);
@@ -112,9 +115,11 @@ static enum facet_status complete_operands(struct work *work)
     if (status == FACET_OK && work->input == work->output)
         status = rocm_scratch_take(call, work->bytes, &work->scratch.input);
     if (status == FACET_OK && work->scratch.scale)
-        status = rocm_dnn_status(call->math->miopenSetTensor(call->dnn, work->vector, work->scratch.scale, &one));
+        status =
+            rocm_dnn_status(call->math->miopenSetTensor(call->dnn, work->channel_tensor, work->scratch.scale, &one));
     if (status == FACET_OK && work->scratch.bias)
-        status = rocm_dnn_status(call->math->miopenSetTensor(call->dnn, work->vector, work->scratch.bias, &zero));
+        status =
+            rocm_dnn_status(call->math->miopenSetTensor(call->dnn, work->channel_tensor, work->scratch.bias, &zero));
     if (status == FACET_OK && work->scratch.input)
         status = hip_status(
             work, call->runtime->hipMemcpyDtoDAsync(work->scratch.input, work->output, work->bytes, call->stream));
@@ -132,31 +137,31 @@ static void release_work(struct work *work)
 
     for (int i = 0; i < 5; i++)
         rocm_scratch_give(work->call, memory[i]);
-    if (work->whole)
-        math->miopenDestroyTensorDescriptor(work->whole);
-    if (work->vector)
-        math->miopenDestroyTensorDescriptor(work->vector);
+    if (work->input_tensor)
+        math->miopenDestroyTensorDescriptor(work->input_tensor);
+    if (work->channel_tensor)
+        math->miopenDestroyTensorDescriptor(work->channel_tensor);
     if (work->average)
         math->miopenDestroyReduceTensorDescriptor(work->average);
 }
 
 enum facet_status rocm_math_normalization(const struct rocm_math_call *call)
 {
-    const struct facet_normalization *it = &call->operation->of.normalization;
-    uint64_t vector_bytes = it->channels * sizeof(float);
+    const struct facet_normalization *normalization = &call->operation->of.normalization;
+    uint64_t vector_bytes = normalization->channels * sizeof(float);
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
     struct work work = {.call = call,
-                        .bytes = it->batch * it->height * it->width * vector_bytes,
+                        .bytes = normalization->batch * normalization->height * normalization->width * vector_bytes,
                         .vector_bytes = vector_bytes,
-                        .input = (const void *)it->input,
-                        .output = (void *)it->output,
-                        .mean = (void *)it->mean,
-                        .variance = (void *)it->variance,
-                        .scale = (void *)it->scale,
-                        .bias = (void *)it->bias};
+                        .input = (const void *)normalization->input,
+                        .output = (void *)normalization->output,
+                        .mean = (void *)normalization->mean,
+                        .variance = (void *)normalization->variance,
+                        .scale = (void *)normalization->scale,
+                        .bias = (void *)normalization->bias};
     /* NOLINTEND */
     float alpha = 1, beta = 0;
-    enum facet_status status = describe_tensors(&work, it);
+    enum facet_status status = describe_tensors(&work, normalization);
 
     if (status == FACET_OK)
         status = complete_operands(&work);
@@ -164,8 +169,8 @@ enum facet_status rocm_math_normalization(const struct rocm_math_call *call)
         status = compute_moments(&work);
     if (status == FACET_OK)
         status = rocm_dnn_status(call->math->miopenBatchNormalizationForwardInference(
-            call->dnn, miopenBNSpatial, &alpha, &beta, work.whole, work.input, work.whole, work.output, work.vector,
-            work.scale, work.bias, work.mean, work.variance, (double)it->epsilon));
+            call->dnn, miopenBNSpatial, &alpha, &beta, work.input_tensor, work.input, work.input_tensor, work.output,
+            work.channel_tensor, work.scale, work.bias, work.mean, work.variance, (double)normalization->epsilon));
     release_work(&work);
     return status;
 }

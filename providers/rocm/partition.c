@@ -80,13 +80,13 @@ static void list_templates(struct view *view)
 
 bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
 {
-    const char *wanted = getenv("FACET_ROCM_PARTITIONS");
+    const char *setting = getenv("FACET_ROCM_PARTITIONS");
     char available[MAX_MODES][ROCM_MODE_SIZE];
     struct rocm_modes modes;
 
     if (gpu->dies < 2 || !rocm_modes_read(smi, gpu, &modes) || rocm_modes_available(gpu, available, MAX_MODES) < 2)
         return false;
-    return (wanted && strcmp(wanted, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
+    return (setting && strcmp(setting, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
 }
 
 /* If it returns FACET_OK, close_view() must follow. */
@@ -222,7 +222,7 @@ static bool is_open_to(const struct view *view, const struct template *template)
 
     if (strcmp(template->mode, view->modes.compute) == 0)
         return true;
-    if (view->holdings.taken)
+    if (view->holdings.held_parts)
         return false;
     if (!rocm_can_list_processes(&view->instance->smi))
         return true;
@@ -249,7 +249,7 @@ static enum facet_status rocm_partition_placements(struct facet_provider_instanc
         found[count] = (struct facet_partition_placement){.size = sizeof *found,
                                                           .start = count * template->info.length,
                                                           .length = template->info.length,
-                                                          .free = open && !(view.holdings.taken >> count & 1)};
+                                                          .free = open && !(view.holdings.held_parts >> count & 1)};
     close_view(&view);
     if (status != FACET_OK)
         return status;
@@ -264,13 +264,13 @@ static enum facet_status pick_place(const struct view *view, const struct templa
     if (start != FACET_PLACEMENT_ANY && (start % length || number >= template->info.max_count))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "start %" PRIu32 ": expected a placement of '%s'", start,
                               template->info.id);
-    if (view->holdings.taken && strcmp(template->mode, view->modes.compute) != 0)
+    if (view->holdings.held_parts && strcmp(template->mode, view->modes.compute) != 0)
         return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 " is in mode %s, and parts of it are taken",
                               view->device, view->modes.compute);
     for (number = start == FACET_PLACEMENT_ANY ? 0 : number;
-         start == FACET_PLACEMENT_ANY && number < template->info.max_count && view->holdings.taken >> number & 1;)
+         start == FACET_PLACEMENT_ANY && number < template->info.max_count && view->holdings.held_parts >> number & 1;)
         number++;
-    if (number == template->info.max_count || view->holdings.taken >> number & 1)
+    if (number == template->info.max_count || view->holdings.held_parts >> number & 1)
         return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 ": partition %" PRIu32 " of '%s' is taken",
                               view->device, number, template->info.id);
     *ret_number = number;
@@ -345,7 +345,7 @@ static enum facet_status rocm_partition_list(struct facet_provider_instance *ins
         return status;
     const struct template *template = current_template(&view);
     for (uint32_t number = 0; template && number < template->info.max_count; number++)
-        if (view.holdings.taken >> number & 1)
+        if (view.holdings.held_parts >> number & 1)
             describe_part(&view, template, number, &found[count++]);
     close_view(&view);
     return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
@@ -361,7 +361,7 @@ static enum facet_status find_part(const struct view *view, const char *uuid, ui
     if (!uuid)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");
     for (uint32_t number = 0; template && number < template->info.max_count; number++) {
-        if (!(view->holdings.taken >> number & 1))
+        if (!(view->holdings.held_parts >> number & 1))
             continue;
         name_part(view, template, number, name);
         if (strcmp(name, uuid) == 0) {
@@ -384,13 +384,13 @@ static enum facet_status give_back(struct view *view, const char *uuid, struct f
     describe_use(view, number, &info);
     if (info.in_use)
         return facet_kit_fail(error, FACET_BUSY, "partition '%.64s': a process uses it", uuid);
-    view->holdings.taken &= ~(UINT32_C(1) << number);
+    view->holdings.held_parts &= ~(UINT32_C(1) << number);
     status = rocm_holdings_write(&view->holdings, error);
     /*
      * No part has a holder any more, so the mode is free. If it cannot be restored now, it stays: the next taking of a
      * part, or an administrator, changes it.
      */
-    if (status == FACET_OK && !view->holdings.taken && strcmp(view->holdings.previous, view->holdings.mode) != 0)
+    if (status == FACET_OK && !view->holdings.held_parts && strcmp(view->holdings.previous, view->holdings.mode) != 0)
         rocm_mode_set(&view->instance->smi, view->gpu, view->holdings.previous, NULL);
     return status;
 }

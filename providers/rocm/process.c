@@ -137,19 +137,19 @@ static int by_pid(const void *left, const void *right)
 /* A process is listed once for each part of a GPU that it uses. */
 static void merge_duplicates(struct list *list)
 {
-    uint32_t kept = 0;
+    uint32_t kept_count = 0;
 
     if (list->count)
         qsort(list->items, list->count, sizeof *list->items, by_pid);
     for (uint32_t i = 0; i < list->count; i++) {
-        struct rocm_process *last = kept ? &list->items[kept - 1] : NULL;
+        struct rocm_process *last = kept_count ? &list->items[kept_count - 1] : NULL;
 
         if (last && last->pid == list->items[i].pid && last->partition == list->items[i].partition)
             last->memory_bytes += list->items[i].memory_bytes;
         else
-            list->items[kept++] = list->items[i];
+            list->items[kept_count++] = list->items[i];
     }
-    list->count = kept;
+    list->count = kept_count;
 }
 
 enum facet_status rocm_processes_read(const struct facet_provider_instance *instance, uint32_t device,

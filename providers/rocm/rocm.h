@@ -6,8 +6,8 @@
  * Never: declares the vendor's interface; that is in vendor/amdsmi and vendor/hip.
  *
  * Locks. AMD SMI is safe from any thread. The lock of a file (holdings.c) keeps all processes from changing a GPU's
- * mode while its parts are examined. `lock` guards the events and the last sight of each GPU. `runtime_lock` guards the
- * opening of the HIP runtime, and is held with no other but that of a context's creation. Data found at open never
+ * mode while its parts are examined. `lock` guards the events and the last reading of each GPU. `runtime_lock` guards
+ * the opening of the HIP runtime, and is held with no other but that of a context's creation. Data found at open never
  * changes afterwards and is read without a lock.
  */
 #ifndef FACET_ROCM_H
@@ -30,7 +30,7 @@
 #define ROCM_MAX_PARTS 8u /* partitions of a GPU */
 
 /* The state of a GPU at one reading; events are differences between two readings. */
-struct rocm_sight {
+struct rocm_reading {
     bool present, has_ecc;
     uint32_t health; /* enum facet_health */
     uint64_t ecc_uncorrected;
@@ -46,7 +46,7 @@ struct rocm_gpu {
     uint32_t target;    /* 90402 is gfx942; 0: not known */
     bool has_render;
     unsigned render; /* the node /dev/dri/renderD<render> */
-    struct rocm_sight seen;
+    struct rocm_reading last_reading;
 };
 
 struct facet_provider_instance {
@@ -113,7 +113,7 @@ enum facet_status rocm_device_events(struct facet_provider_instance *instance, u
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error);
 /* The current state of a GPU; false when nothing could be read. */
-bool rocm_gpu_look(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_sight *ret_sight);
+bool rocm_gpu_read_state(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_reading *ret_reading);
 
 /* mode.c: the modes of a GPU as a whole, as texts: "CPX", "NPS1". */
 #define ROCM_MODE_SIZE 16u
@@ -133,7 +133,7 @@ struct rocm_holdings {
     int file;                       /* locked while it is open */
     char mode[ROCM_MODE_SIZE];      /* the GPU's mode for them */
     char previous[ROCM_MODE_SIZE];  /* the mode before that */
-    uint32_t taken;                 /* a bit for each partition */
+    uint32_t held_parts;            /* a bit for each partition */
     uint64_t names[ROCM_MAX_PARTS]; /* a unique name for each that is taken */
 };
 /* Locks and reads. */

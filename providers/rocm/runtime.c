@@ -7,13 +7,13 @@
 
 #include "library_kit.h"
 
-static const char *const places[] = {"libamdhip64.so.7",
-                                     "libamdhip64.so.6",
-                                     "libamdhip64.so.5",
-                                     "/opt/rocm/lib/libamdhip64.so.7",
-                                     "/opt/rocm/lib/libamdhip64.so.6",
-                                     "/opt/rocm/lib/libamdhip64.so.5",
-                                     NULL};
+static const char *const library_names[] = {"libamdhip64.so.7",
+                                            "libamdhip64.so.6",
+                                            "libamdhip64.so.5",
+                                            "/opt/rocm/lib/libamdhip64.so.7",
+                                            "/opt/rocm/lib/libamdhip64.so.6",
+                                            "/opt/rocm/lib/libamdhip64.so.5",
+                                            NULL};
 
 static const char *missing_symbol(const struct rocm_runtime *runtime)
 {
@@ -30,7 +30,7 @@ void rocm_runtime_open(struct rocm_runtime *ret_runtime)
     struct rocm_runtime runtime = {0};
     struct facet_error reason = {0};
 
-    if (facet_kit_library_open("FACET_ROCM_HIP", places, &runtime.library, &reason) != FACET_OK)
+    if (facet_kit_library_open("FACET_ROCM_HIP", library_names, &runtime.library, &reason) != FACET_OK)
         FACET_KIT_TEXT(runtime.error, reason.message);
     if (runtime.library) {
 #define ROCM_RESOLVE(name) *(void **)&runtime.name = dlsym(runtime.library, #name);

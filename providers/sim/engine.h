@@ -72,12 +72,12 @@ struct sim_launch {
     const struct sim_kernel *kernel;
     uint64_t groups;
     bool begun;
-    struct sim_room room;   /* since it began */
-    struct sim_alone alone; /* at the present clock */
-    uint32_t pool;          /* index into sim_load.pools */
-    uint64_t total_ns;      /* at the present pace */
-    uint64_t remaining;     /* in SIM_WHOLE_WORK */
-    uint64_t elapsed_ns;    /* on the device so far */
+    struct sim_device_part part; /* since it began */
+    struct sim_solo_time solo;   /* at the present clock */
+    uint32_t pool;               /* index into sim_load.pools */
+    uint64_t total_ns;           /* at the present pace */
+    uint64_t remaining;          /* in SIM_WHOLE_WORK */
+    uint64_t elapsed_ns;         /* on the device so far */
     struct facet_launch request;
     unsigned char arguments[];
 };
@@ -98,7 +98,7 @@ struct sim_account {
     char partition_uuid[SIM_UUID_SIZE];
     uint32_t contexts;       /* lost ones too */
     struct sim_usage *usage; /* its use: in a shared file, or `own` */
-    struct sim_usage own;
+    struct sim_usage own_usage;
     uint64_t busy_ns; /* of its kernels; concurrent ones add up */
     uint64_t unit_ns; /* units at work times time */
     uint32_t units_active;
@@ -120,7 +120,7 @@ struct sim_context {
 };
 TAILQ_HEAD(sim_contexts, sim_context);
 
-/* The kernels of one room: those of an exclusive range of units, or all others. */
+/* The kernels of one part of a device: those of an exclusive range of units, or all others. */
 struct sim_pool {
     struct sim_demand demand;
     uint64_t units; /* sum of the units wanted */
@@ -277,7 +277,7 @@ void sim_module_free(struct sim_module *module);
 enum facet_status sim_launch_new(struct sim_stream *stream, struct sim_module *module,
                                  const struct facet_launch *request, const void *arguments,
                                  struct sim_launch **ret_launch, struct facet_error *error);
-/* Queues it; sim_stream_kick() lets it begin. */
+/* Queues it; sim_stream_begin_next() lets it begin. */
 void sim_launch_queue(struct sim_launch *launch);
 
 /* --- engine_load.c --- */
@@ -291,7 +291,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
 uint64_t sim_load_next(const struct facet_provider_instance *instance, const struct sim_load *load);
 
 /* Puts the first launch of the stream on the device, if it is not yet. */
-void sim_stream_kick(struct facet_provider_instance *instance, struct sim_stream *stream);
+void sim_stream_begin_next(struct facet_provider_instance *instance, struct sim_stream *stream);
 /* Removes all launches from the stream with `status`: FACET_OK counts as cancelled, not failed. */
 void sim_stream_clear(struct facet_provider_instance *instance, struct sim_stream *stream, enum facet_status status);
 /* Takes the stream's kernel off the device and keeps its progress; the stream stays as it is. */

@@ -29,7 +29,7 @@ static enum facet_status new_account(struct facet_provider_instance *instance, u
 
     if (!account)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for worker %s", worker);
-    account->usage = &account->own;
+    account->usage = &account->own_usage;
     enum facet_status status = sim_usage_claim(instance, device, partition_uuid, worker, &account->usage, error);
     if (status != FACET_OK) {
         free(account);

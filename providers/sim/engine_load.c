@@ -50,22 +50,22 @@ static void sum_demand(const struct sim_model *model, struct sim_load *load)
     TAILQ_FOREACH (launch, &load->running, running) {
         struct sim_pool *pool = &load->pools[launch->pool];
 
-        launch->alone = sim_model_alone(model, &launch->room, load->clock_mhz, launch->kernel, launch->groups);
-        struct sim_demand demand = sim_model_demand(&launch->alone);
+        launch->solo = sim_model_solo_time(model, &launch->part, load->clock_mhz, launch->kernel, launch->groups);
+        struct sim_demand demand = sim_model_demand(&launch->solo);
         pool->demand.slots += demand.slots;
         pool->demand.bandwidth += demand.bandwidth;
-        pool->units += launch->alone.units;
+        pool->units += launch->solo.units;
     }
 }
 
-/* The units at work for a kernel: all it wants, or its part of the room. */
+/* The units at work for a kernel: all it wants, or its part of the part. */
 static uint32_t units_at_work(const struct sim_load *load, const struct sim_launch *launch)
 {
     const struct sim_pool *pool = &load->pools[launch->pool];
 
-    if (load->slowdown_milli == UINT32_MAX || pool->units <= launch->room.units)
-        return launch->alone.units;
-    return (uint32_t)((uint64_t)launch->alone.units * launch->room.units / pool->units);
+    if (load->slowdown_milli == UINT32_MAX || pool->units <= launch->part.units)
+        return launch->solo.units;
+    return (uint32_t)((uint64_t)launch->solo.units * launch->part.units / pool->units);
 }
 
 static uint32_t units_wanted(const struct sim_model *model, const struct sim_load *load)
@@ -107,7 +107,7 @@ static void set_rates(const struct sim_model *model, struct sim_load *load)
 
         load->tensor_active += units * launch->kernel->tensor_milli;
         if (launch->total_ns != SIM_NEVER)
-            load->memory_active += (uint64_t)((sim_wide)launch->alone.memory_ns * launch->room.bandwidth_mbps * 1000 /
+            load->memory_active += (uint64_t)((sim_wide)launch->solo.memory_ns * launch->part.bandwidth_mbps * 1000 /
                                               launch->total_ns / (model->bandwidth_mbps ? model->bandwidth_mbps : 1));
         launch->stream->object.context->account->units_active += (uint32_t)units;
     }
@@ -134,7 +134,7 @@ static void set_pace(struct facet_provider_instance *instance, struct sim_load *
         throttle |= FACET_THROTTLE_FAULT;
     sum_demand(model, load);
     TAILQ_FOREACH (launch, &load->running, running)
-        launch->total_ns = sim_model_shared_ns(model, &launch->room, &load->pools[launch->pool].demand, &launch->alone,
+        launch->total_ns = sim_model_shared_ns(model, &launch->part, &load->pools[launch->pool].demand, &launch->solo,
                                                load->slowdown_milli);
     load->power_mw = sim_model_power_mw(model, load->units_active, load->clock_mhz);
     set_rates(model, load);
@@ -160,7 +160,7 @@ static void advance_launches(const struct sim_model *model, struct sim_load *loa
         load->busy_ns += elapsed_ns;
     load->energy_pj += (sim_wide)load->power_mw * elapsed_ns;
     load->temperature_uc =
-        sim_model_warm_uc(model, load->temperature_uc, sim_model_steady_uc(model, load->power_mw), elapsed_ns);
+        sim_model_temperature_uc(model, load->temperature_uc, sim_model_steady_uc(model, load->power_mw), elapsed_ns);
     load->now.unit_ns += (uint64_t)load->units_active * elapsed_ns;
     load->now.tensor_ns += (sim_wide)load->tensor_active * elapsed_ns;
     load->now.memory_ns += (sim_wide)load->memory_active * elapsed_ns;
@@ -186,7 +186,7 @@ uint64_t sim_load_next(const struct facet_provider_instance *instance, const str
     uint64_t next = next_temperature_check(sim_device_model(instance, load->device), load);
 
     TAILQ_FOREACH (launch, &load->running, running) {
-        uint64_t left = sim_model_left_ns(launch->remaining, launch->total_ns);
+        uint64_t left = sim_model_remaining_ns(launch->remaining, launch->total_ns);
 
         if (left != SIM_NEVER && load->at_ns + left < next)
             next = load->at_ns + left;
@@ -224,7 +224,7 @@ static enum facet_status change_words(struct sim_space *space, uint64_t address,
 }
 
 /* The effect of a kernel on memory. All of its range is checked first. */
-static enum facet_status take_effect(struct sim_launch *launch)
+static enum facet_status apply_kernel_effect(struct sim_launch *launch)
 {
     struct sim_space *space = &launch->stream->object.context->space;
     uint64_t words[3];
@@ -265,7 +265,7 @@ static bool begin_launch(struct facet_provider_instance *instance, struct sim_st
     if (!launch || launch->begun || context->saving || context->lost)
         return false;
     launch->begun = true;
-    launch->room = sim_model_room(model, share);
+    launch->part = sim_model_device_part(model, share);
     launch->pool =
         share->exclusive && share->first_unit < model->compute_units ? share->first_unit : model->compute_units;
     TAILQ_INSERT_TAIL(&instance->engine->loads[context->device].running, launch, running);
@@ -284,7 +284,7 @@ static void complete_due(struct facet_provider_instance *instance, struct sim_lo
         if (launch->remaining > 0)
             continue;
         TAILQ_REMOVE(&load->running, launch, running);
-        finish_launch(launch, take_effect(launch));
+        finish_launch(launch, apply_kernel_effect(launch));
         begin_launch(instance, stream);
     }
 }
@@ -310,7 +310,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
     }
 }
 
-void sim_stream_kick(struct facet_provider_instance *instance, struct sim_stream *stream)
+void sim_stream_begin_next(struct facet_provider_instance *instance, struct sim_stream *stream)
 {
     if (begin_launch(instance, stream))
         set_pace(instance, &instance->engine->loads[stream->object.context->device]);

@@ -37,8 +37,8 @@ static void flush_buffer(struct writer *writer)
 static void put_bytes(struct writer *writer, const void *data, uint64_t bytes)
 {
     for (const unsigned char *next = data; bytes > 0 && writer->status == FACET_OK;) {
-        size_t room = sizeof writer->buffer - writer->used;
-        size_t length = bytes < room ? (size_t)bytes : room;
+        size_t part = sizeof writer->buffer - writer->used;
+        size_t length = bytes < part ? (size_t)bytes : part;
 
         memcpy(writer->buffer + writer->used, next, length);
         writer->used += length;

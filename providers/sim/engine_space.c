@@ -22,10 +22,10 @@ static uint64_t range_end(struct sim_range range)
  * A place for `bytes` between the ranges of `taken`, `guard` apart, below `high`: after the last one, or, when those
  * addresses are used up, in the first gap that is large enough.
  */
-static bool find_place(const struct sim_table *taken, struct sim_range bounds, uint64_t bytes, uint64_t align,
+static bool find_place(const struct sim_table *reserved, struct sim_range bounds, uint64_t bytes, uint64_t align,
                        uint64_t guard, uint64_t *ret_at)
 {
-    const struct sim_range *last = taken->count ? taken->entries[taken->count - 1].value : NULL;
+    const struct sim_range *last = reserved->count ? reserved->entries[reserved->count - 1].value : NULL;
     uint64_t high = range_end(bounds);
     uint64_t at = align_up(last ? range_end(*last) + guard : bounds.at, align);
 
@@ -34,8 +34,8 @@ static bool find_place(const struct sim_table *taken, struct sim_range bounds, u
         return true;
     }
     at = align_up(bounds.at, align);
-    for (size_t i = 0; i < taken->count; i++) {
-        const struct sim_range *range = taken->entries[i].value;
+    for (size_t i = 0; i < reserved->count; i++) {
+        const struct sim_range *range = reserved->entries[i].value;
 
         if (at + guard <= range->at && bytes <= range->at - at - guard) {
             *ret_at = at;
@@ -203,14 +203,14 @@ static bool split_mapping(struct sim_space *space, uint64_t at)
 
     if (!low || low->range.at == at || range_end(low->range) <= at)
         return true;
-    uint64_t kept = at - low->range.at;
+    uint64_t kept_bytes = at - low->range.at;
     struct sim_mapping *high =
-        insert_range(&space->mappings, (struct sim_range){at, low->range.bytes - kept}, sizeof *high);
+        insert_range(&space->mappings, (struct sim_range){at, low->range.bytes - kept_bytes}, sizeof *high);
     if (!high)
         return false;
     high->pages = low->pages;
-    high->offset = low->offset + kept;
-    low->range.bytes = kept;
+    high->offset = low->offset + kept_bytes;
+    low->range.bytes = kept_bytes;
     low->pages->mappings++;
     return true;
 }

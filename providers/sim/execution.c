@@ -373,7 +373,7 @@ static enum facet_status execution_launch(struct facet_provider_instance *instan
         return status;
     sim_launch_queue(queued);
     stream->launched++;
-    sim_stream_kick(instance, stream);
+    sim_stream_begin_next(instance, stream);
     return FACET_OK;
 }
 

@@ -300,7 +300,7 @@ static void send_event(struct facet_provider_instance *instance, const struct si
 }
 
 /* A trap waits in the condition; other faults take effect here. */
-static void take_effect(struct facet_provider_instance *instance, const struct sim_fault *fault)
+static void apply_fault(struct facet_provider_instance *instance, const struct sim_fault *fault)
 {
     struct condition *condition = &instance->faults->devices[fault->device];
 
@@ -357,7 +357,7 @@ bool sim_faults_apply(struct facet_provider_instance *instance)
         enum facet_health was = sim_fault_health(instance, fault->device), is;
 
         sim_engine_advance(instance, fault->at_ns); /* completes the launches that were due by then */
-        take_effect(instance, fault);
+        apply_fault(instance, fault);
         is = sim_fault_health(instance, fault->device);
         if (is != was)
             send_event(instance, fault, FACET_EVENT_HEALTH, is, messages[is]);

@@ -24,7 +24,7 @@ static uint64_t scale_rounded_up(uint64_t a, uint64_t b, uint64_t c)
 }
 
 /* A partition has a share of the bandwidth by its memory; units without their own memory have one by their number. */
-struct sim_room sim_model_room(const struct sim_model *model, const struct sim_share *share)
+struct sim_device_part sim_model_device_part(const struct sim_model *model, const struct sim_share *share)
 {
     uint64_t part = share->compute_units, whole = model->compute_units;
 
@@ -33,15 +33,15 @@ struct sim_room sim_model_room(const struct sim_model *model, const struct sim_s
         whole = model->memory_bytes;
     }
     uint64_t bandwidth = whole ? (uint64_t)((wide)model->bandwidth_mbps * smaller(part, whole) / whole) : 0;
-    return (struct sim_room){
+    return (struct sim_device_part){
         .units = (uint32_t)larger(share->compute_units, 1),
         .bandwidth_mbps = larger(bandwidth, 1),
     };
 }
 
-static uint64_t slots_of(const struct sim_model *model, const struct sim_room *room)
+static uint64_t slots_of(const struct sim_model *model, const struct sim_device_part *part)
 {
-    return (uint64_t)room->units * larger(model->groups_per_unit, 1);
+    return (uint64_t)part->units * larger(model->groups_per_unit, 1);
 }
 
 static uint64_t compute_ns(uint64_t waves, uint64_t cycles, uint32_t clock_mhz)
@@ -58,45 +58,45 @@ static uint64_t memory_ns(uint64_t groups, uint64_t bytes, uint64_t bandwidth_mb
     return total < SIM_TIME_MAX ? scale_rounded_up((uint64_t)total, 1000, bandwidth_mbps) : SIM_TIME_MAX;
 }
 
-struct sim_alone sim_model_alone(const struct sim_model *model, const struct sim_room *room, uint32_t clock_mhz,
-                                 const struct sim_kernel *kernel, uint64_t groups)
+struct sim_solo_time sim_model_solo_time(const struct sim_model *model, const struct sim_device_part *part,
+                                         uint32_t clock_mhz, const struct sim_kernel *kernel, uint64_t groups)
 {
-    uint64_t slots = slots_of(model, room);
+    uint64_t slots = slots_of(model, part);
     uint64_t waves = (groups + slots - 1) / slots;
-    struct sim_alone alone = {
+    struct sim_solo_time solo = {
         .total_ns = kernel->duration_ns,
         .slots = smaller(groups, slots),
-        .units = (uint32_t)smaller(groups, room->units),
+        .units = (uint32_t)smaller(groups, part->units),
     };
 
     if (!kernel->duration_ns) {
-        alone.memory_ns = memory_ns(groups, kernel->bytes_per_group, room->bandwidth_mbps);
-        alone.total_ns = larger(compute_ns(waves, kernel->cycles_per_group, clock_mhz), alone.memory_ns);
+        solo.memory_ns = memory_ns(groups, kernel->bytes_per_group, part->bandwidth_mbps);
+        solo.total_ns = larger(compute_ns(waves, kernel->cycles_per_group, clock_mhz), solo.memory_ns);
     }
-    alone.total_ns = larger(alone.total_ns, 1);
-    return alone;
+    solo.total_ns = larger(solo.total_ns, 1);
+    return solo;
 }
 
-struct sim_demand sim_model_demand(const struct sim_alone *alone)
+struct sim_demand sim_model_demand(const struct sim_solo_time *solo)
 {
     return (struct sim_demand){
-        .slots = alone->slots,
-        .bandwidth = (uint64_t)((wide)alone->memory_ns * SIM_FULL_SHARE / alone->total_ns),
+        .slots = solo->slots,
+        .bandwidth = (uint64_t)((wide)solo->memory_ns * SIM_FULL_SHARE / solo->total_ns),
     };
 }
 
-uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_room *room,
-                             const struct sim_demand *demand, const struct sim_alone *alone, uint32_t slowdown_milli)
+uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_device_part *part,
+                             const struct sim_demand *demand, const struct sim_solo_time *solo, uint32_t slowdown_milli)
 {
-    uint64_t slots = slots_of(model, room);
-    uint64_t total = alone->total_ns;
+    uint64_t slots = slots_of(model, part);
+    uint64_t total = solo->total_ns;
 
     if (slowdown_milli == UINT32_MAX)
         return SIM_NEVER;
     if (demand->slots > slots)
-        total = scale_rounded_up(alone->total_ns, demand->slots, slots);
+        total = scale_rounded_up(solo->total_ns, demand->slots, slots);
     if (demand->bandwidth > SIM_FULL_SHARE)
-        total = larger(total, scale_rounded_up(alone->total_ns, demand->bandwidth, SIM_FULL_SHARE));
+        total = larger(total, scale_rounded_up(solo->total_ns, demand->bandwidth, SIM_FULL_SHARE));
     return scale_rounded_up(total, larger(slowdown_milli, 1000), 1000);
 }
 
@@ -108,7 +108,7 @@ uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t to
     return done + SIM_ROUNDING < remaining ? remaining - (uint64_t)done : 0;
 }
 
-uint64_t sim_model_left_ns(uint64_t remaining, uint64_t total_ns)
+uint64_t sim_model_remaining_ns(uint64_t remaining, uint64_t total_ns)
 {
     if (total_ns == SIM_NEVER)
         return SIM_NEVER;
@@ -132,12 +132,12 @@ uint32_t sim_model_clock_mhz(const struct sim_model *model, uint32_t active_unit
 {
     uint32_t low = model->clock_low_mhz ? model->clock_low_mhz : model->clock_mhz;
     uint64_t dynamic = dynamic_mw(model, active_units);
-    uint64_t room = model->limit_mw > model->idle_mw ? model->limit_mw - model->idle_mw : 0;
+    uint64_t part = model->limit_mw > model->idle_mw ? model->limit_mw - model->idle_mw : 0;
     uint64_t clock = model->clock_mhz;
 
     *ret_throttle = 0;
-    if (model->limit_mw && dynamic > room) {
-        clock = larger((uint64_t)((wide)clock * room / dynamic), low);
+    if (model->limit_mw && dynamic > part) {
+        clock = larger((uint64_t)((wide)clock * part / dynamic), low);
         *ret_throttle |= FACET_THROTTLE_POWER;
     }
     if (hot) {
@@ -171,7 +171,7 @@ static uint64_t exp_of_minus(wide x)
     return result;
 }
 
-int64_t sim_model_warm_uc(const struct sim_model *model, int64_t from_uc, int64_t steady_uc, uint64_t elapsed_ns)
+int64_t sim_model_temperature_uc(const struct sim_model *model, int64_t from_uc, int64_t steady_uc, uint64_t elapsed_ns)
 {
     if (!model->heat_time_ns)
         return steady_uc;

@@ -36,41 +36,42 @@
 #define SIM_COOL_MC    5000
 
 /* The part of a device that a context's kernels run on. */
-struct sim_room {
+struct sim_device_part {
     uint32_t units;
     uint64_t bandwidth_mbps;
 };
 
-/* The total demand of the kernels in one room. */
+/* The total demand of the kernels in one part. */
 struct sim_demand {
     uint64_t slots;
     uint64_t bandwidth; /* in SIM_FULL_SHARE */
 };
 
-/* A kernel alone in its room. */
-struct sim_alone {
+/* A kernel alone on its part of the device. */
+struct sim_solo_time {
     uint64_t total_ns;  /* at least 1 */
-    uint64_t memory_ns; /* of that, how long the room's whole bandwidth is needed */
+    uint64_t memory_ns; /* of that, how long the whole bandwidth of the part is needed */
     uint64_t slots;
     uint32_t units; /* at work */
 };
 
-struct sim_room sim_model_room(const struct sim_model *model, const struct sim_share *share);
+struct sim_device_part sim_model_device_part(const struct sim_model *model, const struct sim_share *share);
 
-struct sim_alone sim_model_alone(const struct sim_model *model, const struct sim_room *room, uint32_t clock_mhz,
-                                 const struct sim_kernel *kernel, uint64_t groups);
+struct sim_solo_time sim_model_solo_time(const struct sim_model *model, const struct sim_device_part *part,
+                                         uint32_t clock_mhz, const struct sim_kernel *kernel, uint64_t groups);
 
-/* A kernel's contribution to the demand of its room. */
-struct sim_demand sim_model_demand(const struct sim_alone *alone);
+/* A kernel's contribution to the demand on its part. */
+struct sim_demand sim_model_demand(const struct sim_solo_time *solo);
 
-/* The duration in a shared room, on a device slowed down by a fault. SIM_NEVER: it hangs. */
-uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_room *room,
-                             const struct sim_demand *demand, const struct sim_alone *alone, uint32_t slowdown_milli);
+/* The duration on a shared part, on a device slowed down by a fault. SIM_NEVER: it hangs. */
+uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_device_part *part,
+                             const struct sim_demand *demand, const struct sim_solo_time *solo,
+                             uint32_t slowdown_milli);
 
 /* The remaining work, in SIM_WHOLE_WORK, after `elapsed_ns` at a pace of `total_ns` for the whole of it. */
 uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t total_ns);
 /* The time for the remaining work at that pace; SIM_NEVER at a pace of SIM_NEVER. */
-uint64_t sim_model_left_ns(uint64_t remaining, uint64_t total_ns);
+uint64_t sim_model_remaining_ns(uint64_t remaining, uint64_t total_ns);
 
 uint64_t sim_model_power_mw(const struct sim_model *model, uint32_t active_units, uint32_t clock_mhz);
 /* The clock under `active_units` at work; `hot`: the thermal limit was reached. Sets FACET_THROTTLE_* bits. */
@@ -78,6 +79,7 @@ uint32_t sim_model_clock_mhz(const struct sim_model *model, uint32_t active_unit
 
 /* Temperatures in millionths of a degree: the steady state for `power_mw`, and the value on the way to it. */
 int64_t sim_model_steady_uc(const struct sim_model *model, uint64_t power_mw);
-int64_t sim_model_warm_uc(const struct sim_model *model, int64_t from_uc, int64_t steady_uc, uint64_t elapsed_ns);
+int64_t sim_model_temperature_uc(const struct sim_model *model, int64_t from_uc, int64_t steady_uc,
+                                 uint64_t elapsed_ns);
 
 #endif

@@ -10,8 +10,8 @@
 #include "share.h"
 
 /* Marks the exclusive units of workers other than `worker`. */
-static void mark_taken(const struct sim_record *record, uint32_t device, const char *worker, uint32_t units,
-                       bool *taken)
+static void mark_promised(const struct sim_record *record, uint32_t device, const char *worker, uint32_t units,
+                          bool *unit_is_promised)
 {
     for (uint32_t i = 0; i < record->worker_count; i++) {
         const struct sim_worker *other = &record->workers[i];
@@ -19,20 +19,20 @@ static void mark_taken(const struct sim_record *record, uint32_t device, const c
         if (other->device == device && strcmp(other->name, worker) != 0)
             for (uint32_t unit = 0; unit < other->compute_units; unit++)
                 if (other->first_unit + unit < units)
-                    taken[other->first_unit + unit] = true;
+                    unit_is_promised[other->first_unit + unit] = true;
     }
 }
 
 struct sim_run sim_free_run(const struct sim_record *record, const struct facet_device_info *info, const char *worker,
                             uint32_t wanted)
 {
-    bool taken[SIM_MAX_UNITS] = {false};
+    bool unit_is_promised[SIM_MAX_UNITS] = {false};
     struct sim_run best = {0, 0};
     uint32_t begin = 0;
 
-    mark_taken(record, info->index, worker, info->compute_units, taken);
+    mark_promised(record, info->index, worker, info->compute_units, unit_is_promised);
     for (uint32_t unit = 0; unit <= info->compute_units; unit++) {
-        if (unit < info->compute_units && !taken[unit])
+        if (unit < info->compute_units && !unit_is_promised[unit])
             continue;
         if (unit - begin > best.count)
             best = (struct sim_run){begin, unit - begin};

@@ -153,7 +153,7 @@ static void set_saving(struct facet_provider_instance *instance, const struct se
             if (saving)
                 sim_stream_stop(instance, (struct sim_stream *)object);
             else
-                sim_stream_kick(instance, (struct sim_stream *)object);
+                sim_stream_begin_next(instance, (struct sim_stream *)object);
         }
     }
     sim_clock_changed(instance);

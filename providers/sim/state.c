@@ -27,8 +27,8 @@ struct sim_state {
     int folder_fd; /* -1: in memory */
     int lock_fd;
     char folder[512];
-    char name[48]; /* of the state file */
-    struct sim_record now, work;
+    char name[48];                    /* of the state file */
+    struct sim_record current, draft; /* draft: of the transaction under way */
     struct sim_usages *usages;
 };
 
@@ -184,8 +184,8 @@ void sim_state_close(struct sim_state *state)
     if (!state)
         return;
     sim_usages_close(state->usages);
-    sim_record_clear(&state->now);
-    sim_record_clear(&state->work);
+    sim_record_clear(&state->current);
+    sim_record_clear(&state->draft);
     if (state->lock_fd >= 0)
         close(state->lock_fd);
     if (state->folder_fd >= 0)
@@ -214,7 +214,7 @@ static void send_partition_event(struct facet_provider_instance *instance, const
 /* Makes `next` the current record, and sends events for the changes. */
 static void publish_record(struct facet_provider_instance *instance, struct sim_record *next)
 {
-    struct sim_record *now = &instance->state->now;
+    struct sim_record *now = &instance->state->current;
 
     for (uint32_t i = 0; i < now->partition_count; i++)
         if (!sim_record_partition(next, now->partitions[i].device, now->partitions[i].uuid))
@@ -267,7 +267,7 @@ enum facet_status sim_state_peek(const struct sim_state *state, const struct sim
     enum facet_status status;
 
     if (state->folder_fd < 0)
-        return record_copy(&state->now, ret_record, error);
+        return record_copy(&state->current, ret_record, error);
     status = take_lock(state, error);
     if (status != FACET_OK)
         return status;
@@ -295,9 +295,9 @@ enum facet_status sim_state_begin(struct facet_provider_instance *instance, stru
             status = sim_usages_read(state->usages, instance->machine, error);
     }
     if (status == FACET_OK)
-        status = record_copy(&state->now, &state->work, error);
+        status = record_copy(&state->current, &state->draft, error);
     if (status == FACET_OK)
-        *ret_record = &state->work;
+        *ret_record = &state->draft;
     else if (state->lock_fd >= 0)
         flock(state->lock_fd, LOCK_UN);
     return status;
@@ -344,7 +344,7 @@ static enum facet_status save_record(const struct sim_state *state, const struct
 {
     char *text;
     size_t length;
-    enum facet_status status = sim_record_write(&state->work, machine, &text, &length, error);
+    enum facet_status status = sim_record_write(&state->draft, machine, &text, &length, error);
 
     if (status != FACET_OK)
         return status;
@@ -365,13 +365,13 @@ enum facet_status sim_state_end(struct facet_provider_instance *instance, enum f
                                 struct facet_error *error)
 {
     struct sim_state *state = instance->state;
-    bool changed = status == FACET_OK && !is_same(&state->now, &state->work);
+    bool changed = status == FACET_OK && !is_same(&state->current, &state->draft);
 
     if (changed && state->folder_fd >= 0)
         status = save_record(state, instance->machine, error);
     if (changed && status == FACET_OK)
-        publish_record(instance, &state->work);
-    sim_record_clear(&state->work);
+        publish_record(instance, &state->draft);
+    sim_record_clear(&state->draft);
     if (state->lock_fd >= 0)
         flock(state->lock_fd, LOCK_UN);
     return status;

@@ -150,7 +150,7 @@ enum facet_status sim_usage_claim(struct facet_provider_instance *instance, uint
             return status;
     }
     for (uint32_t i = 0; i < PLACES && !free_place; i++)
-        if (!usages->file->places[i].taken)
+        if (!usages->file->places[i].is_claimed)
             free_place = &usages->file->places[i];
     if (!free_place)
         return facet_kit_fail(error, FACET_NO_SPACE,
@@ -158,7 +158,7 @@ enum facet_status sim_usage_claim(struct facet_provider_instance *instance, uint
     free_place->device = instance->machine->devices[device].number;
     FACET_KIT_TEXT(free_place->worker, worker);
     FACET_KIT_TEXT(free_place->partition_uuid, partition_uuid);
-    free_place->taken = 1;
+    free_place->is_claimed = 1;
     *ret_usage = free_place;
     return FACET_OK;
 }
@@ -168,7 +168,7 @@ void sim_usage_release(struct sim_usage *usage)
     usage->contexts = 0;
     usage->used_bytes = 0;
     usage->reserved_bytes = 0;
-    usage->taken = 0;
+    usage->is_claimed = 0;
 }
 
 /* --- the others' --- */
@@ -192,7 +192,7 @@ static enum facet_status add_file(struct sim_others *others, const struct usage_
     for (uint32_t i = 0; i < PLACES && status == FACET_OK; i++) {
         const struct sim_usage *usage = &file->places[i];
 
-        if (!usage->taken)
+        if (!usage->is_claimed)
             continue;
         struct sim_other other = {
             .pid = file->pid_namespace == own_pid_namespace() ? file->pid : 0,

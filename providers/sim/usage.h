@@ -22,8 +22,8 @@ struct sim_usages;
  * time.
  */
 struct sim_usage {
-    _Atomic uint32_t taken; /* 0: this place is free */
-    uint32_t device;        /* its number in the profile */
+    _Atomic uint32_t is_claimed; /* 0: this place is free */
+    uint32_t device;             /* its number in the profile */
     _Atomic uint32_t contexts;
     uint32_t unused;
     _Atomic uint64_t used_bytes;

@@ -229,13 +229,13 @@ def _open(path):
 def load():
     """The library of $FACET_LIB_DIR, else the one that the linker finds. OSError names the places tried."""
     folder = os.environ.get("FACET_LIB_DIR")
-    beside = os.path.join(folder, SONAME) if folder else ""
-    if beside and os.path.exists(beside):
-        return _open(beside)
+    configured = os.path.join(folder, SONAME) if folder else ""
+    if configured and os.path.exists(configured):
+        return _open(configured)
     try:
         return _open(SONAME)
     except OSError as error:
-        raise OSError(f"{beside}: is not there, and {error}" if beside else
+        raise OSError(f"{configured}: is not there, and {error}" if configured else
                       f"{error}; set FACET_LIB_DIR to the folder that it is in") from error
 
 

@@ -31,7 +31,7 @@ def vgpu_name(prefix, workload_id):
     return prefix + MARK + hashlib.sha256(str(workload_id).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _raise(error):
+def _raise_lifecycle_error(error):
     """By the ranges of facet/status.h: a wrong request, a refusal for now, or a defect. A daemon that is away, or does
     not answer, is a refusal for now."""
     if error.argument == "facetd" or -200 < error.status <= -100:
@@ -42,9 +42,9 @@ def _raise(error):
 
 
 class FacetLifecycleHook:
-    def __init__(self, plugin, workload, granted):
-        self._plugin, self._granted = plugin, granted
-        self._name = vgpu_name(plugin._prefix, workload.id) if plugin.enforced(granted) else None
+    def __init__(self, plugin, workload, grants):
+        self._plugin, self._grants = plugin, grants
+        self._name = vgpu_name(plugin._prefix, workload.id) if plugin.enforced(grants) else None
 
     def _create(self):
         if self._name:
@@ -54,24 +54,24 @@ class FacetLifecycleHook:
                 if error.status != lib.NOT_FOUND or error.argument == "facetd":
                     raise
         with Workload() as workload:
-            self._plugin.fill(workload, self._granted, self._name)
+            self._plugin.fill_workload(workload, self._grants, self._name)
             return workload.document()
 
-    def _take_back(self):
+    def _remove_vgpu(self):
         if self._name:
-            self._plugin.take_back(self._name)
+            self._plugin.remove_vgpu(self._name)
 
     async def pre_create(self):
         """Backend.AI's WorkloadConfig as a dict: mounts, env_vars, resource_data, networks, extra_gids, extra_syscalls.
         Members beyond these six (CDI, capabilities, ...) are in `document`, the whole in Facet's own form."""
         try:
-            document = await self._plugin.complete(self._create, self._take_back)
+            document = await self._plugin.complete(self._create, self._remove_vgpu)
         except lib.FacetError as error:
-            _raise(error)
+            _raise_lifecycle_error(error)
         except interface.ResourceAllocationError as error:
             raise WorkloadDenied(str(error)) from error
         if self._name:
-            self._plugin._live[self._name] = None
+            self._plugin._containers[self._name] = None
         mounts = [dict(mount) for mount in document.get("mounts", ())]
         mounts += [{"type": "device", **node} for node in document.get("device_nodes", ())]
         return {"mounts": mounts, "env_vars": document.get("environment", {}),
@@ -81,7 +81,7 @@ class FacetLifecycleHook:
 
     async def post_create(self, container_id=None):
         if self._name:
-            self._plugin._live[self._name] = container_id
+            self._plugin._containers[self._name] = container_id
 
     async def pre_terminate(self):
         """A workload always ends, and nothing here has to be waited for."""
@@ -94,5 +94,5 @@ class FacetLifecycleHook:
             await asyncio.to_thread(self._plugin.daemon.delete, self._name)
         except lib.FacetError as error:
             if error.status != lib.NOT_FOUND or error.argument == "facetd":
-                _raise(error)
-        self._plugin._live.pop(self._name, None)
+                _raise_lifecycle_error(error)
+        self._plugin._containers.pop(self._name, None)

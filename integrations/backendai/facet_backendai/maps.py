@@ -82,16 +82,16 @@ class FacetAllocMap(interface.AbstractAllocMap):
         self.close()
 
     def __deepcopy__(self, memo):
-        twin = object.__new__(type(self))
-        twin._pointer, twin._lock = None, threading.RLock()
+        copy = object.__new__(type(self))
+        copy._pointer, copy._lock = None, threading.RLock()
         pointer = c_void_p()
         with self._lock:
-            twin.__dict__.update(self.__dict__, _pointer=None, _lock=twin._lock,
+            copy.__dict__.update(self.__dict__, _pointer=None, _lock=copy._lock,
                                  _on_clear=list(self._on_clear))
             self._library.call("maps_copy", self._pointer, byref(pointer))
-        twin._pointer = pointer
-        memo[id(self)] = twin
-        return twin
+        copy._pointer = pointer
+        memo[id(self)] = copy
+        return copy
 
     # --- amounts taken ---
 
@@ -134,11 +134,11 @@ class FacetAllocMap(interface.AbstractAllocMap):
             return
         with self._lock:
             self._release_all()
-        for told in self._on_clear:
-            told()
+        for callback in self._on_clear:
+            callback()
 
-    def on_clear(self, told):
-        self._on_clear.append(told)
+    def on_clear(self, callback):
+        self._on_clear.append(callback)
 
     def set_strategy(self, strategy):
         self._library.call("maps_set_strategy", self._pointer, 0, STRATEGIES[_word(strategy)])
@@ -147,14 +147,14 @@ class FacetAllocMap(interface.AbstractAllocMap):
     def set_health(self, device, healthy):
         self._library.call("maps_set_health", self._pointer, 0, encode(device, "device"), 0 if healthy else 1)
 
-    def _look_at_health(self):
+    def _update_health(self):
         if self._ask_unhealthy is None:
             return
-        now = frozenset(self._ask_unhealthy())
+        unhealthy = frozenset(self._ask_unhealthy())
         for _, device in self._places:
-            if (device in now) != (device in self._unhealthy):
-                self.set_health(device, device not in now)
-        self._unhealthy = now
+            if (device in unhealthy) != (device in self._unhealthy):
+                self.set_health(device, device not in unhealthy)
+        self._unhealthy = unhealthy
 
     # --- taking ---
 
@@ -163,38 +163,38 @@ class FacetAllocMap(interface.AbstractAllocMap):
         """{slot: {device: amount}}. Amounts of 0 are left out; all of the rest is granted, or nothing is."""
         items = [(str(slot), self._amount(slot, amount)) for slot, amount in slots.items()]
         items = [(slot, amount) for slot, amount in items if amount != 0]
-        with self._lock, self._refusals():
-            self._look_at_health()
+        with self._lock, self._raises_resource_errors():
+            self._update_health()
             least = 0 if min_memory is None else to_micro(min_memory, "min_memory")
             guard = 0 if allow_resource_fragmentation else 1
             # Near devices may be nearly full: one device elsewhere is better than two near ones that exceed the bound.
-            again = self.most_devices is not None and affinity_hint is not None
-            for hint in (affinity_hint, None) if again else (affinity_hint,):
-                grant, parts = self._take(items, hint, guard, least, context_tag)
+            retry_without_hint = self.most_devices is not None and affinity_hint is not None
+            for hint in (affinity_hint, None) if retry_without_hint else (affinity_hint,):
+                grant, parts = self._allocate_once(items, hint, guard, least, context_tag)
                 devices = {self._places[place][1] for place, _ in parts}
                 if self.most_devices is None or len(devices) <= self.most_devices:
-                    return {slot: self._amounts(parts).get(slot, {}) for slot, _ in items}
+                    return {slot: self._amounts_by_slot(parts).get(slot, {}) for slot, _ in items}
                 self._library.call("maps_release", self._pointer, grant)
         raise interface.make_error(
             interface.FractionalResourceFragmented,
             f"{self.name}: expected it to fit on {self.most_devices} device(s): one process has one vGPU",
-            slot_name=items[0][0], requested_alloc=from_micro(items[0][1]), dev_allocs=self._amounts(parts),
+            slot_name=items[0][0], requested_alloc=from_micro(items[0][1]), dev_allocs=self._amounts_by_slot(parts),
             context_tag=context_tag)
 
-    def _take(self, items, hint, guard, least, context_tag):
+    def _allocate_once(self, items, hint, guard, least, context_tag):
         """The grant, and its parts."""
-        request, keep = self._request(items, hint)
+        request, buffers = self._request(items, hint)
         request.guard, request.least = guard, least
         grant, refusal = c_uint64(), MapsRefusal(size=ctypes.sizeof(MapsRefusal))
         try:
             self._library.call("maps_allocate", self._pointer, byref(request), byref(grant), byref(refusal))
         except FacetError as error:
-            raise self._refused(error, refusal, items, context_tag) from error
-        del keep
+            raise self._to_resource_error(error, refusal, items, context_tag) from error
+        del buffers
         return grant, self._grant(grant.value)
 
     @contextmanager
-    def _refusals(self):
+    def _raises_resource_errors(self):
         """The agent takes the grants of other plugins back after a ResourceError, and after nothing else."""
         try:
             yield
@@ -214,7 +214,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def _request(self, items, hint):
         array = (MapsItem * len(items))(*[(encode(slot, "slot"), amount) for slot, amount in items])
-        near = self._near(hint)
+        near = self._near_places(hint)
         request = MapsRequest(size=ctypes.sizeof(MapsRequest), count=len(items), items=array, rules=self.rules,
                               affinity=self._affinity(hint), near=near, near_count=len(near))
         return request, (array, near)
@@ -226,7 +226,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
         policy = getattr(hint, "policy", None)
         return PREFER_SINGLE_NODE if getattr(policy, "name", policy) == "PREFER_SINGLE_NODE" else INTERLEAVED
 
-    def _near(self, hint):
+    def _near_places(self, hint):
         """Devices of a hint may be another plugin's: a place of this map on the same NUMA node stands for each."""
         nodes = [getattr(device, "numa_node", None) for device in getattr(hint, "devices", None) or ()]
         by_node = {}
@@ -235,10 +235,10 @@ class FacetAllocMap(interface.AbstractAllocMap):
         near = [by_node[node] for node in dict.fromkeys(nodes) if node in by_node]
         return (c_uint32 * len(near))(*near)
 
-    def _refused(self, error, refusal, items, context_tag):
-        slot, asked = items[refusal.item] if refusal.item < len(items) else ("", 0)
+    def _to_resource_error(self, error, refusal, items, context_tag):
+        slot, requested = items[refusal.item] if refusal.item < len(items) else ("", 0)
         text = f"{self.name}: {error.message}"
-        common = {"slot_name": slot, "requested_alloc": from_micro(asked), "context_tag": context_tag}
+        common = {"slot_name": slot, "requested_alloc": from_micro(requested), "context_tag": context_tag}
         if refusal.reason == REFUSED_FRAGMENTED:
             return interface.make_error(interface.FractionalResourceFragmented, text,
                                         dev_allocs=self.get_current_allocations(None, slot), **common)
@@ -256,33 +256,33 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def apply_allocation(self, existing_alloc):
         """Takes these amounts again, as after a restart: if one does not fit, none is taken."""
-        with self._lock, self._refusals():
+        with self._lock, self._raises_resource_errors():
             self._commit(self._parts(existing_alloc))
 
     def free(self, existing_alloc):
         """Gives these amounts back: of their own grant, else of others on the same devices."""
-        with self._refusals(), self._transaction():
+        with self._raises_resource_errors(), self._transaction():
             wanted = self._parts(existing_alloc)
             grants = {grant: self._grant(grant) for grant in self._handles()} if wanted else {}
-            same = next((grant for grant, parts in grants.items() if sorted(parts) == sorted(wanted.items())), None)
-            if same is not None:
-                self._library.call("maps_release", self._pointer, same)
+            exact = next((grant for grant, parts in grants.items() if sorted(parts) == sorted(wanted.items())), None)
+            if exact is not None:
+                self._library.call("maps_release", self._pointer, exact)
                 return
-            left = {}
+            remaining = {}
             for grant, parts in grants.items():
                 if any(place in wanted for place, _ in parts):
                     self._library.call("maps_release", self._pointer, grant)
                     for place, amount in parts:
-                        left[place] = left.get(place, 0) + amount
+                        remaining[place] = remaining.get(place, 0) + amount
             for place, amount in wanted.items():
-                left[place] = left.get(place, 0) - amount
-                if left[place] < 0:
+                remaining[place] = remaining.get(place, 0) - amount
+                if remaining[place] < 0:
                     slot, device = self._places[place]
                     raise interface.make_error(
                         interface.InvalidResourceArgument,
                         f"{self.name}: {slot} of {device}: {from_micro(amount)} to free, but only "
-                        f"{from_micro(left[place] + amount)} is taken")
-            self._commit(left)
+                        f"{from_micro(remaining[place] + amount)} is taken")
+            self._commit(remaining)
 
     def _parts(self, alloc):
         parts = {}
@@ -314,18 +314,18 @@ class FacetAllocMap(interface.AbstractAllocMap):
         return [(part.place, part.amount) for part in self._list("maps_get_grant", MapsPart, grant)]
 
     def _list(self, name, kind, *arguments):
-        room, count = max(len(self._places), 1), c_uint32()
+        capacity, count = max(len(self._places), 1), c_uint32()
         while True:
-            array = (kind * room)()
+            array = (kind * capacity)()
             try:
-                self._library.call(name, self._pointer, *arguments, array, room, byref(count))
+                self._library.call(name, self._pointer, *arguments, array, capacity, byref(count))
                 return array[:count.value]
             except FacetError as error:
                 if error.status != TOO_SMALL:
                     raise
-                room = count.value
+                capacity = count.value
 
-    def _amounts(self, parts):
+    def _amounts_by_slot(self, parts):
         found = {}
         for place, amount in parts:
             slot, device = self._places[place]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FacetPlugin: the nineteen methods of backendai_accelerator_v21, and create_lifecycle_hook() of its successor.
 
-Owns: the slot facet.shares (or facet.device), the vGPUs of containers, and the time at which they are taken back.
+Owns: the slot facet.shares (or facet.device), the vGPUs of containers, and the time at which they are removed.
 Never: reports a value that was not measured, blocks the agent's loop, or hands out a fraction that is not enforced.
 """
 import asyncio
@@ -30,7 +30,7 @@ READINGS = {
 }
 
 
-async def _settled(work):
+async def _wait_until_done(work):
     """Waits until it is over, also when this task is cancelled meanwhile."""
     while not work.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -45,9 +45,9 @@ async def complete(function, undo):
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        await _settled(work)
+        await _wait_until_done(work)
         if work.exception() is None:
-            await _settled(loop.run_in_executor(None, undo))
+            await _wait_until_done(loop.run_in_executor(None, undo))
         raise
 
 
@@ -72,12 +72,12 @@ class FacetPlugin(interface.AbstractComputePlugin):
         super().__init__(plugin_config, local_config)
         self._read_config(plugin_config)
         self._devices, self._refusals = {}, []
-        # vGPU -> its container, None while it is not known; and since when a vGPU has had no container that names it
-        self._live, self._lost, self._began = {}, {}, time.monotonic()
+        # vGPU -> its container, None while it is unknown; and since when a vGPU has had no container that names it
+        self._containers, self._unclaimed_since, self._started = {}, {}, time.monotonic()
         self._health = {}  # by facet_id, the daemon's last answer; before that, the value in the list of devices
 
-    def _read_config(self, given):
-        config = settings.read(given)
+    def _read_config(self, plugin_config):
+        config = settings.read(plugin_config)
         self._config = config
         self._fractional = config["allocation_mode"] == "fractional"
         self._slot = f"{KEY}.shares" if self._fractional else f"{KEY}.device"
@@ -88,7 +88,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     async def init(self, context=None):
         self._devices, self._refusals = await self._scan()
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         for path, reason in self._refusals:
             log.warning("facet: provider %s was refused: %s", path, reason)
 
@@ -114,7 +114,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
     # --- metadata ---
 
     def get_metadata(self):
-        return {"slot_name": self._slot, "description": "A part of an accelerator, held to it by Facet"
+        return {"slot_name": self._slot, "description": "A part of an accelerator, enforced by Facet"
                 if self._fractional else "A whole accelerator", "human_readable_name": "Facet",
                 "display_unit": "share" if self._fractional else "device", "display_icon": "gpu1",
                 "number_format": {"binary": False, "round_length": 2 if self._fractional else 0}}
@@ -122,13 +122,14 @@ class FacetPlugin(interface.AbstractComputePlugin):
     async def list_devices(self):
         return [FacetDevice(device) for device in self._devices.values()]
 
-    def _offered(self):
+    def _offered_devices(self):
         """A fraction is offered only where it can be enforced."""
         return [device for device in self._devices.values()
                 if self._config["enforce"] == "none" or device.takes_programs]
 
     async def available_slots(self):
-        return {self._slot: Decimal(len([device for device in self._offered() if self._health_of(device) != "failed"]))}
+        usable = [device for device in self._offered_devices() if self._health_of(device) != "failed"]
+        return {self._slot: Decimal(len(usable))}
 
     def get_version(self):
         return __version__
@@ -141,11 +142,11 @@ class FacetPlugin(interface.AbstractComputePlugin):
     def _health_of(self, device):
         return self._health.get(device.facet_id, device.health)
 
-    def _failed(self):
+    def _failed_ids(self):
         return {device.device_id for device in self._devices.values() if self._health_of(device) == "failed"}
 
     async def get_node_hwinfo(self):
-        await self._read()
+        await self._read_metrics()
         health = {device.facet_id: self._health_of(device) for device in self._devices.values()}
         bad = [f"{name} {word}" for name, word in health.items() if word in ("failed", "degraded")]
         status = ("unavailable" if not health else "healthy" if not bad else
@@ -156,7 +157,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
     # --- allocation ---
 
     async def create_alloc_map(self):
-        offered = self._offered()
+        offered = self._offered_devices()
         slots = {device.device_id: interface.DeviceSlotInfo(self.slot_types[0][1], self._slot, Decimal(1))
                  for device in offered}
         alloc_map = FacetAllocMap(
@@ -165,21 +166,21 @@ class FacetPlugin(interface.AbstractComputePlugin):
             quantum=self._config["quantum_size"] if self._fractional else None,
             rules=settings.RULES[self._config["rules"]],
             numa_nodes={device.device_id: device.numa_node for device in offered},
-            unhealthy=self._failed,
+            unhealthy=self._failed_ids,
             most_devices=1 if self._config["enforce"] == "vgpu" else None, name=KEY)
-        alloc_map.on_clear(self._forget)
+        alloc_map.on_clear(self._forget_containers)
         return alloc_map
 
-    def _forget(self):
+    def _forget_containers(self):
         now = time.monotonic()
-        for name in list(self._live):
-            self._lost.setdefault(name, now)
-        self._live = {}
+        for name in list(self._containers):
+            self._unclaimed_since.setdefault(name, now)
+        self._containers = {}
 
-    def _name(self, name, container):
+    def _claim(self, name, container):
         """The vGPU is alive, and in this container."""
-        self._live[name] = container
-        self._lost.pop(name, None)
+        self._containers[name] = container
+        self._unclaimed_since.pop(name, None)
 
     async def restore_from_container(self, container, alloc_map):
         """An image can have any label: it keeps a vGPU alive, but only a container with a grant of this plugin owns
@@ -187,17 +188,17 @@ class FacetPlugin(interface.AbstractComputePlugin):
         names = [name for name in str((getattr(container, "labels", None) or {}).get(LABEL, "")).split(",")
                  if name.startswith(self._prefix)]
         for name in names:  # first: it is alive, even if a step below fails
-            self._name(name, self._live.get(name))
+            self._claim(name, self._containers.get(name))
         reader = interface.find_spec_reader()
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
-        taken = spec.allocations.get(KEY, {}) if spec is not None else {}
-        known = {slot for slot, _ in self.slot_types}
-        ours = {slot: devices for slot, devices in taken.items() if str(slot) in known}
+        allocations = spec.allocations.get(KEY, {}) if spec is not None else {}
+        own_slots = {slot for slot, _ in self.slot_types}
+        ours = {slot: devices for slot, devices in allocations.items() if str(slot) in own_slots}
         for name in names if reader is None or any(ours.values()) else ():
-            self._name(name, str(container.id))
+            self._claim(name, str(container.id))
         alloc_map.apply_allocation(ours)
 
-    def _granted(self, device_alloc):
+    def _grants_of(self, device_alloc):
         """[(device, micro-units)] of this plugin's slots."""
         found = []
         for slot, devices in device_alloc.items():
@@ -212,97 +213,99 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     # --- containers ---
 
-    def make_vgpu(self, name, granted):
+    def make_vgpu(self, name, grants):
         """Of one device. The memory is a hard limit; the share is guaranteed, and with `cap` also the most."""
-        if len(granted) > 1:
+        if len(grants) > 1:
             raise interface.make_error(interface.ResourceAllocationError,
-                                       f"facet: {len(granted)} devices for one container: a process has one vGPU; set "
+                                       f"facet: {len(grants)} devices for one container: a process has one vGPU; set "
                                        "enforce to 'none' for several")
-        device, micro = granted[0]
+        device, micro = grants[0]
         milli = micro * 1000 // MICRO
         if milli == 0:
             raise interface.make_error(interface.ResourceAllocationError,
-                                       f"facet: a share of {Decimal(micro) / MICRO}: expected 0.001 or more, which a "
-                                       "program can be held to")
+                                       f"facet: a share of {Decimal(micro) / MICRO}: expected 0.001 or more, the least "
+                                       "that is enforced")
         return self.daemon.create(name, device.facet_id, device.memory_bytes * micro // MICRO, milli,
                                   milli if self._config["cap"] else None)
 
-    def take_back(self, name):
+    def remove_vgpu(self, name):
         """Removes it as far as it exists. If that fails now it is left to the reaper, because no container names it."""
         try:
             self.daemon.delete(name, force=True)
         except FacetError as error:
             if error.status != NOT_FOUND or error.argument == "facetd":
                 log.warning("facet: vGPU %s may be left: %s", name, error)
-        self._live.pop(name, None)
+        self._containers.pop(name, None)
 
-    def fill(self, workload, granted, name):
+    def fill_workload(self, workload, grants, name):
         """The needs of the devices, and the entrance to the vGPU `name`; None: there is none to make."""
-        for device, _ in granted:
+        for device, _ in grants:
             access = self._config["devices"]
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
         if name is None:
             return
-        layer, uuid = find_layer(), granted[0][0].device_id
+        layer, uuid = find_layer(), grants[0][0].device_id
         folder = find_cuda() if is_cuda(uuid) else None
-        vgpu = self.make_vgpu(name, granted)
+        vgpu = self.make_vgpu(name, grants)
         try:
             enter_vgpu(workload, vgpu, layer)
             if folder:
                 enter_cuda(workload, uuid, folder, workload.document().get("environment"))
         except BaseException:
-            self.take_back(name)
+            self.remove_vgpu(name)
             raise
 
-    def enforced(self, granted):
-        return bool(granted) and self._config["enforce"] == "vgpu"
+    def enforced(self, grants):
+        return bool(grants) and self._config["enforce"] == "vgpu"
 
-    def _docker_args(self, granted, name):
+    def _docker_args(self, grants, name):
         with Workload() as workload:
-            self.fill(workload, granted, name)
+            self.fill_workload(workload, grants, name)
             return workload.render(RENDER_DOCKER)
 
-    def _make(self, granted, name):
-        """Named before it exists, so that it is not taken for a leftover."""
-        self._reap()
+    def _make_arguments(self, grants, name):
+        """Named before it exists, so that it is not mistaken for a leftover."""
+        self._remove_leftovers()
         if name is None:
-            return self._docker_args(granted, None)
-        self._name(name, None)
+            return self._docker_args(grants, None)
+        self._claim(name, None)
         try:
-            arguments = self._docker_args(granted, name)
+            arguments = self._docker_args(grants, name)
             arguments.setdefault("Labels", {})[LABEL] = name
         except BaseException:
-            self.take_back(name)
+            self.remove_vgpu(name)
             raise
         return arguments
 
     async def generate_docker_args(self, docker, device_alloc):
-        granted = self._granted(device_alloc)
-        if not granted:
+        grants = self._grants_of(device_alloc)
+        if not grants:
             return {}
-        name = self._prefix + uuid.uuid4().hex[:16] if self.enforced(granted) else None
-        return await complete(lambda: self._make(granted, name), lambda: name and self.take_back(name))
+        name = self._prefix + uuid.uuid4().hex[:16] if self.enforced(grants) else None
+        return await complete(lambda: self._make_arguments(grants, name), lambda: name and self.remove_vgpu(name))
 
-    def _is_left(self, vgpu, now):
+    def _is_leftover(self, vgpu, now):
         """No container has named it for a while, and no process is in it: a count that was not measured is absent.
         Those of lifecycle hooks are not among them: a hook is told when its workload ends."""
         name = vgpu["name"]
-        if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.MARK) or name in self._live:
+        if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.MARK) or \
+                name in self._containers:
             return False
-        return now - self._lost.get(name, self._began) >= self._reap_after_s and vgpu.get("processes") == 0 and \
+        unclaimed_s = now - self._unclaimed_since.get(name, self._started)
+        return unclaimed_s >= self._reap_after_s and vgpu.get("processes") == 0 and \
             vgpu["created_ns"] < (time.time() - self._reap_after_s) * 1e9
 
-    def _reap(self):
+    def _remove_leftovers(self):
         if not self._reap_after_s:
             return
         try:
             listed, now = self.daemon.list(), time.monotonic()
             for vgpu in listed:
-                if self._is_left(vgpu, now):
+                if self._is_leftover(vgpu, now):
                     self.daemon.delete(vgpu["name"])
             names = {vgpu["name"] for vgpu in listed}
-            for name in [name for name in list(self._lost) if name not in names]:
-                self._lost.pop(name, None)
+            for name in [name for name in list(self._unclaimed_since) if name not in names]:
+                self._unclaimed_since.pop(name, None)
         except FacetError as error:  # tried again later
             log.warning("facet: vGPUs that no program uses stay: %s", error)
 
@@ -311,21 +314,21 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return []
 
     async def generate_resource_data(self, device_alloc):
-        granted = self._granted(device_alloc)
-        if not granted:
+        grants = self._grants_of(device_alloc)
+        if not grants:
             return {}
         numbers = {device_id: number for number, device_id in enumerate(self._devices)}
         return {"FACET_GLOBAL_DEVICE_IDS": ",".join(f"{local}:{numbers[device.device_id]}"
-                                                    for local, (device, _) in enumerate(granted)),
-                "FACET_RESOURCE_VIRTUALIZED": "1" if self.enforced(granted) else "0",
+                                                    for local, (device, _) in enumerate(grants)),
+                "FACET_RESOURCE_VIRTUALIZED": "1" if self.enforced(grants) else "0",
                 "FACET_MEMORY_LIMITS": ",".join(f"{local}:{device.memory_bytes * micro // MICRO}"
-                                                for local, (device, micro) in enumerate(granted))}
+                                                for local, (device, micro) in enumerate(grants))}
 
     async def get_attached_devices(self, device_alloc):
         return [{"device_id": device.device_id, "model_name": device.name,
                  "data": {"mem": str(device.memory_bytes * micro // MICRO),
                           "proc": str(device.compute_units * micro // MICRO)}}
-                for device, micro in self._granted(device_alloc)]
+                for device, micro in self._grants_of(device_alloc)]
 
     async def get_hooks(self, distro, arch):
         """Programs enter by the OpenCL layer, which is no preloaded object."""
@@ -342,7 +345,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     # --- measurements ---
 
-    async def _read(self):
+    async def _read_metrics(self):
         try:
             readings = await asyncio.to_thread(self.daemon.readings)
             for name, labels, value in readings:
@@ -354,10 +357,10 @@ class FacetPlugin(interface.AbstractComputePlugin):
             return []
 
     async def gather_node_measures(self, ctx):
-        readings = await self._read()
+        readings = await self._read_metrics()
         by_facet_id = {device.facet_id: device for device in self._devices.values()}
         found = []
-        for metric, (key, kind, unit, whole) in READINGS.items():
+        for metric, (key, kind, unit, combine) in READINGS.items():
             per_device = {}
             for name, labels, value in readings:
                 device = by_facet_id.get(labels.get("device"))
@@ -366,7 +369,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                     per_device[device.device_id] = interface.Measurement(value, capacity)
             if per_device:
                 capacities = [item.capacity for item in per_device.values()]
-                node = interface.Measurement(whole(item.value for item in per_device.values()),
+                node = interface.Measurement(combine(item.value for item in per_device.values()),
                                              sum(capacities) if None not in capacities else None)
                 found.append(interface.NodeMeasurement(key=key, type=interface.MetricTypes[kind], per_node=node,
                                                        per_device=per_device, unit_hint=unit))
@@ -379,7 +382,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
             log.debug("facet: nothing was measured: %s", error)
             return []
         wanted, memory, share = set(container_ids), {}, {}
-        for name, container in list(self._live.items()):
+        for name, container in list(self._containers.items()):
             vgpu = vgpus.get(name)
             if vgpu is None or container not in wanted:
                 continue
@@ -396,7 +399,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     async def gather_process_measures(self, ctx, pid_map):
         memory = {}
-        for name, labels, value in await self._read():
+        for name, labels, value in await self._read_metrics():
             pid = labels.get("pid", "")
             if name == "facet_process_memory_used_bytes" and pid.isdecimal() and int(pid) in pid_map:
                 memory[int(pid)] = memory.get(int(pid), Decimal(0)) + value  # of all devices that it uses
@@ -407,7 +410,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
     # --- the successor of this interface ---
 
     async def create_lifecycle_hook(self, workload, device_alloc):
-        return lifecycle.FacetLifecycleHook(self, workload, self._granted(device_alloc))
+        return lifecycle.FacetLifecycleHook(self, workload, self._grants_of(device_alloc))
 
     async def alloc_to_devices(self, device_alloc):
         return await self.get_attached_devices(device_alloc)

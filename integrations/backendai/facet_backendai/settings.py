@@ -18,16 +18,16 @@ _CHOICES = {"allocation_mode": ("fractional", "discrete"), "rules": tuple(RULES)
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _ACCESS = ("device_nodes", "cdi_devices", "groups", "capabilities", "mounts")
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
-_OF_MILLI = MICRO // 1000  # micro-units in the smallest share that can be enforced
+_MICRO_PER_MILLI = MICRO // 1000  # micro-units in the smallest share that can be enforced
 
 
-def _wrong(name, value, expected):
+def _invalid(name, value, expected):
     return ValueError(f"{name} {value!r}: expected {expected}")
 
 
 def _choice(name, value):
     if not isinstance(value, str) or value not in _CHOICES[name]:
-        raise _wrong(name, value, "one of " + ", ".join(_CHOICES[name]))
+        raise _invalid(name, value, "one of " + ", ".join(_CHOICES[name]))
     return value
 
 
@@ -37,14 +37,14 @@ def _words(name, value):
     if parts is None:
         return ()
     if not isinstance(parts, (list, tuple, set, frozenset)):
-        raise _wrong(name, value, "a list, or words with commas between them")
+        raise _invalid(name, value, "a list, or words with commas between them")
     return tuple(word for word in (str(part).strip() for part in parts) if word)
 
 
 def _numbers(name, value):
     words = _words(name, value)
     if not all(word.isascii() and word.isdigit() and int(word) < 2**32 for word in words):
-        raise _wrong(name, value, "numbers from 0 to 4294967295")
+        raise _invalid(name, value, "numbers from 0 to 4294967295")
     return tuple(map(int, words))
 
 
@@ -52,7 +52,7 @@ def _flag(name, value):
     if isinstance(value, bool):
         return value
     if not isinstance(value, (str, int)) or str(value).lower() not in _FLAGS:
-        raise _wrong(name, value, "true or false")
+        raise _invalid(name, value, "true or false")
     return _FLAGS[str(value).lower()]
 
 
@@ -60,21 +60,21 @@ def _seconds(name, value):
     try:
         seconds = float(value)
     except (TypeError, ValueError) as error:
-        raise _wrong(name, value, "seconds, 0 or more") from error
+        raise _invalid(name, value, "seconds, 0 or more") from error
     if not 0 <= seconds < float("inf"):
-        raise _wrong(name, value, "seconds, 0 or more")
+        raise _invalid(name, value, "seconds, 0 or more")
     return seconds
 
 
 def _text(name, value):
     if value is not None and not isinstance(value, str):
-        raise _wrong(name, value, "a text")
+        raise _invalid(name, value, "a text")
     return value or None
 
 
 def _prefix(name, value):
     if not isinstance(value, str) or not _PREFIX.fullmatch(value):
-        raise _wrong(name, value, "1 to 32 letters, digits, '.', '_' and '-', a letter or digit first")
+        raise _invalid(name, value, "1 to 32 letters, digits, '.', '_' and '-', a letter or digit first")
     return value
 
 
@@ -83,11 +83,11 @@ def _quantum(name, value, enforced):
     try:
         micro = to_micro(Decimal(str(value)), name)
     except (FacetError, InvalidOperation) as error:
-        raise _wrong(name, value, "a number above 0 with at most 6 decimals") from error
+        raise _invalid(name, value, "a number above 0 with at most 6 decimals") from error
     if micro <= 0:
-        raise _wrong(name, value, "a number above 0 with at most 6 decimals")
-    if enforced and micro % _OF_MILLI:
-        raise _wrong(name, value, "a multiple of 0.001, which a share is held to; or enforce 'none'")
+        raise _invalid(name, value, "a number above 0 with at most 6 decimals")
+    if enforced and micro % _MICRO_PER_MILLI:
+        raise _invalid(name, value, "a multiple of 0.001, the finest share that is enforced; or enforce 'none'")
     return value
 
 
@@ -95,7 +95,7 @@ def _mapping(name, value):
     if value is None:
         return {}
     if not isinstance(value, dict) and not hasattr(value, "items"):
-        raise _wrong(name, value, "a table")
+        raise _invalid(name, value, "a table")
     return {str(key): item for key, item in value.items()}
 
 
@@ -105,7 +105,7 @@ def _access(name, value):
     access = {key: _words(f"{name}.{key}", given.pop(key)) for key in _ACCESS if key in given}
     access["environment"] = _mapping(f"{name}.environment", given.pop("environment", None))
     if given:
-        raise _wrong(name, sorted(given), "of " + ", ".join((*_ACCESS, "environment")))
+        raise _invalid(name, sorted(given), "of " + ", ".join((*_ACCESS, "environment")))
     return access
 
 

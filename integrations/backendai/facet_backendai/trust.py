@@ -13,11 +13,11 @@ from .library import PERMISSION, FacetError
 LINKS_MOST = 40
 
 
-def _refuse(path, what):
-    raise FacetError(PERMISSION, "permission", "facetd", f"facetd is not asked: {path} {what}")
+def _refuse(path, reason):
+    raise FacetError(PERMISSION, "permission", "facetd", f"facetd is not asked: {path} {reason}")
 
 
-def _judge(path, status, last):
+def _check_component(path, status, last):
     if status.st_uid not in (0, os.geteuid()):
         _refuse(path, f"belongs to user {status.st_uid}, expected user {os.geteuid()} or root")
     mode = stat.S_IMODE(status.st_mode)
@@ -28,24 +28,24 @@ def _judge(path, status, last):
 
 def check_folder(path):
     """FileNotFoundError when a component is missing; FacetError names the component that others can change."""
-    left, reached, links = os.path.abspath(path).split("/")[1:], "/", 0
-    _judge("/", os.lstat("/"), False)
-    while left:
-        name = left.pop(0)
+    components, reached, links = os.path.abspath(path).split("/")[1:], "/", 0
+    _check_component("/", os.lstat("/"), False)
+    while components:
+        name = components.pop(0)
         if name in ("", "."):
             continue
-        at = os.path.dirname(reached) if name == ".." else os.path.join(reached, name)
-        status = os.lstat(at)
-        _judge(at, status, not any(left))
+        path_so_far = os.path.dirname(reached) if name == ".." else os.path.join(reached, name)
+        status = os.lstat(path_so_far)
+        _check_component(path_so_far, status, not any(components))
         if not stat.S_ISLNK(status.st_mode):
-            reached = at
+            reached = path_so_far
             continue
         links += 1
         if links > LINKS_MOST:
             raise OSError(f"{path}: too many links")
-        target = os.readlink(at)
+        target = os.readlink(path_so_far)
         reached = "/" if target.startswith("/") else reached
-        left = target.split("/") + left
+        components = target.split("/") + components
 
 
 def check_peer(connection):

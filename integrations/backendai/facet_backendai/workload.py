@@ -103,11 +103,11 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
     workload.set(lib.ENVIRONMENT, VGPU_VARIABLE, segment)
 
 
-def enter_cuda(workload, uuid, folder, own=None):
-    """Adds to enter_vgpu() for an NVIDIA GPU; `own` is the container's environment so far, whose lists follow."""
+def enter_cuda(workload, uuid, folder, environment=None):
+    """Adds to enter_vgpu() for an NVIDIA GPU; `environment` is the container's environment so far, whose lists follow."""
     def put_in_front(name, first):
-        before = (own or {}).get(name)
-        workload.set(lib.ENVIRONMENT, name, f"{first}:{before}" if before else first)
+        list_so_far = (environment or {}).get(name)
+        workload.set(lib.ENVIRONMENT, name, f"{first}:{list_so_far}" if list_so_far else first)
 
     workload.add_mount(folder, CUDA_TARGET)
     put_in_front("LD_LIBRARY_PATH", CUDA_TARGET)

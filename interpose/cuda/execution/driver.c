@@ -77,12 +77,12 @@ static void *event_new(void *context)
     CUcontext current = NULL, popped;
     CUevent event = NULL;
 
-    bool foreign = facet_cuda_plain.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context;
-    if (foreign && facet_cuda_plain.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+    bool must_switch = facet_cuda_plain.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context;
+    if (must_switch && facet_cuda_plain.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
         return NULL;
     if (facet_cuda_plain.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
         event = NULL;
-    if (foreign)
+    if (must_switch)
         facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
     return event;
 }

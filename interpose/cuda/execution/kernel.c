@@ -137,7 +137,7 @@ static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream)
  * If any graph of the process allocates, this one may. Its memory is then reserved before the launch waits for its
  * turn.
  */
-static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, bool per_thread)
+static CUresult launch_allocating_graph(CUgraphExec executable, CUstream stream, bool per_thread)
 {
     struct facet_graph_needs hold;
     CUresult result = facet_cuda_graph_hold(executable, stream, per_thread, &hold);
@@ -150,10 +150,11 @@ static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, b
 
 CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
-    return facet_graphs_any() ? launch_that_allocates(executable, stream, false) : launch_graph(executable, stream);
+    return facet_graphs_any() ? launch_allocating_graph(executable, stream, false) : launch_graph(executable, stream);
 }
 
 CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
 {
-    return facet_graphs_any() ? launch_that_allocates(executable, stream, true) : launch_graph_ptsz(executable, stream);
+    return facet_graphs_any() ? launch_allocating_graph(executable, stream, true)
+                              : launch_graph_ptsz(executable, stream);
 }

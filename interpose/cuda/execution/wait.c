@@ -7,7 +7,7 @@
 
 #include "interpose/cuda/hooks.h"
 
-static CUresult after_wait(const struct facet_flight_wait *wait, CUresult result)
+static CUresult report_wait(const struct facet_flight_wait *wait, CUresult result)
 {
     if (result == CUDA_SUCCESS)
         facet_flight_waited(wait);
@@ -20,7 +20,7 @@ static CUresult after_wait(const struct facet_flight_wait *wait, CUresult result
         struct facet_flight_wait wait;                                                                                 \
                                                                                                                        \
         facet_flight_wait_stream(&wait, facet_flight_stream_of(stream, per_thread));                                   \
-        return after_wait(&wait, facet_cuda_driver.name(stream));                                                      \
+        return report_wait(&wait, facet_cuda_driver.name(stream));                                                     \
     }
 STREAM(cuStreamSynchronize, false)
 STREAM(cuStreamSynchronize_ptsz, true)
@@ -32,7 +32,7 @@ CUresult facet_cuCtxSynchronize(void)
     struct facet_flight_wait wait;
 
     facet_flight_wait_context(&wait, NULL);
-    return after_wait(&wait, facet_cuda_driver.cuCtxSynchronize());
+    return report_wait(&wait, facet_cuda_driver.cuCtxSynchronize());
 }
 
 CUresult facet_cuCtxSynchronize_v2(CUcontext context)
@@ -40,7 +40,7 @@ CUresult facet_cuCtxSynchronize_v2(CUcontext context)
     struct facet_flight_wait wait;
 
     facet_flight_wait_context(&wait, context);
-    return after_wait(&wait, facet_cuda_driver.cuCtxSynchronize_v2(context));
+    return report_wait(&wait, facet_cuda_driver.cuCtxSynchronize_v2(context));
 }
 
 /* ---- events ---- */
@@ -73,7 +73,7 @@ CUresult facet_cuEventDestroy_v2(CUevent event)
     return facet_cuda_driver.cuEventDestroy_v2(event);
 }
 
-static CUresult waited_for(CUevent event, CUresult result)
+static CUresult report_event(CUevent event, CUresult result)
 {
     if (result == CUDA_SUCCESS)
         facet_flight_event_waited(event);
@@ -82,21 +82,21 @@ static CUresult waited_for(CUevent event, CUresult result)
 
 CUresult facet_cuEventSynchronize(CUevent event)
 {
-    return waited_for(event, facet_cuda_driver.cuEventSynchronize(event));
+    return report_event(event, facet_cuda_driver.cuEventSynchronize(event));
 }
 
 CUresult facet_cuEventQuery(CUevent event)
 {
-    return waited_for(event, facet_cuda_driver.cuEventQuery(event));
+    return report_event(event, facet_cuda_driver.cuEventQuery(event));
 }
 
 /* The driver measures a time only between two complete events, so success means that both are complete. */
 CUresult facet_cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
-    return waited_for(end, waited_for(start, facet_cuda_driver.cuEventElapsedTime(milliseconds, start, end)));
+    return report_event(end, report_event(start, facet_cuda_driver.cuEventElapsedTime(milliseconds, start, end)));
 }
 
 CUresult facet_cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
 {
-    return waited_for(end, waited_for(start, facet_cuda_driver.cuEventElapsedTime_v2(milliseconds, start, end)));
+    return report_event(end, report_event(start, facet_cuda_driver.cuEventElapsedTime_v2(milliseconds, start, end)));
 }

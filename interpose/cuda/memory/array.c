@@ -4,8 +4,8 @@
  * Never: charges arrays whose memory the program maps: that memory has been charged.
  */
 #include "charge.h"
-#include "held.h"
-#include "judge.h"
+#include "reference.h"
+#include "refusal.h"
 
 #define ROW_STEP   UINT64_C(512)
 #define ARRAY_STEP (UINT64_C(64) << 10)
@@ -102,20 +102,20 @@ static CUresult settle_array(const struct facet_cuda_charge *charge, CUresult re
 
 /* ---- after the quota has refused: would the driver refuse too? ---- */
 
-#define FEW  64u /* texels of each dimension: some formats need several */
-#define LESS 4u
+#define SMALL_SIZE 64u /* texels of each dimension: some formats need several */
+#define SIDE_SIZE  4u
 
-static size_t least_size(size_t one, size_t other)
+static size_t smaller_of(size_t one, size_t other)
 {
     return one < other ? one : other;
 }
 
-static CUresult make_and_destroy(bool has_place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+static CUresult try_array(bool has_result, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
 {
     CUmipmappedArray mipmapped = NULL;
     CUarray plain = NULL;
-    CUresult result = has_levels ? facet_cuda_driver.cuMipmappedArrayCreate(has_place ? &mipmapped : NULL, array, 1)
-                                 : facet_cuda_driver.cuArray3DCreate_v2(has_place ? &plain : NULL, array);
+    CUresult result = has_levels ? facet_cuda_driver.cuMipmappedArrayCreate(has_result ? &mipmapped : NULL, array, 1)
+                                 : facet_cuda_driver.cuArray3DCreate_v2(has_result ? &plain : NULL, array);
 
     if (mipmapped)
         facet_cuda_driver.cuMipmappedArrayDestroy(mipmapped);
@@ -124,22 +124,22 @@ static CUresult make_and_destroy(bool has_place, const CUDA_ARRAY3D_DESCRIPTOR *
     return result;
 }
 
-static CUDA_ARRAY3D_DESCRIPTOR part_of(const CUDA_ARRAY3D_DESCRIPTOR *array, size_t most)
+static CUDA_ARRAY3D_DESCRIPTOR shrunken(const CUDA_ARRAY3D_DESCRIPTOR *array, size_t size_most)
 {
     CUDA_ARRAY3D_DESCRIPTOR part = *array;
 
-    part.Width = least_size(array->Width, most);
-    part.Height = least_size(array->Height, most);
-    part.Depth = least_size(array->Depth, most);
+    part.Width = smaller_of(array->Width, size_most);
+    part.Height = smaller_of(array->Height, size_most);
+    part.Depth = smaller_of(array->Depth, size_most);
     return part;
 }
 
 /*
  * Checks each dimension alone: it may exceed the driver's limit. A cube is skipped, because its faces must be square.
  */
-static CUresult judge_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+static CUresult check_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
 {
-    CUDA_ARRAY3D_DESCRIPTOR wide = part_of(array, LESS), high = wide, deep = wide;
+    CUDA_ARRAY3D_DESCRIPTOR wide = shrunken(array, SIDE_SIZE), high = wide, deep = wide;
     CUresult result;
 
     if (array->Flags & CUDA_ARRAY3D_CUBEMAP)
@@ -147,34 +147,34 @@ static CUresult judge_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_level
     wide.Width = array->Width;
     high.Height = array->Height;
     deep.Depth = array->Depth;
-    if ((result = make_and_destroy(true, &wide, has_levels)) == CUDA_SUCCESS &&
-        (result = make_and_destroy(true, &high, has_levels)) == CUDA_SUCCESS)
-        result = make_and_destroy(true, &deep, has_levels);
+    if ((result = try_array(true, &wide, has_levels)) == CUDA_SUCCESS &&
+        (result = try_array(true, &high, has_levels)) == CUDA_SUCCESS)
+        result = try_array(true, &deep, has_levels);
     return result;
 }
 
 /* Tries a small array of the same kind. A driver that makes the small one lacks only memory for the large one. */
-static CUresult refuse_array(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+static CUresult refuse_array(const void *result_pointer, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
 {
     uint32_t device = facet_cuda_current_device();
-    CUDA_ARRAY3D_DESCRIPTOR small = part_of(array, FEW);
+    CUDA_ARRAY3D_DESCRIPTOR small = shrunken(array, SMALL_SIZE);
 
     facet_pending_enter(device, 0);
-    CUresult judged = make_and_destroy(place, &small, has_levels);
-    if (judged == CUDA_SUCCESS)
-        judged = judge_sides(array, has_levels);
+    CUresult driver_result = try_array(result_pointer, &small, has_levels);
+    if (driver_result == CUDA_SUCCESS)
+        driver_result = check_sides(array, has_levels);
     facet_pending_leave();
-    return facet_cuda_refuse(device, judged);
+    return facet_cuda_refuse(device, driver_result);
 }
 
 /* A NULL descriptor is charged nothing: the driver refuses it. */
-static CUresult admit_array(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels, unsigned levels,
-                            struct facet_cuda_charge *ret_charge)
+static CUresult admit_array(const void *result_pointer, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels,
+                            unsigned levels, struct facet_cuda_charge *ret_charge)
 {
     uint64_t bytes = array ? array_bytes(array, levels) : 0;
     CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), bytes, ret_charge);
 
-    return array && result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_array(place, array, has_levels) : result;
+    return array && result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_array(result_pointer, array, has_levels) : result;
 }
 
 static CUresult settle_plain(const struct facet_cuda_charge *charge, CUresult result, CUarray const *array)
@@ -255,21 +255,21 @@ CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3
 }
 
 /* Memory that was mapped into the array is released with it. */
-static CUresult end_array(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
+static CUresult destroy_with_references(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
 {
-    struct facet_cuda_hold *held = facet_cuda_held_take(handle);
+    struct facet_cuda_reference *references = facet_cuda_references_detach(handle);
     CUresult result = facet_cuda_charge_free(FACET_CUDA_ARRAY, handle, destroy, NULL);
 
-    facet_cuda_held_end(held, result == CUDA_SUCCESS);
+    facet_cuda_references_finish(references, result == CUDA_SUCCESS);
     return result;
 }
 
 CUresult facet_cuArrayDestroy(CUarray array)
 {
-    return end_array((uintptr_t)array, destroy_array);
+    return destroy_with_references((uintptr_t)array, destroy_array);
 }
 
 CUresult facet_cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return end_array((uintptr_t)array, destroy_mipmapped);
+    return destroy_with_references((uintptr_t)array, destroy_mipmapped);
 }

@@ -9,21 +9,21 @@
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
 
-static void make_room(struct facet_tenant *tenant, uint32_t device, uint64_t bytes)
+static void trim_if_lacking(struct facet_tenant *tenant, uint32_t device, uint64_t bytes)
 {
     if (facet_pools_any() && facet_tenant_lacks(tenant, bytes))
-        facet_pools_let_go(device);
-    if (facet_graphs_were() && facet_tenant_lacks(tenant, bytes))
-        facet_graphs_let_go(device);
+        facet_pools_trim(device);
+    if (facet_graphs_ever_used() && facet_tenant_lacks(tenant, bytes))
+        facet_graphs_trim(device);
 }
 
-static CUresult try_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
+static CUresult reserve_with_trim(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_cuda_tenant(device);
 
     if (!tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
-    make_room(tenant, device, bytes);
+    trim_if_lacking(tenant, device, bytes);
     if (!facet_tenant_try_reserve(tenant, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *ret_charge = (struct facet_cuda_charge){.tenant = tenant, .bytes = bytes, .device = device};
@@ -32,7 +32,7 @@ static CUresult try_take(uint32_t device, uint64_t bytes, struct facet_cuda_char
 
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
-    CUresult result = try_take(device, bytes, ret_charge);
+    CUresult result = reserve_with_trim(device, bytes, ret_charge);
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         facet_tenant_deny(facet_cuda_tenant(device));
@@ -48,33 +48,33 @@ CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_c
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_tenant_thaw(tenant);
     facet_pending_enter(device, bytes);
-    CUresult result = try_take(device, bytes, ret_charge);
+    CUresult result = reserve_with_trim(device, bytes, ret_charge);
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
         facet_pending_leave();
         return result;
     }
-    facet_cuda_charge_owned(ret_charge);
+    facet_cuda_charge_set_owner(ret_charge);
     return CUDA_SUCCESS;
 }
 
-void facet_cuda_charge_owned(struct facet_cuda_charge *charge)
+void facet_cuda_charge_set_owner(struct facet_cuda_charge *charge)
 {
     charge->owner = facet_cuda_owner();
-    charge->ended = facet_cuda_contexts_ended();
+    charge->contexts_ended = facet_cuda_contexts_ended();
 }
 
 void facet_cuda_charge_end(const struct facet_cuda_charge *charge)
 {
     facet_pending_leave();
-    if (__builtin_expect(charge->ended != facet_cuda_contexts_ended(), 0))
-        facet_cuda_context_release_ended(charge->owner, charge->ended);
+    if (__builtin_expect(charge->contexts_ended != facet_cuda_contexts_ended(), 0))
+        facet_cuda_context_release_ended(charge->owner, charge->contexts_ended);
 }
 
 static bool reserve_charge(const struct facet_cuda_charge *charge, uint64_t bytes)
 {
     if (charge->by_region && bytes == FACET_REGION_BYTES && facet_tenant_take_spare(charge->tenant))
         return true;
-    make_room(charge->tenant, charge->device, bytes);
+    trim_if_lacking(charge->tenant, charge->device, bytes);
     return charge->by_region ? facet_tenant_try_regions(charge->tenant, (uint32_t)(bytes >> FACET_REGION_BITS))
                              : facet_tenant_try_reserve(charge->tenant, bytes);
 }
@@ -119,10 +119,10 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
     return facet_ledger_add(facet_cuda_process.ledger, facet_cuda_key(kind, handle), entry);
 }
 
-void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry)
+void facet_cuda_charge_release_entry(uint64_t key, const struct facet_ledger_entry *entry)
 {
-    bool small = entry->kind == FACET_CUDA_SMALL;
-    uint64_t bytes = small ? facet_regions_leave(entry->device, key, entry->bytes) : entry->bytes;
+    bool is_small = entry->kind == FACET_CUDA_SMALL;
+    uint64_t bytes = is_small ? facet_regions_leave(entry->device, key, entry->bytes) : entry->bytes;
     struct facet_tenant *tenant = facet_cuda_tenant(entry->device);
 
     if (entry->kind == FACET_MEMORY_POOLED)
@@ -130,7 +130,7 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
     else if (entry->kind == FACET_CUDA_MANAGED)
         facet_managed_release(bytes);
     else if (tenant && bytes)
-        release_charge(&(struct facet_cuda_charge){.tenant = tenant, .by_region = small}, bytes);
+        release_charge(&(struct facet_cuda_charge){.tenant = tenant, .by_region = is_small}, bytes);
 }
 
 /* Freeing the last block of a region frees the region. */
@@ -139,7 +139,7 @@ static uint64_t pending_bytes_of(const struct facet_ledger_entry *entry)
     return entry->kind == FACET_CUDA_SMALL ? FACET_REGION_BYTES : entry->bytes;
 }
 
-static uint32_t place_of(const struct facet_ledger_entry *entry)
+static uint32_t pending_device(const struct facet_ledger_entry *entry)
 {
     return entry->kind == FACET_CUDA_MANAGED ? FACET_PENDING_ANY_DEVICE : entry->device;
 }
@@ -147,17 +147,17 @@ static uint32_t place_of(const struct facet_ledger_entry *entry)
 /* Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. */
 static bool take_entry(uint64_t key, struct facet_ledger_entry *ret_entry)
 {
-    struct facet_ledger_entry small = {.bytes = 1, .kind = FACET_CUDA_SMALL};
+    struct facet_ledger_entry is_small = {.bytes = 1, .kind = FACET_CUDA_SMALL};
 
     if (!facet_cuda_process.ledger)
         return false;
-    if (!facet_regions_take_note(key, &small.device, &small.owner))
+    if (!facet_regions_take_note(key, &is_small.device, &is_small.owner))
         return facet_ledger_take(facet_cuda_process.ledger, key, ret_entry);
-    *ret_entry = small;
+    *ret_entry = is_small;
     return true;
 }
 
-static bool put_back(uint64_t key, const struct facet_ledger_entry *entry)
+static bool put_entry_back(uint64_t key, const struct facet_ledger_entry *entry)
 {
     return (entry->kind == FACET_CUDA_SMALL && facet_regions_note(entry->device, key, entry->bytes, entry->owner)) ||
            facet_ledger_add(facet_cuda_process.ledger, key, *entry);
@@ -170,20 +170,20 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     struct facet_ledger_entry entry;
 
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
-    bool known = handle && take_entry(key, &entry);
-    uint64_t ended = facet_cuda_contexts_ended();
-    if (known && entry.kind != FACET_MEMORY_POOLED)
-        facet_pending_set(place_of(&entry), pending_bytes_of(&entry));
+    bool is_charged = handle && take_entry(key, &entry);
+    uint64_t contexts_ended = facet_cuda_contexts_ended();
+    if (is_charged && entry.kind != FACET_MEMORY_POOLED)
+        facet_pending_set(pending_device(&entry), pending_bytes_of(&entry));
     else
         facet_pending_leave();
     CUresult result = free_it(handle, stream);
-    if (known && result == CUDA_SUCCESS)
-        facet_cuda_charge_gone(key, &entry);
-    else if (known && !put_back(key, &entry))
+    if (is_charged && result == CUDA_SUCCESS)
+        facet_cuda_charge_release_entry(key, &entry);
+    else if (is_charged && !put_entry_back(key, &entry))
         entry.bytes = 0; /* stays charged for good: the memory lives, but its ledger entry is lost */
     facet_pending_leave();
-    if (known && result != CUDA_SUCCESS && ended != facet_cuda_contexts_ended())
-        facet_cuda_context_release_ended(entry.owner, ended);
+    if (is_charged && result != CUDA_SUCCESS && contexts_ended != facet_cuda_contexts_ended())
+        facet_cuda_context_release_ended(entry.owner, contexts_ended);
     return result;
 }
 
@@ -193,5 +193,5 @@ uint64_t facet_cuda_owner(void)
 
     if (facet_cuda_plain.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
         return 0;
-    return (uintptr_t)facet_cuda_green_whole(context);
+    return (uintptr_t)facet_cuda_green_primary(context);
 }

@@ -42,8 +42,8 @@ enum facet_cuda_kind {
 struct facet_cuda_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
-    uint64_t owner; /* facet_cuda_owner() */
-    uint64_t ended; /* number of contexts that had ended before the driver was called (context.h) */
+    uint64_t owner;          /* facet_cuda_owner() */
+    uint64_t contexts_ended; /* number of contexts that had ended before the driver was called (context.h) */
     uint32_t device;
     bool by_region; /* whole regions, which the slot counts as such (linear.c) */
 };
@@ -71,7 +71,7 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
 /*
  * Takes a charge for the current context, before the driver has checked the call. On success the call is pending
  * until facet_cuda_charge_end(). A refusal ends that, and is not counted as denied: the driver may refuse the call
- * anyway (judge.h). The caller must not hold the contexts (context.h).
+ * anyway (refusal.h). The caller must not hold the contexts' lock (context.h).
  */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
@@ -79,7 +79,7 @@ CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_c
  * Makes the current context the owner of a charge that was begun in another way. With the bytes pending, before the
  * driver is called.
  */
-void facet_cuda_charge_owned(struct facet_cuda_charge *charge);
+void facet_cuda_charge_set_owner(struct facet_cuda_charge *charge);
 
 /* Ends the pending state. If the owning context has ended since the beginning, its charges are released. */
 void facet_cuda_charge_end(const struct facet_cuda_charge *charge);
@@ -96,13 +96,13 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
 /*
  * Frees the object of `handle` by calling `free_it`, which calls the driver. The entry is taken out before that call,
  * because another thread may get the same handle right after it; it is put back if the driver refuses. Its bytes are
- * pending meanwhile, except for memory of a pool. The caller must not hold the contexts.
+ * pending meanwhile, except for memory of a pool. The caller must not hold the contexts' lock.
  */
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream);
 
 /* Releases the charge of an entry that was taken out of the ledger under `key`, when its memory has been freed. */
-void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry);
+void facet_cuda_charge_release_entry(uint64_t key, const struct facet_ledger_entry *entry);
 
 /* The owner of memory that is allocated now: the current context, or the primary one of a green context; 0 if none. */
 uint64_t facet_cuda_owner(void);

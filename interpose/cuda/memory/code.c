@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: measuring and charging modules and libraries. Never: touches its list without holding the contexts. */
+/* Owns: measuring and charging modules and libraries. Never: touches its list without the contexts' lock. */
 #include "code.h"
 
 #include <stdatomic.h>
@@ -15,17 +15,17 @@ struct image {
     const void *handle;
     CUcontext context; /* the module is unloaded with this context; NULL: a library */
     uint64_t bytes[FACET_CUDA_TENANTS];
-    uint64_t owed[FACET_CUDA_TENANTS]; /* loaded beyond the quota; the next charge includes it */
+    uint64_t uncharged_bytes[FACET_CUDA_TENANTS]; /* loaded beyond the quota; the next charge includes it */
 };
 
 /* One call, watched on some devices. */
 struct watch {
-    bool on[FACET_CUDA_TENANTS];
+    bool is_measured[FACET_CUDA_TENANTS];
     struct facet_cuda_measure measures[FACET_CUDA_TENANTS];
 };
 
 static struct image *images;
-static struct image rest; /* code that belongs to no known image; its contexts are charged */
+static struct image unattributed; /* code that belongs to no known image; its contexts are charged */
 
 static struct image *find_image(const void *handle)
 {
@@ -42,7 +42,7 @@ static void watch_device(struct watch *watch, uint32_t device)
 {
     CUcontext context = facet_cuda_context_of(device);
 
-    watch->on[device] = context;
+    watch->is_measured[device] = context;
     if (context)
         facet_cuda_measure_begin(&watch->measures[device], device, context);
 }
@@ -50,41 +50,42 @@ static void watch_device(struct watch *watch, uint32_t device)
 /* A module belongs to the current context; a library is loaded into every context. */
 static void begin_watch(struct watch *watch, bool everywhere)
 {
-    facet_cuda_contexts_hold();
-    *watch = (struct watch){.on = {false}};
+    facet_cuda_contexts_lock();
+    *watch = (struct watch){.is_measured = {false}};
     if (!everywhere)
         watch_device(watch, facet_cuda_current_device());
     for (uint32_t i = 0; everywhere && i < facet_cuda_process.count; i++)
         watch_device(watch, i);
 }
 
-static uint64_t growth_of(struct watch *watch, uint32_t device)
+static uint64_t measured_growth(struct watch *watch, uint32_t device)
 {
     return facet_cuda_measure_growth(&watch->measures[device], facet_cuda_context_of(device));
 }
 
-static void pay_back(const struct image *image, uint32_t device)
+static void release_image_charge(const struct image *image, uint32_t device)
 {
     facet_cuda_charge_drop(&(struct facet_cuda_charge){
         .tenant = facet_cuda_tenant(device), .bytes = image->bytes[device], .device = device});
 }
 
-static void pay_all_back(const struct image *image)
+static void release_image_charges(const struct image *image)
 {
     for (uint32_t i = 0; i < FACET_CUDA_TENANTS; i++)
         if (image->bytes[i])
-            pay_back(image, i);
+            release_image_charge(image, i);
 }
 
-static CUresult charge_on(uint32_t device, uint64_t growth, struct image *image)
+static CUresult charge_growth(uint32_t device, uint64_t growth, struct image *image)
 {
-    struct facet_cuda_charge paid;
-    uint64_t bytes = growth + image->owed[device];
+    struct facet_cuda_charge charge;
+    uint64_t bytes = growth + image->uncharged_bytes[device];
     CUresult result = CUDA_SUCCESS;
 
     if (bytes)
-        result = image == &rest ? facet_cuda_context_charge_more(bytes) : facet_cuda_charge_take(device, bytes, &paid);
-    image->owed[device] = result == CUDA_SUCCESS ? 0 : bytes;
+        result = image == &unattributed ? facet_cuda_context_charge_more(bytes)
+                                        : facet_cuda_charge_take(device, bytes, &charge);
+    image->uncharged_bytes[device] = result == CUDA_SUCCESS ? 0 : bytes;
     if (result == CUDA_SUCCESS)
         image->bytes[device] += bytes;
     return result;
@@ -96,8 +97,8 @@ static CUresult charge_image(struct watch *watch, struct image *image)
     CUresult result = CUDA_SUCCESS;
 
     for (uint32_t i = 0; i < FACET_CUDA_TENANTS && result == CUDA_SUCCESS; i++)
-        if (watch->on[i])
-            result = charge_on(i, growth_of(watch, i), image);
+        if (watch->is_measured[i])
+            result = charge_growth(i, measured_growth(watch, i), image);
     return result;
 }
 
@@ -116,7 +117,7 @@ static CUresult keep_image(struct watch *watch, const void *handle, bool library
         images = image;
         return CUDA_SUCCESS;
     }
-    pay_all_back(image);
+    release_image_charges(image);
     free(image);
     return result;
 }
@@ -124,7 +125,7 @@ static CUresult keep_image(struct watch *watch, const void *handle, bool library
 /* ---- objects that need no second measurement ---- */
 
 /* The key of a name in an image, or of a handle in a context. */
-static uint64_t key_of(const void *one, const void *other, const char *name)
+static uint64_t note_key(const void *one, const void *other, const char *name)
 {
     uint64_t hash = (uintptr_t)one * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)other;
 
@@ -146,17 +147,17 @@ static void remember_key(uint64_t key)
     facet_ledger_add(facet_cuda_process.ledger, key, (struct facet_ledger_entry){.kind = FACET_CUDA_LOADED});
 }
 
-static bool is_note(const struct facet_ledger_entry *entry, void *nothing)
+static bool is_note(const struct facet_ledger_entry *entry, void *unused)
 {
-    (void)nothing;
+    (void)unused;
     return entry->kind == FACET_CUDA_LOADED;
 }
 
-static void ignore_entry(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
+static void ignore_entry(uint64_t key, const struct facet_ledger_entry *entry, void *unused)
 {
     (void)key;
     (void)entry;
-    (void)nothing;
+    (void)unused;
 }
 
 /* After an unload, the driver may reuse handles. */
@@ -166,19 +167,19 @@ static void forget_loaded(void)
 }
 
 /* Functions that were launched before. A collision displaces the older one, which is then looked up again. */
-#define SEEN 1024u
+#define SEEN_FUNCTIONS 1024u
 
-static _Atomic(CUfunction) seen[SEEN];
+static _Atomic(CUfunction) seen_functions[SEEN_FUNCTIONS];
 
-static _Atomic(CUfunction) *place_of_seen(CUfunction function)
+static _Atomic(CUfunction) *seen_entry(CUfunction function)
 {
-    return &seen[((uintptr_t)function >> 4) % SEEN];
+    return &seen_functions[((uintptr_t)function >> 4) % SEEN_FUNCTIONS];
 }
 
 static void forget_seen(void)
 {
-    for (size_t i = 0; i < SEEN; i++)
-        atomic_store_explicit(&seen[i], NULL, memory_order_relaxed);
+    for (size_t i = 0; i < SEEN_FUNCTIONS; i++)
+        atomic_store_explicit(&seen_functions[i], NULL, memory_order_relaxed);
 }
 
 /* ---- loading and unloading ---- */
@@ -188,11 +189,11 @@ static void forget_image(struct image **at)
     struct image *image = *at;
 
     *at = image->next;
-    pay_all_back(image);
+    release_image_charges(image);
     free(image);
 }
 
-static struct image **place_of(const void *handle)
+static struct image **find_link(const void *handle)
 {
     struct image **at = &images;
 
@@ -213,7 +214,7 @@ static struct image **place_of(const void *handle)
             if (result != CUDA_SUCCESS)                                                                                \
                 facet_cuda_driver.unload(*type);                                                                       \
         }                                                                                                              \
-        facet_cuda_contexts_let_go();                                                                                  \
+        facet_cuda_contexts_unlock();                                                                                  \
         return result;                                                                                                 \
     }
 
@@ -232,71 +233,75 @@ LOAD(cuLibraryLoadFromFile, library, true, cuLibraryUnload,
       void **library_values, unsigned library_count),
      library, path, options, values, count, library_options, library_values, library_count)
 
-static CUresult image_unloaded(const void *handle, CUresult result)
+static CUresult finish_unload(const void *handle, CUresult result)
 {
-    struct image **at = place_of(handle);
+    struct image **at = find_link(handle);
 
     if (result == CUDA_SUCCESS && *at) {
         forget_image(at);
         forget_loaded();
         forget_seen();
     }
-    facet_cuda_contexts_let_go();
+    facet_cuda_contexts_unlock();
     return result;
 }
 
 CUresult facet_cuModuleUnload(CUmodule module)
 {
-    facet_cuda_contexts_hold();
-    return image_unloaded(module, facet_cuda_driver.cuModuleUnload(module));
+    facet_cuda_contexts_lock();
+    return finish_unload(module, facet_cuda_driver.cuModuleUnload(module));
 }
 
 CUresult facet_cuLibraryUnload(CUlibrary library)
 {
-    facet_cuda_contexts_hold();
-    return image_unloaded(library, facet_cuda_driver.cuLibraryUnload(library));
+    facet_cuda_contexts_lock();
+    return finish_unload(library, facet_cuda_driver.cuLibraryUnload(library));
 }
 
 /* ---- objects that are loaded when the program asks for them ---- */
 
 /* `handle`: the image asked, or NULL; `key`: the object asked for. */
-static CUresult image_grown(struct watch *watch, const void *handle, uint64_t key, CUresult result)
+static CUresult finish_query(struct watch *watch, const void *handle, uint64_t key, CUresult result)
 {
     struct image *found = find_image(handle);
 
     if (result == CUDA_SUCCESS)
-        result = charge_image(watch, found ? found : &rest);
+        result = charge_image(watch, found ? found : &unattributed);
     if (result == CUDA_SUCCESS && handle)
         remember_key(key);
-    facet_cuda_contexts_let_go();
+    facet_cuda_contexts_unlock();
     return result;
 }
 
-#define ASK(name, image, what, parameters, ...)                                                                        \
+#define QUERY(name, image, what, parameters, ...)                                                                      \
     CUresult facet_##name parameters                                                                                   \
     {                                                                                                                  \
         struct watch watch;                                                                                            \
-        uint64_t key = key_of(image, (const void *)(uintptr_t)facet_cuda_owner(), what);                               \
+        uint64_t key = note_key(image, (const void *)(uintptr_t)facet_cuda_owner(), what);                             \
                                                                                                                        \
         if (is_loaded(key))                                                                                            \
             return facet_cuda_driver.name(__VA_ARGS__);                                                                \
         begin_watch(&watch, false);                                                                                    \
-        return image_grown(&watch, image, key, facet_cuda_driver.name(__VA_ARGS__));                                   \
+        return finish_query(&watch, image, key, facet_cuda_driver.name(__VA_ARGS__));                                  \
     }
 
-ASK(cuModuleGetFunction, module, asked, (CUfunction * function, CUmodule module, const char *asked), function, module,
-    asked)
-ASK(cuModuleGetGlobal, module, asked, (CUdeviceptr_v1 * pointer, unsigned *bytes, CUmodule module, const char *asked),
-    pointer, bytes, module, asked)
-ASK(cuModuleGetGlobal_v2, module, asked, (CUdeviceptr * pointer, size_t *bytes, CUmodule module, const char *asked),
-    pointer, bytes, module, asked)
-ASK(cuLibraryGetModule, library, NULL, (CUmodule * module, CUlibrary library), module, library)
-ASK(cuLibraryGetGlobal, library, asked, (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *asked),
-    pointer, bytes, library, asked)
-ASK(cuLibraryGetManaged, library, asked, (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *asked),
-    pointer, bytes, library, asked)
-ASK(cuLibraryGetUnifiedFunction, library, asked, (void **function, CUlibrary library, const char *asked), function,
-    library, asked)
+QUERY(cuModuleGetFunction, module, object_name, (CUfunction * function, CUmodule module, const char *object_name),
+      function, module, object_name)
+QUERY(cuModuleGetGlobal, module, object_name,
+      (CUdeviceptr_v1 * pointer, unsigned *bytes, CUmodule module, const char *object_name), pointer, bytes, module,
+      object_name)
+QUERY(cuModuleGetGlobal_v2, module, object_name,
+      (CUdeviceptr * pointer, size_t *bytes, CUmodule module, const char *object_name), pointer, bytes, module,
+      object_name)
+QUERY(cuLibraryGetModule, library, NULL, (CUmodule * module, CUlibrary library), module, library)
+QUERY(cuLibraryGetGlobal, library, object_name,
+      (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *object_name), pointer, bytes, library,
+      object_name)
+QUERY(cuLibraryGetManaged, library, object_name,
+      (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *object_name), pointer, bytes, library,
+      object_name)
+QUERY(cuLibraryGetUnifiedFunction, library, object_name, (void **function, CUlibrary library, const char *object_name),
+      function, library, object_name)
 
 /* Drivers before 12.5 do not tell a kernel's library. */
 static CUlibrary library_of(CUkernel kernel)
@@ -312,13 +317,13 @@ static CUlibrary library_of(CUkernel kernel)
 CUresult facet_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     struct watch watch;
-    uint64_t key = key_of(kernel, (const void *)(uintptr_t)facet_cuda_owner(), NULL);
+    uint64_t key = note_key(kernel, (const void *)(uintptr_t)facet_cuda_owner(), NULL);
 
     if (is_loaded(key))
         return facet_cuda_driver.cuKernelGetFunction(function, kernel);
     begin_watch(&watch, false);
     CUresult result = facet_cuda_driver.cuKernelGetFunction(function, kernel);
-    return image_grown(&watch, library_of(kernel), key, result);
+    return finish_query(&watch, library_of(kernel), key, result);
 }
 
 CUresult facet_cuFuncLoad(CUfunction function)
@@ -326,12 +331,12 @@ CUresult facet_cuFuncLoad(CUfunction function)
     struct watch watch;
 
     begin_watch(&watch, false);
-    return image_grown(&watch, NULL, 0, facet_cuda_driver.cuFuncLoad(function));
+    return finish_query(&watch, NULL, 0, facet_cuda_driver.cuFuncLoad(function));
 }
 
 /* ---- functions that are loaded by their first launch ---- */
 
-static struct watch launching; /* used by the thread that holds the contexts */
+static struct watch launch_watch; /* used by the thread that has locked the contexts */
 
 static bool is_lazy(void)
 {
@@ -341,29 +346,29 @@ static bool is_lazy(void)
            mode == CU_MODULE_LAZY_LOADING;
 }
 
-static uint64_t key_of_launch(CUfunction function)
+static uint64_t launch_key(CUfunction function)
 {
-    return key_of(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL);
+    return note_key(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL);
 }
 
 bool facet_cuda_code_launch_begin(CUfunction function)
 {
-    if (atomic_load_explicit(place_of_seen(function), memory_order_relaxed) == function || !function)
+    if (atomic_load_explicit(seen_entry(function), memory_order_relaxed) == function || !function)
         return false;
-    if (is_loaded(key_of_launch(function)) || !is_lazy()) {
-        atomic_store_explicit(place_of_seen(function), function, memory_order_relaxed);
+    if (is_loaded(launch_key(function)) || !is_lazy()) {
+        atomic_store_explicit(seen_entry(function), function, memory_order_relaxed);
         return false;
     }
-    begin_watch(&launching, false);
+    begin_watch(&launch_watch, false);
     return true;
 }
 
 /* The kernel runs with any result. A refused charge is included in the next one. */
 CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result)
 {
-    if (result == CUDA_SUCCESS && charge_image(&launching, &rest) == CUDA_SUCCESS)
-        remember_key(key_of_launch(function));
-    facet_cuda_contexts_let_go();
+    if (result == CUDA_SUCCESS && charge_image(&launch_watch, &unattributed) == CUDA_SUCCESS)
+        remember_key(launch_key(function));
+    facet_cuda_contexts_unlock();
     return result;
 }
 
@@ -375,12 +380,12 @@ void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last
             continue;
         }
         if (last && !(*at)->context && (*at)->bytes[device]) {
-            pay_back(*at, device);
+            release_image_charge(*at, device);
             (*at)->bytes[device] = 0;
         }
         at = &(*at)->next;
     }
-    rest.owed[device] = 0;
+    unattributed.uncharged_bytes[device] = 0;
     forget_loaded();
     forget_seen();
 }
@@ -389,10 +394,10 @@ void facet_cuda_code_forked(void)
 {
     forget_seen();
     while (images) {
-        struct image *gone = images;
+        struct image *image_of_parent = images;
 
-        images = gone->next;
-        free(gone);
+        images = image_of_parent->next;
+        free(image_of_parent);
     }
-    rest = (struct image){.next = NULL};
+    unattributed = (struct image){.next = NULL};
 }

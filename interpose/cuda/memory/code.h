@@ -24,13 +24,14 @@
 
 /*
  * Around a launch of `function` that may load it. False: it was launched before, or the driver does not load lazily;
- * then the second call is omitted. The contexts are held between the two (context.h). A kernel of a library that was
+ * then the second call is omitted. The contexts are locked between the two (context.h). A kernel of a library that was
  * launched in one context is not measured again in another. The second returns `result`, the driver's.
  */
 bool facet_cuda_code_launch_begin(CUfunction function);
 CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result);
 
-/* With the contexts held: releases the images of a context that has ended. `last`: it was the device's last context. */
+/* With the contexts locked: releases the images of a context that has ended. `last`: it was the device's last context.
+ */
 void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last);
 
 void facet_cuda_code_forked(void);

@@ -13,33 +13,33 @@
 #include "charge.h"
 #include "code.h"
 #include "graph.h"
-#include "held.h"
 #include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/execution/stream.h"
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
 #include "measure.h"
+#include "reference.h"
 
 struct context {
     struct context *next;
     CUcontext handle;
     bool primary;
-    unsigned
-        awaited; /* number of threads that wait for its work without the lock; it is not ended before they are done */
+    unsigned waiting_threads; /* number of threads that wait for its work without the lock; it is not ended before they
+                                 are done */
     struct facet_cuda_charge charge;
 };
 
-#define ENDED_KNOWN     64u  /* how many ended contexts are remembered */
+#define ENDED_KEPT      64u  /* how many ended contexts are remembered */
 #define SETTLE_TRIES    1000 /* about a millisecond each */
 #define SETTLE_PAUSE_NS 1000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* signalled when such a wait is over */
+static pthread_cond_t wait_ended = PTHREAD_COND_INITIALIZER; /* signalled when such a wait is over */
 static struct context *contexts;
 static _Atomic uint64_t ended_count;
-static uint64_t ended_last[ENDED_KNOWN]; /* handles */
+static uint64_t ended_handles[ENDED_KEPT];
 
-static struct context **place_of(CUcontext handle)
+static struct context **find_link(CUcontext handle)
 {
     struct context **at = &contexts;
 
@@ -49,15 +49,15 @@ static struct context **place_of(CUcontext handle)
 }
 
 /* Waits until no thread waits for the context's work. Called with the lock, which the wait releases. */
-static void leave_alone(CUcontext handle)
+static void await_waiting_threads(CUcontext handle)
 {
     struct context *at;
 
-    while ((at = *place_of(handle)) && at->awaited)
-        pthread_cond_wait(&left, &lock);
+    while ((at = *find_link(handle)) && at->waiting_threads)
+        pthread_cond_wait(&wait_ended, &lock);
 }
 
-static CUcontext any_of(uint32_t device)
+static CUcontext any_context_of(uint32_t device)
 {
     struct context *at = contexts;
 
@@ -66,7 +66,7 @@ static CUcontext any_of(uint32_t device)
     return at ? at->handle : NULL;
 }
 
-static struct context *primary_of(uint32_t device)
+static struct context *primary_context_of(uint32_t device)
 {
     struct context *at = contexts;
 
@@ -92,12 +92,12 @@ static CUresult adopt_context(CUcontext handle, bool primary, struct facet_cuda_
     return result;
 }
 
-void facet_cuda_contexts_hold(void)
+void facet_cuda_contexts_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void facet_cuda_contexts_let_go(void)
+void facet_cuda_contexts_unlock(void)
 {
     facet_cuda_measures_end();
     pthread_mutex_unlock(&lock);
@@ -105,40 +105,40 @@ void facet_cuda_contexts_let_go(void)
 
 CUcontext facet_cuda_context_of(uint32_t device)
 {
-    return any_of(device);
+    return any_context_of(device);
 }
 
 CUresult facet_cuda_context_charge_more(uint64_t bytes)
 {
-    struct context *context = *place_of((CUcontext)(uintptr_t)facet_cuda_owner());
+    struct context *context = *find_link((CUcontext)(uintptr_t)facet_cuda_owner());
 
     return context ? facet_cuda_charge_resize(&context->charge, context->charge.bytes + bytes)
                    : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-static bool entry_belongs(const struct facet_ledger_entry *entry, void *owner)
+static bool has_owner(const struct facet_ledger_entry *entry, void *owner)
 {
     return entry->owner == (uintptr_t)owner && entry->kind <= FACET_CUDA_ARRAY;
 }
 
-static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
+static void release_drained(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
 {
     (void)owner;
-    facet_cuda_charge_gone(key, entry);
+    facet_cuda_charge_release_entry(key, entry);
     if (entry->kind == FACET_CUDA_ARRAY)
-        facet_cuda_held_gone(facet_cuda_key(FACET_CUDA_ARRAY, key));
+        facet_cuda_references_drop(facet_cuda_key(FACET_CUDA_ARRAY, key));
 }
 
-static void small_gone(uint32_t device, uint64_t address)
+static void release_small(uint32_t device, uint64_t address)
 {
-    facet_cuda_charge_gone(address,
-                           &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
+    facet_cuda_charge_release_entry(
+        address, &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
 }
 
 static void drain_context(CUcontext owner)
 {
-    facet_ledger_drain(facet_cuda_process.ledger, entry_belongs, give_back, owner);
-    facet_regions_drain((uintptr_t)owner, small_gone);
+    facet_ledger_drain(facet_cuda_process.ledger, has_owner, release_drained, owner);
+    facet_regions_drain((uintptr_t)owner, release_small);
 }
 
 /*
@@ -146,13 +146,13 @@ static void drain_context(CUcontext owner)
  * it back if the driver refuses, as it does once the context has ended; this function would miss the block meanwhile.
  * So it waits for such threads. A thread that takes longer sees the larger count of ended contexts, and settles.
  */
-static void give_all_back(const struct context *context)
+static void release_all(const struct context *context)
 {
-    struct facet_pending unfinished;
+    struct facet_pending pending;
 
-    ended_last[ended_count % ENDED_KNOWN] = (uintptr_t)context->handle;
+    ended_handles[ended_count % ENDED_KEPT] = (uintptr_t)context->handle;
     ended_count++;
-    facet_pending_quiesce(context->charge.device, FACET_CUDA_PENDING_WAIT_NS, &unfinished);
+    facet_pending_quiesce(context->charge.device, FACET_CUDA_PENDING_WAIT_NS, &pending);
     drain_context(context->handle);
     facet_pending_open();
 }
@@ -167,9 +167,9 @@ static bool has_ended(CUcontext handle, uint64_t before)
 {
     bool found = false;
 
-    for (uint64_t i = before; i < ended_count && ended_count - before <= ENDED_KNOWN; i++)
-        found = found || ended_last[i % ENDED_KNOWN] == (uintptr_t)handle;
-    return found && !*place_of(handle);
+    for (uint64_t i = before; i < ended_count && ended_count - before <= ENDED_KEPT; i++)
+        found = found || ended_handles[i % ENDED_KEPT] == (uintptr_t)handle;
+    return found && !*find_link(handle);
 }
 
 /*
@@ -196,18 +196,18 @@ static void context_ended(struct context **at)
     struct context *context = *at;
 
     *at = context->next;
-    give_all_back(context);
+    release_all(context);
     facet_cuda_swap_context_ended(context->handle);
     facet_cuda_charge_drop(&context->charge);
-    facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));
+    facet_cuda_code_context_ended(context->handle, context->charge.device, !any_context_of(context->charge.device));
     facet_pools_settle(context->charge.device);
-    if (facet_graphs_were())
+    if (facet_graphs_ever_used())
         facet_graphs_settle(context->charge.device);
     free(context);
 }
 
 /* The common part of cuCtxCreate's forms: `make` calls the driver's function. */
-struct making {
+struct creation {
     CUcontext *context;
     void *extra;
     int count;
@@ -215,111 +215,115 @@ struct making {
     CUdevice device;
 };
 
-static CUresult create_context(const struct making *making, CUresult (*make)(const struct making *))
+static CUresult create_context(const struct creation *creation, CUresult (*call)(const struct creation *))
 {
     struct facet_cuda_measure measure;
 
     pthread_mutex_lock(&lock);
-    facet_cuda_measure_begin(&measure, (uint32_t)making->device, any_of((uint32_t)making->device));
-    CUresult result = make(making);
+    facet_cuda_measure_begin(&measure, (uint32_t)creation->device, any_context_of((uint32_t)creation->device));
+    CUresult result = call(creation);
     if (result == CUDA_SUCCESS) {
-        result = adopt_context(*making->context, false, &measure);
+        result = adopt_context(*creation->context, false, &measure);
         if (result != CUDA_SUCCESS)
-            facet_cuda_driver.cuCtxDestroy_v2(*making->context);
+            facet_cuda_driver.cuCtxDestroy_v2(*creation->context);
     }
-    facet_cuda_contexts_let_go();
+    facet_cuda_contexts_unlock();
     return result;
 }
 
-static CUresult make_first(const struct making *making)
+static CUresult call_create_v1(const struct creation *creation)
 {
-    return facet_cuda_driver.cuCtxCreate(making->context, making->flags, making->device);
+    return facet_cuda_driver.cuCtxCreate(creation->context, creation->flags, creation->device);
 }
 
-static CUresult make_second(const struct making *making)
+static CUresult call_create_v2(const struct creation *creation)
 {
-    return facet_cuda_driver.cuCtxCreate_v2(making->context, making->flags, making->device);
+    return facet_cuda_driver.cuCtxCreate_v2(creation->context, creation->flags, creation->device);
 }
 
-static CUresult make_third(const struct making *making)
+static CUresult call_create_v3(const struct creation *creation)
 {
-    return facet_cuda_driver.cuCtxCreate_v3(making->context, making->extra, making->count, making->flags,
-                                            making->device);
+    return facet_cuda_driver.cuCtxCreate_v3(creation->context, creation->extra, creation->count, creation->flags,
+                                            creation->device);
 }
 
-static CUresult make_fourth(const struct making *making)
+static CUresult call_create_v4(const struct creation *creation)
 {
-    return facet_cuda_driver.cuCtxCreate_v4(making->context, making->extra, making->flags, making->device);
+    return facet_cuda_driver.cuCtxCreate_v4(creation->context, creation->extra, creation->flags, creation->device);
 }
 
 CUresult facet_cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_first);
+    return create_context(&(struct creation){.context = context, .flags = flags, .device = device}, call_create_v1);
 }
 
 CUresult facet_cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_second);
+    return create_context(&(struct creation){.context = context, .flags = flags, .device = device}, call_create_v2);
 }
 
 CUresult facet_cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
 {
     return create_context(
-        &(struct making){.context = context, .extra = affinities, .count = count, .flags = flags, .device = device},
-        make_third);
+        &(struct creation){.context = context, .extra = affinities, .count = count, .flags = flags, .device = device},
+        call_create_v3);
 }
 
 CUresult facet_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
 {
-    return create_context(&(struct making){.context = context, .extra = parameters, .flags = flags, .device = device},
-                          make_fourth);
+    return create_context(&(struct creation){.context = context, .extra = parameters, .flags = flags, .device = device},
+                          call_create_v4);
 }
 
 /* Contexts that work with OpenGL or VDPAU are charged like others. */
-static CUresult make_for_gl(const struct making *making)
+static CUresult call_create_gl(const struct creation *creation)
 {
-    return facet_cuda_driver.cuGLCtxCreate(making->context, making->flags, making->device);
+    return facet_cuda_driver.cuGLCtxCreate(creation->context, creation->flags, creation->device);
 }
 
-static CUresult make_for_gl_v2(const struct making *making)
+static CUresult call_create_gl_v2(const struct creation *creation)
 {
-    return facet_cuda_driver.cuGLCtxCreate_v2(making->context, making->flags, making->device);
+    return facet_cuda_driver.cuGLCtxCreate_v2(creation->context, creation->flags, creation->device);
 }
 
-static CUresult make_for_vdpau(const struct making *making)
+static CUresult call_create_vdpau(const struct creation *creation)
 {
-    return facet_cuda_driver.cuVDPAUCtxCreate(making->context, making->flags, making->device, (uint32_t)making->count,
-                                              making->extra);
+    return facet_cuda_driver.cuVDPAUCtxCreate(creation->context, creation->flags, creation->device,
+                                              (uint32_t)creation->count, creation->extra);
 }
 
-static CUresult make_for_vdpau_v2(const struct making *making)
+static CUresult call_create_vdpau_v2(const struct creation *creation)
 {
-    return facet_cuda_driver.cuVDPAUCtxCreate_v2(making->context, making->flags, making->device,
-                                                 (uint32_t)making->count, making->extra);
+    return facet_cuda_driver.cuVDPAUCtxCreate_v2(creation->context, creation->flags, creation->device,
+                                                 (uint32_t)creation->count, creation->extra);
 }
 
 CUresult facet_cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl);
+    return create_context(&(struct creation){.context = context, .flags = flags, .device = device}, call_create_gl);
 }
 
 CUresult facet_cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl_v2);
+    return create_context(&(struct creation){.context = context, .flags = flags, .device = device}, call_create_gl_v2);
 }
 
-CUresult facet_cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
+CUresult facet_cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau,
+                                void *get_proc_address)
 {
     return create_context(
-        &(struct making){.context = context, .extra = find, .count = (int)vdpau, .flags = flags, .device = device},
-        make_for_vdpau);
+        &(struct creation){
+            .context = context, .extra = get_proc_address, .count = (int)vdpau, .flags = flags, .device = device},
+        call_create_vdpau);
 }
 
-CUresult facet_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
+CUresult facet_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau,
+                                   void *get_proc_address)
 {
     return create_context(
-        &(struct making){.context = context, .extra = find, .count = (int)vdpau, .flags = flags, .device = device},
-        make_for_vdpau_v2);
+        &(struct creation){
+            .context = context, .extra = get_proc_address, .count = (int)vdpau, .flags = flags, .device = device},
+        call_create_vdpau_v2);
 }
 
 static CUresult destroy_context(CUcontext handle, CUresult (*end)(CUcontext))
@@ -327,9 +331,9 @@ static CUresult destroy_context(CUcontext handle, CUresult (*end)(CUcontext))
     bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
-    leave_alone(handle);
+    await_waiting_threads(handle);
     CUresult result = end(handle);
-    struct context **at = place_of(handle);
+    struct context **at = find_link(handle);
     if (*at && (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED))
         context_ended(at);
     pthread_mutex_unlock(&lock);
@@ -352,20 +356,20 @@ CUresult facet_cuCtxDestroy_v2(CUcontext context)
 CUresult facet_cuCtxDetach(CUcontext handle)
 {
     unsigned version;
-    CUcontext gone = NULL;
+    CUcontext ended = NULL;
 
     bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
-    leave_alone(handle);
+    await_waiting_threads(handle);
     CUresult result = facet_cuda_driver.cuCtxDetach(handle);
-    struct context **at = place_of(handle);
+    struct context **at = find_link(handle);
     if (result == CUDA_SUCCESS && *at && facet_cuda_plain.cuCtxGetApiVersion(handle, &version) != CUDA_SUCCESS) {
-        gone = handle;
+        ended = handle;
         context_ended(at);
     }
     pthread_mutex_unlock(&lock);
-    facet_flight_context_ended(gone);
+    facet_flight_context_ended(ended);
     facet_cuda_swap_release(held);
     return result;
 }
@@ -378,18 +382,19 @@ CUresult facet_cuCtxSetLimit(CUlimit limit, size_t value)
     size_t before = value;
 
     pthread_mutex_lock(&lock);
-    CUcontext asked_in = any_of(device);
-    if (asked_in) {
+    CUcontext queried_context = any_context_of(device);
+    if (queried_context) {
         facet_cuda_plain.cuCtxGetLimit(&before, limit);
-        facet_cuda_measure_begin(&measure, device, asked_in);
+        facet_cuda_measure_begin(&measure, device, queried_context);
     }
     CUresult result = facet_cuda_driver.cuCtxSetLimit(limit, value);
-    uint64_t growth = result == CUDA_SUCCESS && asked_in ? facet_cuda_measure_growth(&measure, asked_in) : 0;
+    uint64_t growth =
+        result == CUDA_SUCCESS && queried_context ? facet_cuda_measure_growth(&measure, queried_context) : 0;
     if (growth && facet_cuda_context_charge_more(growth) != CUDA_SUCCESS) {
         facet_cuda_driver.cuCtxSetLimit(limit, before);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    facet_cuda_contexts_let_go();
+    facet_cuda_contexts_unlock();
     return result;
 }
 
@@ -405,7 +410,7 @@ static CUresult retain_first(CUcontext *context, CUdevice device)
 {
     struct facet_cuda_measure measure;
 
-    facet_cuda_measure_begin(&measure, (uint32_t)device, any_of((uint32_t)device));
+    facet_cuda_measure_begin(&measure, (uint32_t)device, any_context_of((uint32_t)device));
     CUresult result = facet_cuda_driver.cuDevicePrimaryCtxRetain(context, device);
     if (result == CUDA_SUCCESS) {
         result = adopt_context(*context, true, &measure);
@@ -418,72 +423,72 @@ static CUresult retain_first(CUcontext *context, CUdevice device)
 /* Programs retain the primary context often: only the first retain measures. */
 CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device)
 {
-    return primary_of((uint32_t)device) ? facet_cuda_driver.cuDevicePrimaryCtxRetain(ret_context, device)
-                                        : retain_first(ret_context, device);
+    return primary_context_of((uint32_t)device) ? facet_cuda_driver.cuDevicePrimaryCtxRetain(ret_context, device)
+                                                : retain_first(ret_context, device);
 }
 
 CUresult facet_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_primary_retain(context, device);
-    facet_cuda_contexts_let_go();
+    facet_cuda_contexts_unlock();
     return result;
 }
 
 CUcontext facet_cuda_primary_check_ended(CUdevice device)
 {
-    struct context *primary = primary_of((uint32_t)device);
-    CUcontext gone = NULL;
+    struct context *primary = primary_context_of((uint32_t)device);
+    CUcontext ended = NULL;
 
     if (primary && !is_active(device)) {
-        gone = primary->handle;
-        leave_alone(gone);
-        context_ended(place_of(gone));
+        ended = primary->handle;
+        await_waiting_threads(ended);
+        context_ended(find_link(ended));
     }
-    return gone;
+    return ended;
 }
 
 /* The last release ends the context, and so does every reset. */
-static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
+static CUresult release_primary(CUdevice device, CUresult (*end)(CUdevice))
 {
-    CUcontext gone = NULL;
+    CUcontext ended = NULL;
 
     bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
-    struct context *primary = primary_of((uint32_t)device);
+    struct context *primary = primary_context_of((uint32_t)device);
     if (primary)
-        leave_alone(primary->handle);
+        await_waiting_threads(primary->handle);
     CUresult result = end(device);
     if (result == CUDA_SUCCESS)
-        gone = facet_cuda_primary_check_ended(device);
+        ended = facet_cuda_primary_check_ended(device);
     pthread_mutex_unlock(&lock);
-    facet_flight_context_ended(gone);
+    facet_flight_context_ended(ended);
     facet_cuda_swap_release(held);
     return result;
 }
 
 CUresult facet_cuDevicePrimaryCtxRelease(CUdevice device)
 {
-    return let_go(device, facet_cuda_driver.cuDevicePrimaryCtxRelease);
+    return release_primary(device, facet_cuda_driver.cuDevicePrimaryCtxRelease);
 }
 
 CUresult facet_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    return let_go(device, facet_cuda_driver.cuDevicePrimaryCtxRelease_v2);
+    return release_primary(device, facet_cuda_driver.cuDevicePrimaryCtxRelease_v2);
 }
 
 CUresult facet_cuDevicePrimaryCtxReset(CUdevice device)
 {
-    return let_go(device, facet_cuda_driver.cuDevicePrimaryCtxReset);
+    return release_primary(device, facet_cuda_driver.cuDevicePrimaryCtxReset);
 }
 
 CUresult facet_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-    return let_go(device, facet_cuda_driver.cuDevicePrimaryCtxReset_v2);
+    return release_primary(device, facet_cuda_driver.cuDevicePrimaryCtxReset_v2);
 }
 
-static bool wait_for(CUcontext handle)
+static bool wait_for_context(CUcontext handle)
 {
     CUcontext popped;
 
@@ -497,19 +502,19 @@ static bool wait_for(CUcontext handle)
 /* Waits without the lock: work in the contexts may depend on a thread of the program that needs it. */
 bool facet_cuda_contexts_wait(void)
 {
-    bool quiet = true;
+    bool all_complete = true;
 
     pthread_mutex_lock(&lock);
-    for (struct context *at = contexts; at && quiet; at = at->next) {
-        at->awaited++;
+    for (struct context *at = contexts; at && all_complete; at = at->next) {
+        at->waiting_threads++;
         pthread_mutex_unlock(&lock);
-        quiet = wait_for(at->handle);
+        all_complete = wait_for_context(at->handle);
         pthread_mutex_lock(&lock);
-        at->awaited--;
-        pthread_cond_broadcast(&left);
+        at->waiting_threads--;
+        pthread_cond_broadcast(&wait_ended);
     }
     pthread_mutex_unlock(&lock);
-    return quiet;
+    return all_complete;
 }
 
 void facet_cuda_contexts_before_fork(void)
@@ -525,11 +530,11 @@ void facet_cuda_contexts_after_fork(void)
 void facet_cuda_contexts_forked(void)
 {
     while (contexts) {
-        struct context *gone = contexts;
+        struct context *context = contexts;
 
-        contexts = gone->next;
-        free(gone);
+        contexts = context->next;
+        free(context);
     }
-    left = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* the child has none of the waiting threads */
+    wait_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* the child has none of the waiting threads */
     pthread_mutex_unlock(&lock);
 }

@@ -20,8 +20,8 @@
  * Take and release the lock of contexts. A thread holds it to create, destroy or measure a context or load code into
  * one, and calls the driver under it.
  */
-void facet_cuda_contexts_hold(void);
-void facet_cuda_contexts_let_go(void);
+void facet_cuda_contexts_lock(void);
+void facet_cuda_contexts_unlock(void);
 
 /* With the lock held: any live context of a device, for queries; NULL when this process has none there. */
 CUcontext facet_cuda_context_of(uint32_t device);

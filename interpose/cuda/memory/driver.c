@@ -14,7 +14,7 @@ static uint32_t count_devices(void)
     return facet_cuda_process.count;
 }
 
-static uint64_t pool_number(void *pool, CUmemPool_attribute attribute)
+static uint64_t pool_attribute(void *pool, CUmemPool_attribute attribute)
 {
     uint64_t value = 0;
 
@@ -23,12 +23,12 @@ static uint64_t pool_number(void *pool, CUmemPool_attribute attribute)
 
 static uint64_t pool_held(void *pool)
 {
-    return pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    return pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
 }
 
 static uint64_t pool_used(void *pool)
 {
-    return pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    return pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
 }
 
 static void pool_trim(void *pool)
@@ -50,7 +50,7 @@ static uint32_t pool_device(void *pool, uint32_t otherwise)
     return otherwise;
 }
 
-static uint64_t graphs_number(uint32_t device, CUgraphMem_attribute attribute)
+static uint64_t graph_attribute(uint32_t device, CUgraphMem_attribute attribute)
 {
     uint64_t value = 0;
 
@@ -60,12 +60,12 @@ static uint64_t graphs_number(uint32_t device, CUgraphMem_attribute attribute)
 
 static uint64_t graphs_held(uint32_t device)
 {
-    return graphs_number(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
+    return graph_attribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
 }
 
 static uint64_t graphs_used(uint32_t device)
 {
-    return graphs_number(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+    return graph_attribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
 }
 
 static void graphs_trim(uint32_t device)

@@ -10,8 +10,8 @@
 #include "context.h"
 #include "graph.h"
 #include "green.h"
-#include "held.h"
 #include "measure.h"
+#include "reference.h"
 
 #include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/memory/managed.h"
@@ -47,7 +47,7 @@ void facet_cuda_memory_forked(void)
     facet_cuda_greens_forked();
     facet_pools_forked();
     facet_graphs_forked();
-    facet_cuda_held_forked();
+    facet_cuda_references_forked();
     facet_virtual_forked();
     facet_cuda_measures_forked();
     facet_cuda_code_forked();

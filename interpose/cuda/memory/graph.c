@@ -61,7 +61,7 @@ static void look_at_node(struct facet_graph_node *node)
     }
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look_at_node};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = look_at_node};
 
 /* ---- executables ---- */
 
@@ -110,7 +110,7 @@ static CUresult with_parameters(CUgraphExec *executable, CUgraph graph, CUDA_GRA
     if (!parameters || !(parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) || !can_allocate() ||
         !facet_graph_needs(&reader, graph, &needs))
         return graph_instantiated(driver(executable, graph, parameters), executable, graph);
-    if (facet_graph_hold(&needs, &hold) != FACET_MEMORY_TAKEN) {
+    if (facet_graph_hold(&needs, &hold) != FACET_MEMORY_CHARGED) {
         parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -156,13 +156,13 @@ CUresult facet_cuda_graph_hold(CUgraphExec executable, CUstream stream, bool per
     *ret_hold = (struct facet_graph_needs){.bytes = {0}};
     if (!runs_at_once(stream, per_thread))
         return CUDA_SUCCESS;
-    return facet_graph_hold_launch((uintptr_t)executable, ret_hold) == FACET_MEMORY_TAKEN ? CUDA_SUCCESS
-                                                                                          : CUDA_ERROR_OUT_OF_MEMORY;
+    return facet_graph_hold_launch((uintptr_t)executable, ret_hold) == FACET_MEMORY_CHARGED ? CUDA_SUCCESS
+                                                                                            : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult facet_cuda_graph_launched(const struct facet_graph_needs *hold, CUresult result)
 {
-    facet_graph_held(hold);
+    facet_graph_settle_hold(hold);
     return result;
 }
 
@@ -192,7 +192,7 @@ CUresult facet_cuDeviceGraphMemTrim(CUdevice device)
 {
     CUresult result = facet_cuda_driver.cuDeviceGraphMemTrim(device);
 
-    if (result == CUDA_SUCCESS && facet_graphs_were())
+    if (result == CUDA_SUCCESS && facet_graphs_ever_used())
         facet_graphs_settle((uint32_t)device);
     return result;
 }

@@ -18,26 +18,26 @@
 struct green {
     struct green *next;
     CUgreenCtx handle;
-    CUcontext context, whole;
+    CUcontext context, primary;
     struct facet_cuda_charge charge;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct green *greens;
-static _Atomic uint32_t count; /* number in the list, so that a process without any need not take the lock */
+static _Atomic uint32_t green_count; /* number in the list, so that a process without any need not take the lock */
 
-CUcontext facet_cuda_green_whole(CUcontext context)
+CUcontext facet_cuda_green_primary(CUcontext context)
 {
-    CUcontext whole = context;
+    CUcontext primary = context;
 
-    if (!atomic_load_explicit(&count, memory_order_relaxed))
+    if (!atomic_load_explicit(&green_count, memory_order_relaxed))
         return context;
     pthread_mutex_lock(&lock);
     for (struct green *green = greens; green; green = green->next)
         if (green->context == context)
-            whole = green->whole;
+            primary = green->primary;
     pthread_mutex_unlock(&lock);
-    return whole;
+    return primary;
 }
 
 static void add_green(struct green *green)
@@ -46,10 +46,10 @@ static void add_green(struct green *green)
     green->next = greens;
     greens = green;
     pthread_mutex_unlock(&lock);
-    atomic_fetch_add(&count, 1);
+    atomic_fetch_add(&green_count, 1);
 }
 
-static struct green *take_green(CUgreenCtx handle)
+static struct green *remove_green(CUgreenCtx handle)
 {
     struct green **at = &greens;
 
@@ -61,22 +61,22 @@ static struct green *take_green(CUgreenCtx handle)
         *at = found->next;
     pthread_mutex_unlock(&lock);
     if (found)
-        atomic_fetch_sub(&count, 1);
+        atomic_fetch_sub(&green_count, 1);
     return found;
 }
 
 /* Charges a green context that was just made. On failure the caller ends it. */
-static CUresult adopt_green(CUgreenCtx handle, CUcontext whole, struct facet_cuda_measure *measure)
+static CUresult adopt_green(CUgreenCtx handle, CUcontext primary, struct facet_cuda_measure *measure)
 {
     struct green *green = malloc(sizeof *green);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     if (!green)
         return result;
-    *green = (struct green){.handle = handle, .whole = whole};
+    *green = (struct green){.handle = handle, .primary = primary};
     result = facet_cuda_plain.cuCtxFromGreenCtx(&green->context, handle);
     if (result == CUDA_SUCCESS)
-        result = facet_cuda_charge_take(measure->device, facet_cuda_measure_growth(measure, whole), &green->charge);
+        result = facet_cuda_charge_take(measure->device, facet_cuda_measure_growth(measure, primary), &green->charge);
     if (result == CUDA_SUCCESS)
         add_green(green);
     else
@@ -85,15 +85,15 @@ static CUresult adopt_green(CUgreenCtx handle, CUcontext whole, struct facet_cud
 }
 
 /* The primary context exists already, so that the growth measured here is the green context's alone. */
-static CUresult create_green(CUgreenCtx *green, CUcontext whole, CUdevResourceDesc description, CUdevice device,
+static CUresult create_green(CUgreenCtx *green, CUcontext primary, CUdevResourceDesc description, CUdevice device,
                              unsigned flags)
 {
     struct facet_cuda_measure measure;
 
-    facet_cuda_measure_begin(&measure, (uint32_t)device, whole);
+    facet_cuda_measure_begin(&measure, (uint32_t)device, primary);
     CUresult result = facet_cuda_driver.cuGreenCtxCreate(green, description, device, flags);
     if (result == CUDA_SUCCESS) {
-        result = adopt_green(*green, whole, &measure);
+        result = adopt_green(*green, primary, &measure);
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuGreenCtxDestroy(*green);
     }
@@ -102,21 +102,21 @@ static CUresult create_green(CUgreenCtx *green, CUcontext whole, CUdevResourceDe
 
 CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned flags)
 {
-    CUcontext whole, gone = NULL;
+    CUcontext primary, ended_primary = NULL;
 
     if (!green || !description)
         return facet_cuda_driver.cuGreenCtxCreate(green, description, device, flags);
     bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
-    facet_cuda_contexts_hold();
-    CUresult result = facet_cuda_primary_retain(&whole, device);
+    facet_cuda_contexts_lock();
+    CUresult result = facet_cuda_primary_retain(&primary, device);
     if (result == CUDA_SUCCESS) {
-        result = create_green(green, whole, description, device, flags);
+        result = create_green(green, primary, description, device, flags);
         facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
-        gone = facet_cuda_primary_check_ended(device);
+        ended_primary = facet_cuda_primary_check_ended(device);
     }
-    facet_cuda_contexts_let_go();
-    facet_flight_context_ended(gone);
+    facet_cuda_contexts_unlock();
+    facet_flight_context_ended(ended_primary);
     facet_cuda_swap_release(held);
     return result;
 }
@@ -124,23 +124,23 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
 /* Its streams end with it; the primary context ends too when it has no other holder. */
 CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
 {
-    CUcontext context = NULL, gone = NULL;
+    CUcontext context = NULL, ended_primary = NULL;
 
     bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     facet_flight_context_ends();
-    facet_cuda_contexts_hold();
+    facet_cuda_contexts_lock();
     CUresult result = facet_cuda_driver.cuGreenCtxDestroy(handle);
-    struct green *green = result == CUDA_SUCCESS ? take_green(handle) : NULL;
+    struct green *green = result == CUDA_SUCCESS ? remove_green(handle) : NULL;
     if (green) {
-        gone = facet_cuda_primary_check_ended((CUdevice)green->charge.device);
-        context = green->context == green->whole ? NULL : green->context;
+        ended_primary = facet_cuda_primary_check_ended((CUdevice)green->charge.device);
+        context = green->context == green->primary ? NULL : green->context;
         facet_cuda_charge_drop(&green->charge);
         free(green);
     }
-    facet_cuda_contexts_let_go();
+    facet_cuda_contexts_unlock();
     facet_flight_context_ended(context);
-    facet_flight_context_ended(gone);
+    facet_flight_context_ended(ended_primary);
     facet_cuda_swap_release(held);
     return result;
 }
@@ -158,11 +158,11 @@ void facet_cuda_greens_after_fork(void)
 void facet_cuda_greens_forked(void)
 {
     while (greens) {
-        struct green *gone = greens;
+        struct green *green = greens;
 
-        greens = gone->next;
-        free(gone);
+        greens = green->next;
+        free(green);
     }
-    atomic_store(&count, 0);
+    atomic_store(&green_count, 0);
     pthread_mutex_unlock(&lock);
 }

@@ -14,7 +14,7 @@
 #include "vendor/cuda/green.h"
 
 /* The context that owns memory allocated in `context`: the primary one of a green context, or itself. */
-CUcontext facet_cuda_green_whole(CUcontext context);
+CUcontext facet_cuda_green_primary(CUcontext context);
 
 void facet_cuda_greens_before_fork(void);
 void facet_cuda_greens_after_fork(void);

@@ -21,7 +21,7 @@ static CUresult begin_small(uint32_t device, struct facet_cuda_charge *ret_charg
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_tenant_thaw(charge.tenant);
     facet_pending_enter(device, FACET_REGION_BYTES);
-    facet_cuda_charge_owned(&charge);
+    facet_cuda_charge_set_owner(&charge);
     if (!facet_tenant_has_regions(charge.tenant))
         result = facet_cuda_charge_try_resize(&charge, FACET_REGION_BYTES);
     if (__builtin_expect(result == CUDA_SUCCESS, 1))
@@ -38,19 +38,19 @@ CUresult facet_cuda_linear_begin(uint32_t device, uint64_t bytes, struct facet_c
 }
 
 /* Moves the charge to the regions of the block. */
-static CUresult pay_regions(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
+static CUresult charge_regions(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
-    uint64_t left = 0;
+    uint64_t surplus = 0;
 
     if (!charge->bytes && facet_regions_join(charge->device, pointer, bytes))
         return CUDA_SUCCESS;
     CUresult result = facet_cuda_charge_resize(charge, facet_regions_touched(pointer, bytes));
-    if (result == CUDA_SUCCESS && !facet_regions_add(charge->device, pointer, bytes, &left))
+    if (result == CUDA_SUCCESS && !facet_regions_add(charge->device, pointer, bytes, &surplus))
         result = CUDA_ERROR_OUT_OF_MEMORY;
-    return result == CUDA_SUCCESS && left ? facet_cuda_charge_resize(charge, charge->bytes - left) : result;
+    return result == CUDA_SUCCESS && surplus ? facet_cuda_charge_resize(charge, charge->bytes - surplus) : result;
 }
 
-static bool remember_small(const struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
+static bool record_small(const struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
     struct facet_cuda_charge block = {.bytes = bytes, .device = charge->device, .owner = charge->owner};
 
@@ -60,11 +60,11 @@ static bool remember_small(const struct facet_cuda_charge *charge, uint64_t byte
 
 static CUresult keep_small(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
-    if (pay_regions(charge, bytes, pointer) != CUDA_SUCCESS) {
+    if (charge_regions(charge, bytes, pointer) != CUDA_SUCCESS) {
         facet_cuda_charge_drop(charge);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (remember_small(charge, bytes, pointer))
+    if (record_small(charge, bytes, pointer))
         return CUDA_SUCCESS;
     charge->bytes = facet_regions_leave(charge->device, pointer, bytes);
     facet_cuda_charge_drop(charge);

@@ -70,7 +70,7 @@ static bool find_device(const struct facet_tenant *tenant, nvmlDevice_t *ret_dev
     return library.by_uuid(uuid, ret_device) == NVML_SUCCESS;
 }
 
-static bool take_process(unsigned pid, unsigned long long bytes, uint64_t *ret_bytes)
+static bool is_own_entry(unsigned pid, unsigned long long bytes, uint64_t *ret_bytes)
 {
     if (pid != (unsigned)getpid() || bytes == (unsigned long long)NVML_VALUE_NOT_AVAILABLE)
         return false;
@@ -78,7 +78,7 @@ static bool take_process(unsigned pid, unsigned long long bytes, uint64_t *ret_b
     return true;
 }
 
-static bool find_v2(list_v2 *list, nvmlDevice_t device, uint64_t *ret_bytes)
+static bool find_own_v2(list_v2 *list, nvmlDevice_t device, uint64_t *ret_bytes)
 {
     static nvmlProcessInfo_t entries[MOST_PROCESSES];
     unsigned count = MOST_PROCESSES;
@@ -86,12 +86,12 @@ static bool find_v2(list_v2 *list, nvmlDevice_t device, uint64_t *ret_bytes)
     if (list(device, &count, entries) != NVML_SUCCESS)
         return false;
     for (unsigned i = 0; i < count; i++)
-        if (take_process(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
+        if (is_own_entry(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
             return true;
     return false;
 }
 
-static bool find_v1(list_v1 *list, nvmlDevice_t device, uint64_t *ret_bytes)
+static bool find_own_v1(list_v1 *list, nvmlDevice_t device, uint64_t *ret_bytes)
 {
     static nvmlProcessInfo_v1_t entries[MOST_PROCESSES];
     unsigned count = MOST_PROCESSES;
@@ -99,26 +99,26 @@ static bool find_v1(list_v1 *list, nvmlDevice_t device, uint64_t *ret_bytes)
     if (list(device, &count, entries) != NVML_SUCCESS)
         return false;
     for (unsigned i = 0; i < count; i++)
-        if (take_process(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
+        if (is_own_entry(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
             return true;
     return false;
 }
 
-bool facet_cuda_listed(const struct facet_tenant *tenant, uint64_t *ret_bytes)
+bool facet_cuda_process_bytes(const struct facet_tenant *tenant, uint64_t *ret_bytes)
 {
     nvmlDevice_t device;
 
     if (!(library.usable || open_library()) || !find_device(tenant, &device))
         return false;
     for (int i = 0; i < 2; i++) {
-        if (library.lists_v2[i] ? find_v2(library.lists_v2[i], device, ret_bytes)
-                                : library.lists_v1[i] && find_v1(library.lists_v1[i], device, ret_bytes))
+        if (library.lists_v2[i] ? find_own_v2(library.lists_v2[i], device, ret_bytes)
+                                : library.lists_v1[i] && find_own_v1(library.lists_v1[i], device, ret_bytes))
             return true;
     }
     return false;
 }
 
-static bool counts_as_the_kernel(void)
+static bool is_in_first_pid_namespace(void)
 {
     char name[sizeof FIRST_PIDS + 1];
     ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name);
@@ -126,14 +126,14 @@ static bool counts_as_the_kernel(void)
     return length == sizeof FIRST_PIDS - 1 && memcmp(name, FIRST_PIDS, (size_t)length) == 0;
 }
 
-bool facet_cuda_listed_tells(const struct facet_tenant *tenant)
+bool facet_cuda_is_listable(const struct facet_tenant *tenant)
 {
     nvmlDevice_t device;
 
-    return (library.usable || open_library()) && find_device(tenant, &device) && counts_as_the_kernel();
+    return (library.usable || open_library()) && find_device(tenant, &device) && is_in_first_pid_namespace();
 }
 
-bool facet_cuda_listed_device(const struct facet_tenant *tenant, uint64_t *ret_bytes)
+bool facet_cuda_device_bytes(const struct facet_tenant *tenant, uint64_t *ret_bytes)
 {
     nvmlMemory_t memory;
     nvmlDevice_t device;

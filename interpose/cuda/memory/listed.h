@@ -17,13 +17,13 @@
  * The bytes that this process holds on the tenant's device. False when it is in no list, or there is no list. One
  * thread at a time.
  */
-bool facet_cuda_listed(const struct facet_tenant *tenant, uint64_t *ret_bytes);
+bool facet_cuda_process_bytes(const struct facet_tenant *tenant, uint64_t *ret_bytes);
 
 /* Whether this process would be listed if it held memory: if its pid namespace is the one that the driver uses. */
-bool facet_cuda_listed_tells(const struct facet_tenant *tenant);
+bool facet_cuda_is_listable(const struct facet_tenant *tenant);
 
 /* The bytes that all processes together hold on the tenant's device; needs no context. One thread at a time. */
-bool facet_cuda_listed_device(const struct facet_tenant *tenant, uint64_t *ret_bytes);
+bool facet_cuda_device_bytes(const struct facet_tenant *tenant, uint64_t *ret_bytes);
 
 /* In the child of fork(): opens the library anew. */
 void facet_cuda_listed_forked(void);

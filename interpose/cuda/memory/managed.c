@@ -3,7 +3,7 @@
 #include "interpose/kit/memory/managed.h"
 
 #include "charge.h"
-#include "judge.h"
+#include "refusal.h"
 
 /* Waits for frozen memory before anything is charged. */
 static enum facet_memory_refusal take_managed(uint64_t bytes, struct facet_memory_charge *ret_refusing)
@@ -14,7 +14,7 @@ static enum facet_memory_refusal take_managed(uint64_t bytes, struct facet_memor
         facet_tenant_thaw(facet_cuda_tenant(i));
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, bytes);
     enum facet_memory_refusal refusal = facet_managed_try(bytes, ret_refusing);
-    if (refusal != FACET_MEMORY_TAKEN)
+    if (refusal != FACET_MEMORY_CHARGED)
         facet_pending_leave();
     return refusal;
 }
@@ -34,15 +34,15 @@ static CUresult keep_managed(const struct facet_cuda_charge *charge, CUresult re
 /* A driver may allocate more than a device has: then only the quota refuses. */
 static CUresult refuse_managed(uint32_t device, const CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
-    CUdeviceptr made = 0;
-    size_t much;
-    CUresult judged = facet_cuda_too_much(device, bytes, &much);
+    CUdeviceptr probe = 0;
+    size_t beyond_bytes;
+    CUresult driver_result = facet_cuda_beyond_device(device, bytes, &beyond_bytes);
 
-    if (judged == CUDA_SUCCESS)
-        judged = facet_cuda_driver.cuMemAllocManaged(pointer ? &made : NULL, much, flags);
-    if (made)
-        facet_cuda_driver.cuMemFree_v2(made);
-    return facet_cuda_refuse(device, judged);
+    if (driver_result == CUDA_SUCCESS)
+        driver_result = facet_cuda_driver.cuMemAllocManaged(pointer ? &probe : NULL, beyond_bytes, flags);
+    if (probe)
+        facet_cuda_driver.cuMemFree_v2(probe);
+    return facet_cuda_refuse(device, driver_result);
 }
 
 /* The driver may keep the memory on any device, in steps that it chooses. */
@@ -52,11 +52,11 @@ CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned fl
     struct facet_memory_charge refusing;
     enum facet_memory_refusal refusal = take_managed(charge.bytes, &refusing);
 
-    if (refusal == FACET_MEMORY_OUT)
+    if (refusal == FACET_MEMORY_OVER_QUOTA)
         return refuse_managed(refusing.device, pointer, bytes, flags);
-    if (refusal != FACET_MEMORY_TAKEN)
+    if (refusal != FACET_MEMORY_CHARGED)
         return CUDA_ERROR_NOT_INITIALIZED;
-    facet_cuda_charge_owned(&charge);
+    facet_cuda_charge_set_owner(&charge);
     CUresult result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
     result = keep_managed(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
     facet_cuda_charge_end(&charge);

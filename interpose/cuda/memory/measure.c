@@ -10,31 +10,31 @@
 #include "interpose/kit/memory/pool.h"
 #include "listed.h"
 
-#define TRIES 4
+#define READ_TRIES 4
 
 /* Devices where NVML's figure for our pid is known to be ours. */
-static bool trusted[FACET_CUDA_TENANTS];
+static bool nvml_pid_is_ours[FACET_CUDA_TENANTS];
 
 /* Descriptors of the devices' locks, plus one; 0: not locked. */
-static int turns[FACET_CUDA_TENANTS];
+static int device_locks[FACET_CUDA_TENANTS];
 
-static bool by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
+static bool uncharged_by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
 {
     uint64_t held = 0, charged = facet_slot_memory(tenant->slot);
-    bool listed = facet_cuda_listed(tenant, &held);
+    bool listed = facet_cuda_process_bytes(tenant, &held);
 
     *ret_bytes = listed ? (int64_t)held - (int64_t)charged : 0;
     return listed;
 }
 
-static bool by_device(const struct facet_tenant *tenant, CUcontext context, int64_t *ret_bytes)
+static bool uncharged_by_device(const struct facet_tenant *tenant, CUcontext context, int64_t *ret_bytes)
 {
     size_t is_free = 0, total = 0;
     uint64_t held = 0;
     CUcontext popped;
 
     *ret_bytes = 0;
-    if (facet_cuda_listed_device(tenant, &held)) {
+    if (facet_cuda_device_bytes(tenant, &held)) {
         *ret_bytes = (int64_t)held - (int64_t)facet_usage_memory(tenant->usage);
         return true;
     }
@@ -52,15 +52,15 @@ static int64_t unexplained_bytes(const struct facet_tenant *tenant, uint32_t dev
 {
     int64_t bytes = 0;
 
-    if (trusted[device] && by_process(tenant, &bytes))
+    if (nvml_pid_is_ours[device] && uncharged_by_process(tenant, &bytes))
         return bytes;
-    return by_device(tenant, context, &bytes) ? bytes : 0;
+    return uncharged_by_device(tenant, context, &bytes) ? bytes : 0;
 }
 
 /* Releases the charge of memory that pools and graphs have lost on their own. */
 static void settle_pools(uint32_t device)
 {
-    if (facet_graphs_were())
+    if (facet_graphs_ever_used())
         facet_graphs_settle_if_free(device);
     if (facet_pools_any())
         facet_pools_settle_if_free(device);
@@ -72,12 +72,12 @@ static uint64_t charged_bytes(const struct facet_tenant *tenant)
 }
 
 /* A pool may shrink between the two reads: then the reading is repeated. */
-static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
+static int64_t read_uncharged(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
 {
     int64_t bytes = 0;
 
     settle_pools(device);
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < READ_TRIES; i++) {
         uint64_t before = charged_bytes(tenant);
 
         bytes = unexplained_bytes(tenant, device, context);
@@ -89,30 +89,30 @@ static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUco
 }
 
 /* Reads while new allocations are held off. */
-static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, CUcontext context,
-                            struct facet_pending *ret_left)
+static int64_t read_without_pending(const struct facet_tenant *tenant, uint32_t device, CUcontext context,
+                                    struct facet_pending *ret_pending)
 {
-    facet_pending_quiesce(device, FACET_CUDA_PENDING_WAIT_NS, ret_left);
-    int64_t bytes = read_now(tenant, device, context);
+    facet_pending_quiesce(device, FACET_CUDA_PENDING_WAIT_NS, ret_pending);
+    int64_t bytes = read_uncharged(tenant, device, context);
     facet_pending_open();
     return bytes;
 }
 
 /* Two processes that compare totals of the device at once would each count the other's growth. */
-static void take_turn(const struct facet_tenant *tenant, uint32_t device, bool first)
+static void lock_shared_device(const struct facet_tenant *tenant, uint32_t device, bool is_first)
 {
-    bool alone = first ? facet_cuda_listed_tells(tenant) : trusted[device];
+    bool alone = is_first ? facet_cuda_is_listable(tenant) : nvml_pid_is_ours[device];
 
-    if (!alone && !turns[device])
-        turns[device] = facet_tenant_hold_device(tenant, FACET_CUDA_MEASURE_WAIT_NS) + 1;
+    if (!alone && !device_locks[device])
+        device_locks[device] = facet_tenant_hold_device(tenant, FACET_CUDA_MEASURE_WAIT_NS) + 1;
 }
 
 void facet_cuda_measures_end(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
-        if (turns[i])
-            facet_tenant_let_device_go(&facet_cuda_process.tenants[i], turns[i] - 1);
-        turns[i] = 0;
+        if (device_locks[i])
+            facet_tenant_let_device_go(&facet_cuda_process.tenants[i], device_locks[i] - 1);
+        device_locks[i] = 0;
     }
 }
 
@@ -120,17 +120,17 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(device);
 
-    *measure = (struct facet_cuda_measure){.device = device, .first = !context};
+    *measure = (struct facet_cuda_measure){.device = device, .is_first = !context};
     if (!tenant)
         return;
-    take_turn(tenant, device, measure->first);
+    lock_shared_device(tenant, device, measure->is_first);
     if (context) {
-        measure->before = take_reading(tenant, device, context, &measure->left);
+        measure->uncharged_before = read_without_pending(tenant, device, context, &measure->pending);
     } else {
-        measure->managed = -(int64_t)facet_managed_charged();
-        measure->listed = by_process(tenant, &(int64_t){0});
-        if (!by_device(tenant, NULL, &measure->before))
-            measure->before = measure->managed;
+        measure->minus_managed = -(int64_t)facet_managed_charged();
+        measure->was_listed = uncharged_by_process(tenant, &(int64_t){0});
+        if (!uncharged_by_device(tenant, NULL, &measure->uncharged_before))
+            measure->uncharged_before = measure->minus_managed;
     }
 }
 
@@ -138,24 +138,26 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
 uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext context)
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(measure->device);
-    struct facet_pending left;
+    struct facet_pending pending;
 
     if (!tenant)
         return 0;
-    if (measure->first) {
-        trusted[measure->device] = !measure->listed && by_process(tenant, &(int64_t){0});
-        measure->before = trusted[measure->device] ? measure->managed : measure->before;
+    if (measure->is_first) {
+        nvml_pid_is_ours[measure->device] = !measure->was_listed && uncharged_by_process(tenant, &(int64_t){0});
+        measure->uncharged_before =
+            nvml_pid_is_ours[measure->device] ? measure->minus_managed : measure->uncharged_before;
     }
-    int64_t growth = take_reading(tenant, measure->device, context, &left) - measure->before;
+    int64_t growth = read_without_pending(tenant, measure->device, context, &pending) - measure->uncharged_before;
     if (growth <= 0)
         return 0;
-    uint64_t explained = facet_pending_subtract((uint64_t)growth, &measure->left);
-    return trusted[measure->device] || explained < FACET_CUDA_MEASURE_MOST ? explained : FACET_CUDA_MEASURE_MOST;
+    uint64_t own_growth = facet_pending_subtract((uint64_t)growth, &measure->pending);
+    return nvml_pid_is_ours[measure->device] || own_growth < FACET_CUDA_MEASURE_MOST ? own_growth
+                                                                                     : FACET_CUDA_MEASURE_MOST;
 }
 
 void facet_cuda_measures_forked(void)
 {
-    memset(trusted, 0, sizeof trusted);
+    memset(nvml_pid_is_ours, 0, sizeof nvml_pid_is_ours);
     facet_pending_forked();
     facet_cuda_listed_forked();
 }

@@ -4,7 +4,7 @@
  *
  * Owns: the two ways of reading how much is held, and the choice between them.
  * Never: charges anything; trusts a figure of NVML that may be another process's. Every function is called with the
- * contexts held (context.h), from before the driver's call until the growth is charged, so that two threads do not
+ * contexts locked (context.h), from before the driver's call until the growth is charged, so that two threads do not
  * count the same growth. Every wait for other threads is bounded; their allocations still pending are taken into
  * account.
  *
@@ -43,11 +43,11 @@
 
 struct facet_cuda_measure {
     uint32_t device;
-    bool first;      /* the process had no context on the device */
-    bool listed;     /* first: NVML listed our pid before */
-    int64_t managed; /* first: minus the managed memory, which is charged here but may be held elsewhere */
-    int64_t before;  /* uncharged memory in use; negative if the driver has not yet allocated charged memory */
-    struct facet_pending left; /* still pending when `before` was read */
+    bool is_first;            /* the process had no context on the device */
+    bool was_listed;          /* first: NVML listed our pid before */
+    int64_t minus_managed;    /* first: minus the managed memory, which is charged here but may be held elsewhere */
+    int64_t uncharged_before; /* uncharged memory in use; negative if the driver has not yet allocated charged memory */
+    struct facet_pending pending; /* still pending when `before` was read */
 };
 
 /* Called before the driver; `context` is one of the device's, NULL when this process has none there. */

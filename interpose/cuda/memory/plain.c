@@ -3,8 +3,8 @@
 #include "charge.h"
 #include "graph.h"
 #include "interpose/cuda/swap/swap.h"
-#include "judge.h"
 #include "linear.h"
+#include "refusal.h"
 
 static CUresult free_sync(uint64_t pointer, CUstream stream)
 {
@@ -26,21 +26,21 @@ static CUresult settle_plain(struct facet_cuda_charge *charge, CUresult result, 
 
 static CUresult refuse_plain(uint32_t device, const CUdeviceptr *pointer, size_t bytes)
 {
-    CUdeviceptr made = 0;
-    size_t much;
-    CUresult judged = facet_cuda_too_much(device, bytes, &much);
+    CUdeviceptr probe = 0;
+    size_t beyond_bytes;
+    CUresult driver_result = facet_cuda_beyond_device(device, bytes, &beyond_bytes);
 
-    if (judged == CUDA_SUCCESS)
-        judged = facet_cuda_driver.cuMemAlloc_v2(pointer ? &made : NULL, much);
-    if (made)
-        facet_cuda_driver.cuMemFree_v2(made);
-    return facet_cuda_refuse(device, judged);
+    if (driver_result == CUDA_SUCCESS)
+        driver_result = facet_cuda_driver.cuMemAlloc_v2(pointer ? &probe : NULL, beyond_bytes);
+    if (probe)
+        facet_cuda_driver.cuMemFree_v2(probe);
+    return facet_cuda_refuse(device, driver_result);
 }
 
 /* Swappable memory is made without asking cuMemAlloc, which would refuse without a context; so that is checked here. */
 static bool is_swapped(uint32_t device, size_t bytes)
 {
-    return facet_cuda_swap_takes(device, bytes) && facet_cuda_owner();
+    return facet_cuda_swap_applies(device, bytes) && facet_cuda_owner();
 }
 
 CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
@@ -78,16 +78,17 @@ static bool is_swapped_pitch(uint32_t device, const size_t *pitch, size_t width,
 static CUresult refuse_pitched(uint32_t device, const CUdeviceptr *pointer, const size_t *pitch, size_t width,
                                unsigned element)
 {
-    size_t much, row = facet_cuda_round(width, 512), chosen = 0;
-    CUdeviceptr made = 0;
-    CUresult judged = facet_cuda_too_much(device, 0, &much);
+    size_t beyond_bytes, row = facet_cuda_round(width, 512), chosen = 0;
+    CUdeviceptr probe = 0;
+    CUresult driver_result = facet_cuda_beyond_device(device, 0, &beyond_bytes);
 
-    if (judged == CUDA_SUCCESS)
-        judged = facet_cuda_driver.cuMemAllocPitch_v2(pointer ? &made : NULL, pitch ? &chosen : NULL, width,
-                                                      much > row && row ? much / row : 1, element);
-    if (made)
-        facet_cuda_driver.cuMemFree_v2(made);
-    return facet_cuda_refuse(device, judged);
+    if (driver_result == CUDA_SUCCESS)
+        driver_result =
+            facet_cuda_driver.cuMemAllocPitch_v2(pointer ? &probe : NULL, pitch ? &chosen : NULL, width,
+                                                 beyond_bytes > row && row ? beyond_bytes / row : 1, element);
+    if (probe)
+        facet_cuda_driver.cuMemFree_v2(probe);
+    return facet_cuda_refuse(device, driver_result);
 }
 
 /* The pitch is known only after the call: until then it is assumed to be the one that drivers choose. */
@@ -104,8 +105,8 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
     if (result != CUDA_SUCCESS)
         return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_pitched(device, pointer, pitch, width, element) : result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
-    bool made = result == CUDA_SUCCESS;
-    return settle_plain(&charge, result, made ? pitched_bytes(*pitch, height) : 0, made ? *pointer : 0);
+    bool is_allocated = result == CUDA_SUCCESS;
+    return settle_plain(&charge, result, is_allocated ? pitched_bytes(*pitch, height) : 0, is_allocated ? *pointer : 0);
 }
 
 /* The old forms, with 32-bit pointers: a 64-bit driver exports them, and probably has no memory there. */
@@ -135,8 +136,8 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch(pointer, pitch, width, height, element);
-    bool made = result == CUDA_SUCCESS;
-    return settle_plain(&charge, result, made ? pitched_bytes(*pitch, height) : 0, made ? *pointer : 0);
+    bool is_allocated = result == CUDA_SUCCESS;
+    return settle_plain(&charge, result, is_allocated ? pitched_bytes(*pitch, height) : 0, is_allocated ? *pointer : 0);
 }
 
 static CUresult free_of_old(uint64_t pointer, CUstream stream)

@@ -6,10 +6,10 @@
 #include "interpose/kit/memory/pool.h"
 
 #include "graph.h"
-#include "judge.h"
+#include "refusal.h"
 
-struct taking {
-    struct facet_pool_taking common; /* first: the kit gets a pointer to it */
+struct allocation {
+    struct facet_pool_allocation common; /* first: the kit gets a pointer to it */
     CUdeviceptr *pointer;
     size_t bytes;
     CUmemoryPool pool;
@@ -17,76 +17,77 @@ struct taking {
     bool per_thread;
 };
 
-static int call_driver(struct facet_pool_taking *common)
+static int allocate_from_driver(struct facet_pool_allocation *common)
 {
-    struct taking *taking = (struct taking *)common;
+    struct allocation *allocation = (struct allocation *)common;
     CUresult (*driver)(CUdeviceptr *, size_t, CUmemoryPool, CUstream) =
-        taking->per_thread ? facet_cuda_driver.cuMemAllocFromPoolAsync_ptsz : facet_cuda_driver.cuMemAllocFromPoolAsync;
-    CUresult result = driver(taking->pointer, taking->bytes, taking->pool, taking->stream);
+        allocation->per_thread ? facet_cuda_driver.cuMemAllocFromPoolAsync_ptsz
+                               : facet_cuda_driver.cuMemAllocFromPoolAsync;
+    CUresult result = driver(allocation->pointer, allocation->bytes, allocation->pool, allocation->stream);
 
-    common->pointer = result == CUDA_SUCCESS ? *taking->pointer : 0;
+    common->pointer = result == CUDA_SUCCESS ? *allocation->pointer : 0;
     return (int)result;
 }
 
 /* Waits for the stream, because only then the trim releases the pool's growth. */
-static void undo_taking(struct facet_pool_taking *common)
+static void undo_allocation(struct facet_pool_allocation *common)
 {
-    struct taking *taking = (struct taking *)common;
+    struct allocation *allocation = (struct allocation *)common;
 
-    if (taking->per_thread)
-        facet_cuda_driver.cuMemFreeAsync_ptsz(*taking->pointer, taking->stream);
+    if (allocation->per_thread)
+        facet_cuda_driver.cuMemFreeAsync_ptsz(*allocation->pointer, allocation->stream);
     else
-        facet_cuda_driver.cuMemFreeAsync(*taking->pointer, taking->stream);
+        facet_cuda_driver.cuMemFreeAsync(*allocation->pointer, allocation->stream);
     facet_cuda_driver.cuCtxSynchronize();
-    facet_cuda_driver.cuMemPoolTrimTo(taking->pool, 0);
+    facet_cuda_driver.cuMemPoolTrimTo(allocation->pool, 0);
 }
 
-static CUresult take_from_pool(struct taking *taking, uint32_t device)
+static CUresult allocate_charged(struct allocation *allocation, uint32_t device)
 {
-    facet_pending_enter(FACET_PENDING_ANY_DEVICE, facet_memory_round(taking->bytes, FACET_CUDA_POOL_GROWTH));
-    int result = facet_pool_allocate(taking->pool, device, taking->bytes, &taking->common);
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, facet_memory_round(allocation->bytes, FACET_CUDA_POOL_GROWTH));
+    int result = facet_pool_allocate(allocation->pool, device, allocation->bytes, &allocation->common);
     facet_pending_leave();
     return (CUresult)result;
 }
 
-static CUresult refuse_from_pool(const struct taking *taking, uint32_t device)
+static CUresult refuse_from_pool(const struct allocation *allocation, uint32_t device)
 {
-    CUdeviceptr made = 0;
-    size_t much;
-    struct taking asked = *taking;
-    CUresult judged = facet_cuda_too_much(device, asked.bytes, &much);
+    CUdeviceptr probe = 0;
+    size_t beyond_bytes;
+    struct allocation probe_allocation = *allocation;
+    CUresult driver_result = facet_cuda_beyond_device(device, probe_allocation.bytes, &beyond_bytes);
 
-    asked.pointer = &made;
-    asked.bytes = much;
-    if (judged == CUDA_SUCCESS)
-        judged = (CUresult)call_driver(&asked.common);
-    if (judged == CUDA_SUCCESS)
-        undo_taking(&asked.common);
-    if (judged != CUDA_SUCCESS && judged != CUDA_ERROR_OUT_OF_MEMORY)
-        return judged;
-    facet_tenant_deny(taking->common.refused_by);
+    probe_allocation.pointer = &probe;
+    probe_allocation.bytes = beyond_bytes;
+    if (driver_result == CUDA_SUCCESS)
+        driver_result = (CUresult)allocate_from_driver(&probe_allocation.common);
+    if (driver_result == CUDA_SUCCESS)
+        undo_allocation(&probe_allocation.common);
+    if (driver_result != CUDA_SUCCESS && driver_result != CUDA_ERROR_OUT_OF_MEMORY)
+        return driver_result;
+    facet_tenant_deny(allocation->common.refused_by);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult allocate_from_pool(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, uint32_t device,
                                    CUstream stream, bool per_thread)
 {
-    struct taking taking = {.common = {.allocate = call_driver,
-                                       .undo = undo_taking,
-                                       .out = CUDA_ERROR_OUT_OF_MEMORY,
-                                       .no_vgpu = CUDA_ERROR_NOT_INITIALIZED},
-                            .pointer = pointer,
-                            .bytes = bytes,
-                            .pool = pool,
-                            .stream = stream,
-                            .per_thread = per_thread};
-    CUresult result = take_from_pool(&taking, device);
+    struct allocation allocation = {.common = {.allocate = allocate_from_driver,
+                                               .undo = undo_allocation,
+                                               .quota_result = CUDA_ERROR_OUT_OF_MEMORY,
+                                               .no_vgpu_result = CUDA_ERROR_NOT_INITIALIZED},
+                                    .pointer = pointer,
+                                    .bytes = bytes,
+                                    .pool = pool,
+                                    .stream = stream,
+                                    .per_thread = per_thread};
+    CUresult result = allocate_charged(&allocation, device);
 
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && facet_graphs_were()) {
-        facet_graphs_let_go(device); /* without holding the pools' lock */
-        result = take_from_pool(&taking, device);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && facet_graphs_ever_used()) {
+        facet_graphs_trim(device); /* without holding the pools' lock */
+        result = allocate_charged(&allocation, device);
     }
-    return taking.common.refused_by ? refuse_from_pool(&taking, device) : result;
+    return allocation.common.refused_by ? refuse_from_pool(&allocation, device) : result;
 }
 
 /* Names the driver's current pool explicitly, so that the pool that grows is the one that was charged. */
@@ -133,12 +134,12 @@ CUresult facet_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, 
  */
 static enum facet_pool_place place_of(const CUmemLocation *location, CUmemAllocationType type, uint32_t *ret_device)
 {
-    bool there = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    bool on_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-    *ret_device = there ? (uint32_t)location->id : 0;
+    *ret_device = on_device ? (uint32_t)location->id : 0;
     if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
         return FACET_POOL_MANAGED;
-    return there ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
+    return on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
 }
 
 /* A pool that cannot be recorded is destroyed again. */
@@ -157,25 +158,25 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
 }
 
 /* Records the place of a pool that the driver has for it: the pool itself cannot be asked later. */
-static CUresult meet_pool(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location,
-                          CUmemAllocationType type)
+static CUresult record_found_pool(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location,
+                                  CUmemAllocationType type)
 {
     uint32_t device;
 
     if (result != CUDA_SUCCESS)
         return result;
     enum facet_pool_place place = place_of(location, type, &device);
-    return facet_pool_met(*pool, device, place) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return facet_pool_found(*pool, device, place) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult facet_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return meet_pool(facet_cuda_driver.cuMemGetDefaultMemPool(pool, location, type), pool, location, type);
+    return record_found_pool(facet_cuda_driver.cuMemGetDefaultMemPool(pool, location, type), pool, location, type);
 }
 
 CUresult facet_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return meet_pool(facet_cuda_driver.cuMemGetMemPool(pool, location, type), pool, location, type);
+    return record_found_pool(facet_cuda_driver.cuMemGetMemPool(pool, location, type), pool, location, type);
 }
 
 static int destroy_pool(void *pool)

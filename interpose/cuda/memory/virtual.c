@@ -7,21 +7,21 @@
 
 #include "charge.h"
 #include "interpose/cuda/swap/swap.h"
-#include "judge.h"
+#include "refusal.h"
 
 static CUresult refuse_virtual(const CUmemGenericAllocationHandle *handle, size_t bytes,
                                const CUmemAllocationProp *properties, unsigned long long flags)
 {
     CUmemGenericAllocationHandle made = 0;
     uint32_t device = (uint32_t)properties->location.id;
-    size_t much;
-    CUresult judged = facet_cuda_too_much(device, bytes, &much);
+    size_t beyond_bytes;
+    CUresult driver_result = facet_cuda_beyond_device(device, bytes, &beyond_bytes);
 
-    if (judged == CUDA_SUCCESS)
-        judged = facet_cuda_driver.cuMemCreate(handle ? &made : NULL, much, properties, flags);
-    if (judged == CUDA_SUCCESS)
+    if (driver_result == CUDA_SUCCESS)
+        driver_result = facet_cuda_driver.cuMemCreate(handle ? &made : NULL, beyond_bytes, properties, flags);
+    if (driver_result == CUDA_SUCCESS)
         facet_cuda_driver.cuMemRelease(made);
-    return facet_cuda_refuse(device, judged);
+    return facet_cuda_refuse(device, driver_result);
 }
 
 static CUresult create_virtual(CUmemGenericAllocationHandle *handle, size_t bytes,
@@ -74,7 +74,7 @@ CUresult facet_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemG
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     facet_virtual_lock();
-    if (facet_virtual_make_place())
+    if (facet_virtual_reserve_mapping())
         result = facet_cuda_driver.cuMemMap(pointer, bytes, offset, handle, flags);
     if (result == CUDA_SUCCESS)
         facet_virtual_mapped(pointer, bytes, handle);

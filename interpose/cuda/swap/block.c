@@ -18,9 +18,9 @@ static struct facet_slot *slot_of(const struct facet_cuda_block *block)
 
 static uint64_t chunk_bytes(const struct facet_cuda_block *block, uint32_t index)
 {
-    uint64_t before = index * FACET_CUDA_CHUNK;
+    uint64_t offset = index * FACET_CUDA_CHUNK;
 
-    return block->bytes - before < FACET_CUDA_CHUNK ? block->bytes - before : FACET_CUDA_CHUNK;
+    return block->bytes - offset < FACET_CUDA_CHUNK ? block->bytes - offset : FACET_CUDA_CHUNK;
 }
 
 static CUdeviceptr chunk_address(const struct facet_cuda_block *block, uint32_t index)
@@ -64,7 +64,7 @@ static CUresult fill_chunk(struct facet_cuda_block *block, uint32_t index)
     return result;
 }
 
-static CUresult bring_in(struct facet_cuda_block *block, uint32_t index)
+static CUresult bring_chunk_in(struct facet_cuda_block *block, uint32_t index)
 {
     const CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -89,7 +89,7 @@ static CUresult bring_in(struct facet_cuda_block *block, uint32_t index)
     return CUDA_SUCCESS;
 }
 
-static void let_go_of_memory(struct facet_cuda_block *block, uint32_t index)
+static void free_chunk_memory(struct facet_cuda_block *block, uint32_t index)
 {
     uint64_t bytes = chunk_bytes(block, index);
 
@@ -109,7 +109,7 @@ static bool pin_chunk(struct facet_cuda_block *block, uint32_t index)
     return chunk->host;
 }
 
-static bool send_out(struct facet_cuda_block *block, uint32_t index)
+static bool send_chunk_out(struct facet_cuda_block *block, uint32_t index)
 {
     struct facet_cuda_chunk *chunk = &block->chunks[index];
 
@@ -117,33 +117,33 @@ static bool send_out(struct facet_cuda_block *block, uint32_t index)
                                                                      chunk_bytes(block, index)) != CUDA_SUCCESS)
         return false;
     chunk->on_host = true;
-    let_go_of_memory(block, index);
+    free_chunk_memory(block, index);
     return true;
 }
 
 /* ---- one block ---- */
 
-static struct facet_cuda_block *new_block(uint64_t asked)
+static struct facet_cuda_block *new_block(uint64_t requested_bytes)
 {
-    uint64_t bytes = facet_cuda_round(asked, FACET_CUDA_PAGE);
+    uint64_t bytes = facet_cuda_round(requested_bytes, FACET_CUDA_PAGE);
     uint64_t count = bytes / FACET_CUDA_CHUNK + (bytes % FACET_CUDA_CHUNK != 0);
     struct facet_cuda_block *block = NULL;
 
-    if (bytes < asked || count > UINT32_MAX)
+    if (bytes < requested_bytes || count > UINT32_MAX)
         return NULL;
     block = calloc(1, sizeof *block + count * sizeof block->chunks[0]);
     if (block) {
-        block->asked = asked;
+        block->requested_bytes = requested_bytes;
         block->bytes = bytes;
-        block->count = (uint32_t)count;
+        block->chunk_count = (uint32_t)count;
         block->context = (CUcontext)(uintptr_t)facet_cuda_owner(); /* NOLINT: a handle is a number */
     }
     return block;
 }
 
-CUresult facet_cuda_block_make(uint32_t device, uint64_t asked, struct facet_cuda_block **ret_block)
+CUresult facet_cuda_block_make(uint32_t device, uint64_t requested_bytes, struct facet_cuda_block **ret_block)
 {
-    struct facet_cuda_block *block = new_block(asked);
+    struct facet_cuda_block *block = new_block(requested_bytes);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     if (block)
@@ -165,9 +165,9 @@ CUresult facet_cuda_block_make(uint32_t device, uint64_t asked, struct facet_cud
 
 void facet_cuda_block_free(struct facet_cuda_block *block, bool context_ended)
 {
-    for (uint32_t i = 0; i < block->count; i++) {
+    for (uint32_t i = 0; i < block->chunk_count; i++) {
         if (block->chunks[i].handle)
-            let_go_of_memory(block, i);
+            free_chunk_memory(block, i);
         if (block->chunks[i].host && !context_ended)
             facet_cuda_plain.cuMemFreeHost(block->chunks[i].host);
     }
@@ -195,9 +195,9 @@ CUresult facet_cuda_block_bring_in(struct facet_cuda_block *block)
 
     if (!enter_context(block))
         return CUDA_ERROR_INVALID_CONTEXT;
-    for (uint32_t i = 0; i < block->count && result == CUDA_SUCCESS; i++)
+    for (uint32_t i = 0; i < block->chunk_count && result == CUDA_SUCCESS; i++)
         if (!block->chunks[i].handle)
-            result = bring_in(block, i);
+            result = bring_chunk_in(block, i);
     leave_context();
     return result;
 }
@@ -217,20 +217,21 @@ static bool begins_at(const struct facet_cuda_block *block, uint64_t address)
     return block->address == address;
 }
 
-static bool is_of(const struct facet_cuda_block *block, uint64_t context)
+static bool is_in_context(const struct facet_cuda_block *block, uint64_t context)
 {
     return (uintptr_t)block->context == context;
 }
 
-static struct facet_cuda_block *take_block(bool (*is)(const struct facet_cuda_block *block, uint64_t key), uint64_t key)
+static struct facet_cuda_block *take_block(bool (*matches)(const struct facet_cuda_block *block, uint64_t key),
+                                           uint64_t key)
 {
-    struct facet_cuda_block *before = NULL, *block;
+    struct facet_cuda_block *previous = NULL, *block;
 
     pthread_mutex_lock(&lock);
-    for (block = atomic_load(&blocks); block && !is(block, key); block = block->next)
-        before = block;
-    if (block && before)
-        before->next = block->next;
+    for (block = atomic_load(&blocks); block && !matches(block, key); block = block->next)
+        previous = block;
+    if (block && previous)
+        previous->next = block->next;
     else if (block)
         atomic_store(&blocks, block->next);
     pthread_mutex_unlock(&lock);
@@ -244,7 +245,7 @@ struct facet_cuda_block *facet_cuda_blocks_take(CUdeviceptr address)
 
 struct facet_cuda_block *facet_cuda_blocks_take_of(CUcontext context)
 {
-    return take_block(is_of, (uintptr_t)context);
+    return take_block(is_in_context, (uintptr_t)context);
 }
 
 bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes)
@@ -252,11 +253,11 @@ bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t 
     struct facet_cuda_block *block;
 
     pthread_mutex_lock(&lock);
-    for (block = atomic_load(&blocks); block && address - block->address >= block->asked; block = block->next)
+    for (block = atomic_load(&blocks); block && address - block->address >= block->requested_bytes; block = block->next)
         ;
     if (block) {
         *ret_base = block->address;
-        *ret_bytes = block->asked;
+        *ret_bytes = block->requested_bytes;
     }
     pthread_mutex_unlock(&lock);
     return block;
@@ -264,11 +265,11 @@ bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t 
 
 /* ---- all blocks; called by the thread that holds the gate exclusively, so that the list does not change ---- */
 
-static uint64_t missing_of(const struct facet_cuda_block *block)
+static uint64_t missing_bytes(const struct facet_cuda_block *block)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < block->count; i++)
+    for (uint32_t i = 0; i < block->chunk_count; i++)
         bytes += block->chunks[i].handle ? 0 : chunk_bytes(block, i);
     return bytes;
 }
@@ -282,28 +283,29 @@ CUresult facet_cuda_blocks_bring_in(uint64_t *ret_missing)
         CUresult result = first == CUDA_SUCCESS ? facet_cuda_block_bring_in(block) : first;
 
         first = result;
-        *ret_missing += missing_of(block);
+        *ret_missing += missing_bytes(block);
     }
     return first;
 }
 
 uint64_t facet_cuda_blocks_send_out(uint32_t device, uint64_t bytes)
 {
-    uint64_t gone = 0;
-    bool can = true;
+    uint64_t sent = 0;
+    bool host_has_memory = true;
 
-    for (struct facet_cuda_block *block = atomic_load(&blocks); block && can && gone < bytes; block = block->next) {
+    for (struct facet_cuda_block *block = atomic_load(&blocks); block && host_has_memory && sent < bytes;
+         block = block->next) {
         if (block->charge.device != device || !enter_context(block))
             continue;
-        for (uint32_t i = block->count; i-- > 0 && can && gone < bytes;) {
+        for (uint32_t i = block->chunk_count; i-- > 0 && host_has_memory && sent < bytes;) {
             if (!block->chunks[i].handle)
                 continue;
-            can = send_out(block, i);
-            gone += can ? chunk_bytes(block, i) : 0;
+            host_has_memory = send_chunk_out(block, i);
+            sent += host_has_memory ? chunk_bytes(block, i) : 0;
         }
         leave_context();
     }
-    return gone;
+    return sent;
 }
 
 /* ---- fork ---- */

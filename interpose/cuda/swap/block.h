@@ -26,16 +26,16 @@ struct facet_cuda_chunk {
 
 struct facet_cuda_block {
     CUdeviceptr address;
-    uint64_t asked, bytes; /* bytes: whole pages */
+    uint64_t requested_bytes, bytes; /* bytes: whole pages */
     CUcontext context;
     struct facet_cuda_charge charge;
     struct facet_cuda_block *next;
-    uint32_t count;
+    uint32_t chunk_count;
     struct facet_cuda_chunk chunks[];
 };
 
 /* Reserves addresses without memory and takes the charge. The block is in no list yet. */
-CUresult facet_cuda_block_make(uint32_t device, uint64_t asked, struct facet_cuda_block **ret_block);
+CUresult facet_cuda_block_make(uint32_t device, uint64_t requested_bytes, struct facet_cuda_block **ret_block);
 
 /* Frees the block's memory and its charge. `context_ended`: the driver has freed the pinned host memory already. */
 void facet_cuda_block_free(struct facet_cuda_block *block, bool context_ended);

@@ -16,16 +16,16 @@
 #include "interpose/kit/quiet_thread.h"
 #include "quiesce.h"
 
-#define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
-#define ASK_AGAIN_NS  FACET_NS_PER_MS /* after the device refused */
-#define REFUSED_NS    FACET_NS_PER_S  /* after which a refusal is final, when no other vGPU can make room */
-#define NOT_QUIET_NS  (50 * FACET_NS_PER_MS)
-#define STAYS_NS      (5 * FACET_NS_PER_S) /* until the next attempt to get host memory */
-#define PARK_TRIES    200                  /* times 5 ms, at exit */
+#define RECHECK_NS       (20 * FACET_NS_PER_MS)
+#define DEVICE_RETRY_NS  FACET_NS_PER_MS /* after the device refused */
+#define REFUSAL_FINAL_NS FACET_NS_PER_S  /* after which a refusal is final, when no other vGPU can make room */
+#define DRAIN_RETRY_NS   (50 * FACET_NS_PER_MS)
+#define HOST_RETRY_NS    (5 * FACET_NS_PER_S) /* until the next attempt to get host memory */
+#define PARK_TRIES       200                  /* times 5 ms, at exit */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool running, exit_handled;
-static _Atomic uint32_t ending, moving; /* moving: the helper is sending out */
+static bool mover_exists, exit_handled;
+static _Atomic uint32_t exiting, sending_out; /* sending_out: the helper moves memory to the host */
 
 static struct facet_tenant *tenant_at(uint32_t index)
 {
@@ -38,7 +38,7 @@ static bool is_orphan(struct facet_tenant *tenant)
     return atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
 }
 
-static uint64_t most_of(const struct facet_tenant *tenant)
+static uint64_t resident_most(const struct facet_tenant *tenant)
 {
     return atomic_load(&tenant->policy->resident_most_bytes);
 }
@@ -48,28 +48,28 @@ static uint64_t most_of(const struct facet_tenant *tenant)
 struct arrival {
     struct facet_tenant *waits_for; /* a vGPU that may not come in yet; NULL: all of the process's vGPUs may */
     uint32_t residence;             /* the futex word of that vGPU, read before the look */
-    bool last;                      /* all may come in, and no other vGPU can make room */
+    bool is_last;                   /* all may come in, and no other vGPU can make room */
     uint64_t refused_ns;            /* when the device first refused in that state; 0: it did not */
 };
 
 /* Reads the futex word before the policy, so that the wait does not miss a change. */
-static void look_at_missing(struct arrival *arrival)
+static void find_blocking_vgpu(struct arrival *arrival)
 {
     arrival->waits_for = NULL;
-    arrival->last = false;
+    arrival->is_last = false;
     for (uint32_t i = 0; i < facet_cuda_process.count && !arrival->waits_for; i++) {
         struct facet_tenant *tenant = tenant_at(i);
 
         arrival->residence = atomic_load(&tenant->policy->residence);
         if (is_orphan(tenant))
             continue;
-        if (most_of(tenant) < FACET_RESIDENT_LAST)
+        if (resident_most(tenant) < FACET_RESIDENT_LAST)
             arrival->waits_for = tenant;
-        arrival->last |= most_of(tenant) == FACET_RESIDENT_LAST;
+        arrival->is_last |= resident_most(tenant) == FACET_RESIDENT_LAST;
     }
 }
 
-static bool is_lost(void)
+static bool vgpu_is_retired(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         if (atomic_load(&tenant_at(i)->policy->retired))
@@ -102,17 +102,17 @@ static void withdraw_arrival(void)
     }
 }
 
-static uint64_t missing_of(const struct facet_slot *slot)
+static uint64_t missing_bytes(const struct facet_slot *slot)
 {
-    uint64_t all = atomic_load(&slot->swappable_bytes), here = atomic_load(&slot->resident_bytes);
+    uint64_t all = atomic_load(&slot->swappable_bytes), resident = atomic_load(&slot->resident_bytes);
 
-    return here < all ? all - here : 0;
+    return resident < all ? all - resident : 0;
 }
 
-static void tell_shortage(void)
+static void publish_shortage(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
-        uint64_t missing = missing_of(tenant_at(i)->slot);
+        uint64_t missing = missing_bytes(tenant_at(i)->slot);
 
         if (atomic_exchange(&tenant_at(i)->slot->refused_bytes, missing) != missing)
             ring_doorbell(tenant_at(i));
@@ -120,7 +120,7 @@ static void tell_shortage(void)
 }
 
 /* Tries to bring all memory in from AWAY. False: not done; a final reason is in `*ret_result`. */
-static bool try_in(struct arrival *arrival, CUresult *ret_result)
+static bool bring_all_in(struct arrival *arrival, CUresult *ret_result)
 {
     uint64_t missing, now_ns;
     CUresult result = facet_cuda_blocks_bring_in(&missing);
@@ -130,32 +130,33 @@ static bool try_in(struct arrival *arrival, CUresult *ret_result)
         return true;
     }
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_AWAY);
-    tell_shortage();
+    publish_shortage();
     now_ns = facet_clock_now_ns();
-    if (!arrival->last || !arrival->refused_ns)
+    if (!arrival->is_last || !arrival->refused_ns)
         arrival->refused_ns = now_ns;
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || now_ns - arrival->refused_ns > REFUSED_NS)
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || now_ns - arrival->refused_ns > REFUSAL_FINAL_NS)
         *ret_result = result;
     else
-        facet_futex_wait(&tenant_at(0)->policy->residence, atomic_load(&tenant_at(0)->policy->residence), ASK_AGAIN_NS);
+        facet_futex_wait(&tenant_at(0)->policy->residence, atomic_load(&tenant_at(0)->policy->residence),
+                         DEVICE_RETRY_NS);
     return false;
 }
 
 /* One attempt. True: there is nothing more to do here. */
-static bool step_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_result)
+static bool attempt_move_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_result)
 {
-    if (is_lost())
+    if (vgpu_is_retired())
         *ret_result = CUDA_ERROR_SYSTEM_NOT_READY;
     if (*ret_result != CUDA_SUCCESS || facet_cuda_quiesce_state() == FACET_CUDA_QUIESCE_OPEN)
         return true;
-    look_at_missing(arrival);
+    find_blocking_vgpu(arrival);
     if (arrival->waits_for) {
-        facet_futex_wait(&arrival->waits_for->policy->residence, arrival->residence, LOOK_AGAIN_NS);
+        facet_futex_wait(&arrival->waits_for->policy->residence, arrival->residence, RECHECK_NS);
         return false;
     }
     if (!facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_AWAY, FACET_CUDA_QUIESCE_MOVING))
         return true; /* another thread moves: the caller waits for it at the gate */
-    *ret_inside = try_in(arrival, ret_result);
+    *ret_inside = bring_all_in(arrival, ret_result);
     return *ret_inside;
 }
 
@@ -166,7 +167,7 @@ bool facet_cuda_move_in(CUresult *ret_result)
 
     *ret_result = CUDA_SUCCESS;
     announce_arrival();
-    while (!step_in(&arrival, &inside, ret_result))
+    while (!attempt_move_in(&arrival, &inside, ret_result))
         ;
     withdraw_arrival();
     return inside;
@@ -175,9 +176,9 @@ bool facet_cuda_move_in(CUresult *ret_result)
 /* ---- out ---- */
 
 /* This process's part of one vGPU's excess, in bytes. */
-static uint64_t excess_of(struct facet_tenant *tenant)
+static uint64_t excess_bytes(struct facet_tenant *tenant)
 {
-    uint64_t most = most_of(tenant), own = atomic_load(&tenant->slot->resident_bytes);
+    uint64_t most = resident_most(tenant), own = atomic_load(&tenant->slot->resident_bytes);
     struct facet_usage_totals totals;
 
     if (most == FACET_RESIDENT_ALL || !own || is_orphan(tenant))
@@ -194,7 +195,7 @@ static bool any_excess(void)
     uint64_t excess = 0;
 
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        excess |= excess_of(tenant_at(i));
+        excess |= excess_bytes(tenant_at(i));
     return excess;
 }
 
@@ -225,16 +226,16 @@ bool facet_cuda_move_away(void)
            (close_gate() && facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_AWAY));
 }
 
-static bool is_whole(void)
+static bool all_is_resident(void)
 {
     uint64_t missing = 0;
 
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        missing += missing_of(tenant_at(i)->slot);
+        missing += missing_bytes(tenant_at(i)->slot);
     return !missing;
 }
 
-static void say_whether_it_stays(bool stays)
+static void publish_stays(bool stays)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         if (atomic_exchange(&tenant_at(i)->slot->cannot_swap, stays) != stays)
@@ -247,24 +248,24 @@ static uint64_t move_out(void)
     bool stays = false;
 
     if (!take_gate())
-        return NOT_QUIET_NS;
+        return DRAIN_RETRY_NS;
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
-        uint64_t excess = excess_of(tenant_at(i));
+        uint64_t excess = excess_bytes(tenant_at(i));
 
         stays |= facet_cuda_blocks_send_out(i, excess) < excess;
         ring_doorbell(tenant_at(i));
     }
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING,
-                              is_whole() ? FACET_CUDA_QUIESCE_OPEN : FACET_CUDA_QUIESCE_AWAY);
-    say_whether_it_stays(stays);
-    return stays ? STAYS_NS : 0;
+                              all_is_resident() ? FACET_CUDA_QUIESCE_OPEN : FACET_CUDA_QUIESCE_AWAY);
+    publish_stays(stays);
+    return stays ? HOST_RETRY_NS : 0;
 }
 
 /* Waits on the first vGPU's word; with several vGPUs, polls the others at the same interval. */
 static void rest_until_woken(uint32_t seen)
 {
     facet_futex_wait(&tenant_at(0)->policy->residence, seen,
-                     facet_cuda_process.count == 1 ? 5 * LOOK_AGAIN_NS : LOOK_AGAIN_NS);
+                     facet_cuda_process.count == 1 ? 5 * RECHECK_NS : RECHECK_NS);
 }
 
 static void *run_mover(void *unused)
@@ -273,17 +274,17 @@ static void *run_mover(void *unused)
 
     prctl(PR_SET_NAME, "facet-swap");
     facet_cuda_plain.cuThreadExchangeStreamCaptureMode(&mode);
-    while (!atomic_load(&ending)) {
+    while (!atomic_load(&exiting)) {
         uint32_t seen = atomic_load(&tenant_at(0)->policy->residence);
 
-        atomic_store(&moving, 1);
-        uint64_t again_ns = !atomic_load(&ending) && any_excess() ? move_out() : 0;
-        atomic_store(&moving, 0);
-        if (again_ns)
-            facet_futex_wait(&ending, 0, again_ns);
+        atomic_store(&sending_out, 1);
+        uint64_t retry_ns = !atomic_load(&exiting) && any_excess() ? move_out() : 0;
+        atomic_store(&sending_out, 0);
+        if (retry_ns)
+            facet_futex_wait(&exiting, 0, retry_ns);
         else
             rest_until_woken(seen);
-        say_whether_it_stays(false);
+        publish_stays(false);
     }
     return unused;
 }
@@ -291,10 +292,10 @@ static void *run_mover(void *unused)
 /* Runs before the driver's own destructors: lets a move in progress finish and starts no other. */
 static void on_exit_of_process(void)
 {
-    atomic_store(&ending, 1);
-    facet_futex_wake(&ending);
-    for (int i = 0; i < PARK_TRIES && atomic_load(&moving); i++)
-        facet_futex_wait(&moving, 1, 5 * FACET_NS_PER_MS);
+    atomic_store(&exiting, 1);
+    facet_futex_wake(&exiting);
+    for (int i = 0; i < PARK_TRIES && atomic_load(&sending_out); i++)
+        facet_futex_wait(&sending_out, 1, 5 * FACET_NS_PER_MS);
 }
 
 static bool start_thread(void)
@@ -308,16 +309,16 @@ static bool start_thread(void)
 bool facet_cuda_move_start(void)
 {
     pthread_mutex_lock(&start_lock);
-    if (!running)
-        running = start_thread();
-    bool there = running;
+    if (!mover_exists)
+        mover_exists = start_thread();
+    bool started = mover_exists;
     pthread_mutex_unlock(&start_lock);
-    return there;
+    return started;
 }
 
 void facet_cuda_move_forked(void)
 {
     pthread_mutex_init(&start_lock, NULL);
-    running = false;
-    atomic_store(&moving, 0);
+    mover_exists = false;
+    atomic_store(&sending_out, 0);
 }

@@ -9,16 +9,16 @@
 #include "interpose/cuda/process.h"
 #include "move.h"
 
-#define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
+#define RECHECK_NS    (20 * FACET_NS_PER_MS)
 #define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* limit of the wait at a closing gate; doubles each time */
 #define PATIENCE_MOST (60 * FACET_NS_PER_S)
 
-static _Atomic uint32_t state, inside; /* futex words */
+static _Atomic uint32_t state, inside_count; /* futex words */
 static _Atomic uint64_t closing_ns, patience_ns = PATIENCE_NS;
 
 /* A dlopened library may use a word or two of static TLS. */
 static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
-static _Thread_local bool comes_again __attribute__((tls_model("initial-exec")));
+static _Thread_local bool must_reenter __attribute__((tls_model("initial-exec")));
 static _Thread_local CUresult refusal __attribute__((tls_model("initial-exec")));
 
 enum facet_cuda_quiesce facet_cuda_quiesce_state(void)
@@ -38,9 +38,9 @@ bool facet_cuda_quiesce_change(enum facet_cuda_quiesce from, enum facet_cuda_qui
 
 static void step_out(void)
 {
-    if (atomic_fetch_sub_explicit(&inside, 1, memory_order_seq_cst) == 1 &&
+    if (atomic_fetch_sub_explicit(&inside_count, 1, memory_order_seq_cst) == 1 &&
         atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_QUIESCE_CLOSING)
-        facet_futex_wake(&inside);
+        facet_futex_wake(&inside_count);
 }
 
 static void reopen_if_overdue(void)
@@ -56,14 +56,14 @@ static void reopen_if_overdue(void)
 /* True: the thread is inside. False with CUDA_SUCCESS: try again. */
 static bool wait_at_gate(CUresult *ret_result)
 {
-    uint32_t now = atomic_load(&state);
+    uint32_t current = atomic_load(&state);
 
     *ret_result = CUDA_SUCCESS;
-    if (now == FACET_CUDA_QUIESCE_AWAY)
+    if (current == FACET_CUDA_QUIESCE_AWAY)
         return facet_cuda_move_in(ret_result);
-    if (now != FACET_CUDA_QUIESCE_OPEN)
-        facet_futex_wait(&state, now, LOOK_AGAIN_NS);
-    if (now == FACET_CUDA_QUIESCE_CLOSING)
+    if (current != FACET_CUDA_QUIESCE_OPEN)
+        facet_futex_wait(&state, current, RECHECK_NS);
+    if (current == FACET_CUDA_QUIESCE_CLOSING)
         reopen_if_overdue();
     return false;
 }
@@ -78,7 +78,7 @@ CUresult facet_cuda_swap_enter(void)
     int saved = errno;
 
     for (;;) {
-        atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+        atomic_fetch_add_explicit(&inside_count, 1, memory_order_seq_cst);
         is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_QUIESCE_OPEN;
         if (__builtin_expect(is_inside, 1))
             break;
@@ -94,11 +94,11 @@ CUresult facet_cuda_swap_enter(void)
 /* The coarse clock is enough: its reader compares in tenths of a second. */
 static void note_use(void)
 {
-    struct timespec now;
+    struct timespec current;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &current);
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        atomic_store_explicit(&facet_cuda_process.tenants[i].slot->last_used_ns, facet_timespec_ns(&now),
+        atomic_store_explicit(&facet_cuda_process.tenants[i].slot->last_used_ns, facet_timespec_ns(&current),
                               memory_order_relaxed);
 }
 
@@ -112,24 +112,24 @@ CUresult facet_cuda_swap_leave(CUresult result)
     return result;
 }
 
-void facet_cuda_quiesce_let_go(void)
+void facet_cuda_quiesce_step_out(void)
 {
-    comes_again = is_inside;
+    must_reenter = is_inside;
     is_inside = false;
-    if (comes_again)
+    if (must_reenter)
         step_out();
 }
 
-bool facet_cuda_quiesce_take_again(void)
+bool facet_cuda_quiesce_enter_again(void)
 {
-    return !comes_again || facet_cuda_swap_enter() == CUDA_SUCCESS;
+    return !must_reenter || facet_cuda_swap_enter() == CUDA_SUCCESS;
 }
 
 /* Freeing makes room, so it does not wait for other vGPUs to make some: it opens a closing gate again. */
 void facet_cuda_quiesce_hold(void)
 {
     for (;;) {
-        atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+        atomic_fetch_add_explicit(&inside_count, 1, memory_order_seq_cst);
         is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_QUIESCE_OPEN;
         if (is_inside)
             return;
@@ -137,9 +137,9 @@ void facet_cuda_quiesce_hold(void)
         facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_OPEN);
         if (facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_AWAY, FACET_CUDA_QUIESCE_MOVING))
             return;
-        uint32_t now = atomic_load(&state);
-        if (now == FACET_CUDA_QUIESCE_MOVING)
-            facet_futex_wait(&state, now, LOOK_AGAIN_NS);
+        uint32_t current = atomic_load(&state);
+        if (current == FACET_CUDA_QUIESCE_MOVING)
+            facet_futex_wait(&state, current, RECHECK_NS);
     }
 }
 
@@ -154,19 +154,19 @@ void facet_cuda_quiesce_release(void)
 
 bool facet_cuda_quiesce_close(void)
 {
-    uint32_t now;
+    uint32_t current;
 
     atomic_store(&closing_ns, facet_clock_now_ns());
     if (!facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_OPEN, FACET_CUDA_QUIESCE_CLOSING))
         return false;
-    while ((now = atomic_load(&inside)) && atomic_load(&state) == FACET_CUDA_QUIESCE_CLOSING)
-        facet_futex_wait(&inside, now, LOOK_AGAIN_NS);
+    while ((current = atomic_load(&inside_count)) && atomic_load(&state) == FACET_CUDA_QUIESCE_CLOSING)
+        facet_futex_wait(&inside_count, current, RECHECK_NS);
     return atomic_load(&state) == FACET_CUDA_QUIESCE_CLOSING;
 }
 
 void facet_cuda_quiesce_open_and_enter(void)
 {
-    atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&inside_count, 1, memory_order_seq_cst);
     is_inside = true;
     atomic_store(&patience_ns, PATIENCE_NS);
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_OPEN);
@@ -176,6 +176,6 @@ void facet_cuda_quiesce_open_and_enter(void)
 void facet_cuda_quiesce_forked(void)
 {
     atomic_store(&state, FACET_CUDA_QUIESCE_OPEN);
-    atomic_store(&inside, 0);
+    atomic_store(&inside_count, 0);
     is_inside = false;
 }

@@ -36,8 +36,8 @@ CUresult facet_cuda_swap_enter(void);
 CUresult facet_cuda_swap_leave(CUresult result);
 
 /* For a launch that waits for its turn (limiter/tenant.h): the thread is outside while it waits. */
-void facet_cuda_quiesce_let_go(void);
-bool facet_cuda_quiesce_take_again(void);
+void facet_cuda_quiesce_step_out(void);
+bool facet_cuda_quiesce_enter_again(void);
 
 /*
  * For a thread that frees memory: nothing moves between the two, whether all of the memory is on the device or not. The

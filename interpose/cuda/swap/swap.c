@@ -20,11 +20,11 @@
 #include "quiesce.h"
 
 #define LEAST_BYTES (UINT64_C(1) << 20) /* smaller allocations come from the driver's slabs, and are not swapped */
-#define TRIES       8                   /* attempts to drain the device for an allocation that it has no memory for */
+#define DRAIN_TRIES 8                   /* attempts to drain the device for an allocation that it has no memory for */
 
 _Atomic bool facet_cuda_swap_used;
 
-static pthread_once_t look_once = PTHREAD_ONCE_INIT;
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
 static bool swaps;
 
 static bool is_oversubscribed(const char *dir)
@@ -36,14 +36,14 @@ static bool is_oversubscribed(const char *dir)
     if (dir_fd < 0 ||
         facet_segment_map(dir_fd, "policy", false, sizeof(struct facet_policy), &policy, &size, &fd, NULL) != FACET_OK)
         return false;
-    bool is = facet_policy_check(policy, size, "policy", NULL) == FACET_OK &&
-              atomic_load(&((const struct facet_policy *)policy)->oversubscribed);
+    bool oversubscribed = facet_policy_check(policy, size, "policy", NULL) == FACET_OK &&
+                          atomic_load(&((const struct facet_policy *)policy)->oversubscribed);
     munmap(policy, size);
-    return is;
+    return oversubscribed;
 }
 
 /* Called before attaching: the program may fetch every function before cuInit. */
-static void look_at_segments(void)
+static void read_segments(void)
 {
     const char *given = getenv(FACET_ENV_VGPU_DIR);
     char *dirs = given ? strdup(given) : NULL, *rest = dirs, *dir;
@@ -55,15 +55,15 @@ static void look_at_segments(void)
 
 bool facet_cuda_swaps(void)
 {
-    pthread_once(&look_once, look_at_segments);
+    pthread_once(&read_once, read_segments);
     return swaps;
 }
 
 void facet_cuda_swap_attached(void)
 {
     for (uint32_t i = 0; facet_cuda_swaps() && i < facet_cuda_process.count; i++) {
-        facet_cuda_process.tenants[i].release_lock = facet_cuda_quiesce_let_go;
-        facet_cuda_process.tenants[i].retake_lock = facet_cuda_quiesce_take_again;
+        facet_cuda_process.tenants[i].release_lock = facet_cuda_quiesce_step_out;
+        facet_cuda_process.tenants[i].retake_lock = facet_cuda_quiesce_enter_again;
     }
 }
 
@@ -121,7 +121,7 @@ static CUresult pointer_attributes(unsigned count, CUpointer_attribute *attribut
 }
 
 /* A handle by which another process reaches memory that may leave could soon lead to another allocation's memory. */
-static CUresult no_handle(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
+static CUresult refuse_handle(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
 {
     CUdeviceptr first;
     size_t size;
@@ -142,22 +142,22 @@ void *facet_cuda_swap_target(const char *name, void *target)
     if (target == (void *)facet_cuda_plain.cuPointerGetAttributes)
         return (void *)pointer_attributes;
     if (target == (void *)facet_cuda_plain.cuMemGetHandleForAddressRange)
-        return (void *)no_handle;
+        return (void *)refuse_handle;
     return facet_cuda_guard_is_for(name) ? facet_cuda_guard(target) : target;
 }
 
 /* ---- allocating and freeing ---- */
 
-static bool driver_can(void)
+static bool driver_can_map(void)
 {
     return facet_cuda_driver.cuMemCreate && facet_cuda_driver.cuMemRelease && facet_cuda_driver.cuMemMap &&
            facet_cuda_driver.cuMemUnmap && facet_cuda_plain.cuMemAddressReserve && facet_cuda_plain.cuMemAddressFree &&
            facet_cuda_plain.cuMemSetAccess && facet_cuda_plain.cuMemHostAlloc;
 }
 
-bool facet_cuda_swap_takes(uint32_t device, uint64_t bytes)
+bool facet_cuda_swap_applies(uint32_t device, uint64_t bytes)
 {
-    if (bytes < LEAST_BYTES || !facet_cuda_swaps() || !driver_can() || !facet_cuda_owner())
+    if (bytes < LEAST_BYTES || !facet_cuda_swaps() || !driver_can_map() || !facet_cuda_owner())
         return false;
     struct facet_tenant *tenant = facet_cuda_tenant(device);
     if (!tenant || !atomic_load(&tenant->policy->oversubscribed) || !facet_cuda_move_start())
@@ -166,9 +166,9 @@ bool facet_cuda_swap_takes(uint32_t device, uint64_t bytes)
     return true;
 }
 
-static bool is_whole(const struct facet_cuda_block *block)
+static bool is_resident(const struct facet_cuda_block *block)
 {
-    for (uint32_t i = 0; i < block->count; i++)
+    for (uint32_t i = 0; i < block->chunk_count; i++)
         if (!block->chunks[i].handle)
             return false;
     return true;
@@ -181,16 +181,16 @@ static bool is_whole(const struct facet_cuda_block *block)
 static CUresult wait_for_memory(const struct facet_cuda_block *block)
 {
     CUresult result = CUDA_SUCCESS;
-    bool whole = false;
+    bool resident = false;
 
-    for (int i = 0; i < TRIES && result == CUDA_SUCCESS && !whole; i++) {
+    for (int i = 0; i < DRAIN_TRIES && result == CUDA_SUCCESS && !resident; i++) {
         facet_cuda_move_away();
         result = facet_cuda_swap_enter();
-        whole = result == CUDA_SUCCESS && is_whole(block);
+        resident = result == CUDA_SUCCESS && is_resident(block);
         if (result == CUDA_SUCCESS)
             facet_cuda_swap_leave(result);
     }
-    return result == CUDA_SUCCESS && !whole ? CUDA_ERROR_OUT_OF_MEMORY : result;
+    return result == CUDA_SUCCESS && !resident ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_t bytes)
@@ -205,10 +205,10 @@ CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_
         return facet_cuda_swap_leave(result);
     result = facet_cuda_block_bring_in(block);
     CUdeviceptr address = block->address;
-    bool whole = is_whole(block);
+    bool resident = is_resident(block);
     facet_cuda_blocks_add(block);
     facet_cuda_swap_leave(CUDA_SUCCESS);
-    if (!whole && result == CUDA_ERROR_OUT_OF_MEMORY)
+    if (!resident && result == CUDA_ERROR_OUT_OF_MEMORY)
         result = wait_for_memory(block);
     if (result == CUDA_SUCCESS)
         *pointer = address;

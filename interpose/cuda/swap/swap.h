@@ -27,7 +27,7 @@ void *facet_cuda_swap_target(const char *name, void *target);
  * Whether linear memory of this device, in the current context, can be swapped. If so, facet_cuda_swap_allocate()
  * allocates and charges it.
  */
-bool facet_cuda_swap_takes(uint32_t device, uint64_t bytes);
+bool facet_cuda_swap_applies(uint32_t device, uint64_t bytes);
 CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_t bytes);
 
 extern _Atomic bool facet_cuda_swap_used; /* the process has allocated such memory */

@@ -6,72 +6,73 @@
  */
 #include "transfer.h"
 
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 #include "interpose/hip/memory/code.h"
 #include "interpose/kit/execution/capture.h"
 
-#define ONE  FACET_HIP_TRANSFER
-#define BOTH FACET_HIP_TRANSFERS
+#define TRANSFER  FACET_HIP_TRANSFER
+#define TRANSFERS FACET_HIP_TRANSFERS
 
-/* `all`: whether the other required arrays are present. */
-static uint64_t sum_of_sizes(bool all, const size_t *sizes, size_t count)
+/* `has_arrays`: whether the other required arrays are present. */
+static uint64_t sum_of_sizes(bool has_arrays, const size_t *sizes, size_t count)
 {
-    return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
+    return has_arrays ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
 }
 
-static bool has_array(const hipMemcpy3DBatchOp *one)
+static bool has_array(const hipMemcpy3DBatchOp *operation)
 {
-    return one->src.type == hipMemcpyOperandTypeArray || one->dst.type == hipMemcpyOperandTypeArray;
+    return operation->src.type == hipMemcpyOperandTypeArray || operation->dst.type == hipMemcpyOperandTypeArray;
 }
 
-static uint64_t box_at(const void *list, size_t index)
+static uint64_t box_bytes_at(const void *list, size_t index)
 {
-    const hipMemcpy3DBatchOp *one = &((const hipMemcpy3DBatchOp *)list)[index];
+    const hipMemcpy3DBatchOp *operation = &((const hipMemcpy3DBatchOp *)list)[index];
 
-    return facet_hip_transfer_box(one->extent, has_array(one));
+    return facet_hip_transfer_box(operation->extent, has_array(operation));
 }
 
-static uint64_t bytes_of_boxes(const hipMemcpy3DBatchOp *list, size_t count)
+static uint64_t sum_boxes(const hipMemcpy3DBatchOp *list, size_t count)
 {
-    return facet_flight_batch(list, count, box_at);
+    return facet_flight_batch(list, count, box_bytes_at);
 }
 
-BOTH(hipMemcpy2DAsync, (VENDOR_HIP_ROWS, hipStream_t stream), facet_hip_transfer_times(width, height), to, to_pitch,
-     from, from_pitch, width, height, kind, stream)
-BOTH(hipMemcpy2DToArrayAsync, (VENDOR_HIP_ROWS_TO_ARRAY, hipStream_t stream), facet_hip_transfer_times(width, height),
-     to, x, y, from, from_pitch, width, height, kind, stream)
-BOTH(hipMemcpy2DFromArrayAsync, (VENDOR_HIP_ROWS_FROM_ARRAY, hipStream_t stream),
-     facet_hip_transfer_times(width, height), to, to_pitch, from, x, y, width, height, kind, stream)
-BOTH(hipMemcpy3DAsync, (const hipMemcpy3DParms *copy, hipStream_t stream), facet_hip_transfer_copy(copy), copy, stream)
-ONE(hipMemcpy3DPeerAsync, (hipMemcpy3DPeerParms * copy, hipStream_t stream), false, facet_hip_transfer_peer_copy(copy),
-    copy, stream)
-ONE(hipMemcpyParam2DAsync, (const hip_Memcpy2D *copy, hipStream_t stream), false, facet_hip_transfer_rows(copy), copy,
-    stream)
-ONE(hipDrvMemcpy3DAsync, (const HIP_MEMCPY3D *copy, hipStream_t stream), false, facet_hip_transfer_unknown(copy), copy,
-    stream)
-ONE(hipMemcpyAtoHAsync, (void *to, hipArray_t from, size_t offset, size_t size, hipStream_t stream), false, size, to,
-    from, offset, size, stream)
-ONE(hipMemcpyHtoAAsync, (hipArray_t to, size_t offset, const void *from, size_t size, hipStream_t stream), false, size,
-    to, offset, from, size, stream)
+TRANSFERS(hipMemcpy2DAsync, (VENDOR_HIP_ROWS, hipStream_t stream), facet_hip_transfer_times(width, height), to,
+          to_pitch, from, from_pitch, width, height, kind, stream)
+TRANSFERS(hipMemcpy2DToArrayAsync, (VENDOR_HIP_ROWS_TO_ARRAY, hipStream_t stream),
+          facet_hip_transfer_times(width, height), to, x, y, from, from_pitch, width, height, kind, stream)
+TRANSFERS(hipMemcpy2DFromArrayAsync, (VENDOR_HIP_ROWS_FROM_ARRAY, hipStream_t stream),
+          facet_hip_transfer_times(width, height), to, to_pitch, from, x, y, width, height, kind, stream)
+TRANSFERS(hipMemcpy3DAsync, (const hipMemcpy3DParms *copy, hipStream_t stream), facet_hip_transfer_copy(copy), copy,
+          stream)
+TRANSFER(hipMemcpy3DPeerAsync, (hipMemcpy3DPeerParms * copy, hipStream_t stream), false,
+         facet_hip_transfer_peer_copy(copy), copy, stream)
+TRANSFER(hipMemcpyParam2DAsync, (const hip_Memcpy2D *copy, hipStream_t stream), false, facet_hip_transfer_rows(copy),
+         copy, stream)
+TRANSFER(hipDrvMemcpy3DAsync, (const HIP_MEMCPY3D *copy, hipStream_t stream), false, facet_hip_transfer_unknown(copy),
+         copy, stream)
+TRANSFER(hipMemcpyAtoHAsync, (void *to, hipArray_t from, size_t offset, size_t size, hipStream_t stream), false, size,
+         to, from, offset, size, stream)
+TRANSFER(hipMemcpyHtoAAsync, (hipArray_t to, size_t offset, const void *from, size_t size, hipStream_t stream), false,
+         size, to, offset, from, size, stream)
 
 /* ---- batches ---- */
 
-ONE(hipMemcpyBatchAsync,
-    (void **to, void **from, size_t *sizes, size_t count, hipMemcpyAttributes *attributes, size_t *indices,
-     size_t attribute_count, size_t *wrong, hipStream_t stream),
-    false, sum_of_sizes(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong,
-    stream)
-ONE(hipMemcpy3DBatchAsync,
-    (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream), false,
-    bytes_of_boxes(list, count), count, list, wrong, flags, stream)
+TRANSFER(hipMemcpyBatchAsync,
+         (void **to, void **from, size_t *sizes, size_t count, hipMemcpyAttributes *attributes, size_t *indices,
+          size_t attribute_count, size_t *failed_index, hipStream_t stream),
+         false, sum_of_sizes(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count,
+         failed_index, stream)
+TRANSFER(hipMemcpy3DBatchAsync,
+         (size_t count, hipMemcpy3DBatchOp *list, size_t *failed_index, unsigned long long flags, hipStream_t stream),
+         false, sum_boxes(list, count), count, list, failed_index, flags, stream)
 
 /* ---- managed memory: charged in full on each GPU, so moving it only takes time ---- */
 
-ONE(hipMemPrefetchAsync, (const void *pointer, size_t size, int device, hipStream_t stream), false, size, pointer, size,
-    device, stream)
-ONE(hipMemPrefetchAsync_v2,
-    (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream), false, size,
-    pointer, size, location, flags, stream)
+TRANSFER(hipMemPrefetchAsync, (const void *pointer, size_t size, int device, hipStream_t stream), false, size, pointer,
+         size, device, stream)
+TRANSFER(hipMemPrefetchAsync_v2,
+         (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream), false, size,
+         pointer, size, location, flags, stream)
 
 /* ---- symbols: the first use of one loads its code object ---- */
 
@@ -83,10 +84,10 @@ static bool symbol_loads(const void *symbol, hipStream_t stream)
 
 #define SYMBOL_BODY(name, per_thread, ...)                                                                             \
     {                                                                                                                  \
-        hipError_t begun = facet_hip_begin(facet_hip_stream_device(stream));                                           \
+        hipError_t initialized = facet_hip_initialize_device(facet_hip_stream_device(stream));                         \
                                                                                                                        \
-        if (begun != hipSuccess)                                                                                       \
-            return begun;                                                                                              \
+        if (initialized != hipSuccess)                                                                                 \
+            return initialized;                                                                                        \
         FACET_HIP_TRANSFER_BODY(name, per_thread, size,                                                                \
                                 symbol_loads(symbol, stream)                                                           \
                                     ? facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__))                    \
@@ -108,7 +109,7 @@ SYMBOLS(hipMemcpyToSymbol, (VENDOR_HIP_TO_SYMBOL), symbol, from, size, offset, k
 #define FROM_SYMBOL(name, per_thread)                                                                                  \
     static hipError_t copy_##name(VENDOR_HIP_FROM_SYMBOL)                                                              \
         SYMBOL_BODY(name, per_thread, to, symbol, size, offset, kind)                                                  \
-            FACET_HIP_TO_HOST(name, (VENDOR_HIP_FROM_SYMBOL), per_thread, facet_hip_transfer_leads(kind), to, symbol,  \
-                              size, offset, kind)
+            FACET_HIP_TO_HOST(name, (VENDOR_HIP_FROM_SYMBOL), per_thread, facet_hip_transfer_direction(kind), to,      \
+                              symbol, size, offset, kind)
 FROM_SYMBOL(hipMemcpyFromSymbol, false)
 FROM_SYMBOL(hipMemcpyFromSymbol_spt, true)

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "context.h"
-#include "interpose/hip/begin.h"
 #include "interpose/hip/hooks.h"
+#include "interpose/hip/initialize.h"
 #include "interpose/hip/process.h"
 
 _Static_assert(FACET_HIP_TENANTS <= FACET_FLIGHT_DEVICES, "each has a place");
@@ -31,10 +31,10 @@ static hipStream_t handle_of(void *stream)
     return stream == FACET_FLIGHT_LEGACY ? NULL : stream;
 }
 
-/* If the thread's device cannot begin, it is the answer for every stream, because asking the runtime might begin it. */
+/* If the thread's device cannot be initialized, it is the answer for every stream: a query might initialize it. */
 static bool device_of(void *stream, int *ret_device)
 {
-    if (is_default(stream) || facet_hip_begin(facet_hip_current_device()) != hipSuccess)
+    if (is_default(stream) || facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess)
         return facet_hip_plain.hipGetDevice(ret_device) == hipSuccess;
     if (facet_hip_plain.hipStreamGetDevice)
         return facet_hip_plain.hipStreamGetDevice(stream, ret_device) == hipSuccess;
@@ -66,7 +66,7 @@ static struct facet_tenant *stream_tenant(void *stream, uint32_t *ret_device)
     if (!device_of(stream, &device))
         return NULL;
     *ret_device = (uint32_t)device;
-    return facet_hip_begin(*ret_device) == hipSuccess ? facet_hip_tenant(*ret_device) : NULL;
+    return facet_hip_initialize_device(*ret_device) == hipSuccess ? facet_hip_tenant(*ret_device) : NULL;
 }
 
 static bool stream_joins_legacy(void *stream)
@@ -108,12 +108,12 @@ static void *event_new(void *context)
     int current, device = facet_hip_context_device(context);
     hipEvent_t event = NULL;
 
-    bool foreign = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
-    if (foreign && facet_hip_plain.hipSetDevice(device) != hipSuccess)
+    bool must_switch = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
+    if (must_switch && facet_hip_plain.hipSetDevice(device) != hipSuccess)
         return NULL;
     if (facet_hip_driver.hipEventCreate(&event) != hipSuccess)
         event = NULL;
-    if (foreign)
+    if (must_switch)
         facet_hip_plain.hipSetDevice(current);
     return event;
 }

@@ -48,7 +48,7 @@ hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shar
 }
 
 /* For a launch that also records an event of the program. */
-static hipError_t stop_recorded(hipEvent_t stop, hipStream_t stream, hipError_t result)
+static hipError_t record_stop(hipEvent_t stop, hipStream_t stream, hipError_t result)
 {
     if (result == hipSuccess)
         facet_flight_event_launched(stop, facet_flight_stream_of(stream, false));
@@ -64,7 +64,7 @@ static hipError_t ext_launch(SYMBOL_PARAMETERS, size_t shared, hipStream_t strea
 hipError_t facet_hipExtLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream, hipEvent_t start,
                                     hipEvent_t stop, int flags)
 {
-    return stop_recorded(stop, stream, ext_launch(SYMBOL, shared, stream, start, stop, flags));
+    return record_stop(stop, stream, ext_launch(SYMBOL, shared, stream, start, stop, flags));
 }
 
 hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void *host, void **arguments)
@@ -125,7 +125,7 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
 }
 
 /* The size counts threads, not blocks: it only has to differ between different grids. */
-#define EXT                                                                                                            \
+#define EXT_ARGUMENTS                                                                                                  \
     function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared, stream, parameters, extra, start, stop
 #define EXT_LAUNCH(symbol, parameters, ...)                                                                            \
     static hipError_t launch_##symbol parameters                                                                       \
@@ -135,14 +135,14 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
     }                                                                                                                  \
     hipError_t facet_##symbol parameters                                                                               \
     {                                                                                                                  \
-        return stop_recorded(stop, stream, launch_##symbol(__VA_ARGS__));                                              \
+        return record_stop(stop, stream, launch_##symbol(__VA_ARGS__));                                                \
     }
 
-EXT_LAUNCH(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT, flags)
+EXT_LAUNCH(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT_ARGUMENTS, flags)
 EXT_LAUNCH(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j,
-           (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT, flags)
+           (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT_ARGUMENTS, flags)
 EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_,
-           (VENDOR_HIP_EXT_LAUNCH), EXT)
+           (VENDOR_HIP_EXT_LAUNCH), EXT_ARGUMENTS)
 
 /* ---- one call, several devices ---- */
 
@@ -153,75 +153,77 @@ struct part {
     uint64_t size;
 };
 
-static void end_all(struct facet_flight *launches, const struct part *parts, unsigned count, hipError_t result)
+static void end_launches(struct facet_flight *launches, const struct part *parts, unsigned count, hipError_t result)
 {
     for (unsigned i = 0; i < count; i++)
         facet_flight_end(&launches[i], facet_flight_stream_of(parts[i].stream, false), result == hipSuccess);
 }
 
-static bool begin_all(struct facet_flight *launches, const struct part *parts, unsigned count)
+static bool begin_launches(struct facet_flight *launches, const struct part *parts, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         if (facet_flight_begin(&launches[i], facet_flight_stream_of(parts[i].stream, false), parts[i].object,
                                parts[i].size))
             continue;
-        end_all(launches, parts, i, hipErrorNotInitialized);
+        end_launches(launches, parts, i, hipErrorNotInitialized);
         return false;
     }
     return true;
 }
 
-static struct part part_of(const hipLaunchParams *one)
+static struct part part_of_launch(const hipLaunchParams *parameters)
 {
-    return (struct part){one->stream, one->func, grid_of(one->gridDim)};
+    return (struct part){parameters->stream, parameters->func, grid_of(parameters->gridDim)};
 }
 
-static struct part function_part_of(const hipFunctionLaunchParams *one)
+static struct part part_of_function_launch(const hipFunctionLaunchParams *parameters)
 {
-    return (struct part){one->hStream, one->function, facet_flight_grid(one->gridDimX, one->gridDimY, one->gridDimZ)};
+    return (struct part){parameters->hStream, parameters->function,
+                         facet_flight_grid(parameters->gridDimX, parameters->gridDimY, parameters->gridDimZ)};
 }
 
 /* A process has at most FACET_FLIGHT_DEVICES vGPUs, so the runtime shows no more devices and refuses a longer list. */
-#define SEVERAL(symbol, type, number, to_part)                                                                         \
+#define LAUNCH_ON_DEVICES(symbol, type, number, to_part)                                                               \
     hipError_t facet_##symbol(type *list, number count, unsigned flags)                                                \
     {                                                                                                                  \
         struct facet_flight launches[FACET_FLIGHT_DEVICES];                                                            \
         struct part parts[FACET_FLIGHT_DEVICES];                                                                       \
-        unsigned several = (unsigned)count;                                                                            \
+        unsigned launch_count = (unsigned)count;                                                                       \
                                                                                                                        \
-        if (!list || !several || several > FACET_FLIGHT_DEVICES)                                                       \
+        if (!list || !launch_count || launch_count > FACET_FLIGHT_DEVICES)                                             \
             return facet_hip_driver.symbol(list, count, flags);                                                        \
-        for (unsigned i = 0; i < several; i++)                                                                         \
+        for (unsigned i = 0; i < launch_count; i++)                                                                    \
             parts[i] = to_part(&list[i]);                                                                              \
-        if (!begin_all(launches, parts, several))                                                                      \
+        if (!begin_launches(launches, parts, launch_count))                                                            \
             return facet_hip_refuse();                                                                                 \
         hipError_t result = facet_hip_driver.symbol(list, count, flags);                                               \
-        end_all(launches, parts, several, result);                                                                     \
+        end_launches(launches, parts, launch_count, result);                                                           \
         return result;                                                                                                 \
     }
 
-SEVERAL(hipLaunchCooperativeKernelMultiDevice, hipLaunchParams, int, part_of)
-SEVERAL(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, part_of)
-SEVERAL(hipModuleLaunchCooperativeKernelMultiDevice, hipFunctionLaunchParams, unsigned, function_part_of)
+LAUNCH_ON_DEVICES(hipLaunchCooperativeKernelMultiDevice, hipLaunchParams, int, part_of_launch)
+LAUNCH_ON_DEVICES(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, part_of_launch)
+LAUNCH_ON_DEVICES(hipModuleLaunchCooperativeKernelMultiDevice, hipFunctionLaunchParams, unsigned,
+                  part_of_function_launch)
 
 /* ---- a call in two steps: the first has the stream and the sizes ---- */
 
 static _Thread_local struct {
     hipStream_t stream;
     dim3 grid;
-} configured;
+} configured_call;
 
 hipError_t facet_hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
 {
-    configured.stream = stream;
-    configured.grid = grid;
+    configured_call.stream = stream;
+    configured_call.grid = grid;
     return facet_hip_driver.hipConfigureCall(grid, block, shared, stream);
 }
 
 hipError_t facet_hipLaunchByPtr(const void *host)
 {
-    hipStream_t stream = configured.stream;
-    LAUNCH(false, grid_of(configured.grid), facet_hip_driver.hipLaunchByPtr(host));
+    hipStream_t stream = configured_call.stream;
+    LAUNCH(false, grid_of(configured_call.grid), facet_hip_driver.hipLaunchByPtr(host));
 }
 
 /* ---- graphs: the whole graph counts as one launch ---- */
@@ -242,11 +244,11 @@ static hipError_t launch_graph_spt(hipGraphExec_t executable, hipStream_t stream
  * If any graph of the process allocates, this one may. Its memory is then reserved before the launch waits for its
  * turn.
  */
-static hipError_t launch_that_allocates(hipGraphExec_t executable, hipStream_t stream, bool per_thread)
+static hipError_t launch_allocating_graph(hipGraphExec_t executable, hipStream_t stream, bool per_thread)
 {
     struct facet_graph_needs hold;
-    hipStream_t asked = per_thread && !stream ? hipStreamPerThread : stream;
-    hipError_t result = facet_hip_graph_hold(executable, asked, &hold);
+    hipStream_t target = per_thread && !stream ? hipStreamPerThread : stream;
+    hipError_t result = facet_hip_graph_hold(executable, target, &hold);
 
     if (result != hipSuccess)
         return result;
@@ -256,10 +258,11 @@ static hipError_t launch_that_allocates(hipGraphExec_t executable, hipStream_t s
 
 hipError_t facet_hipGraphLaunch(hipGraphExec_t executable, hipStream_t stream)
 {
-    return facet_graphs_any() ? launch_that_allocates(executable, stream, false) : launch_graph(executable, stream);
+    return facet_graphs_any() ? launch_allocating_graph(executable, stream, false) : launch_graph(executable, stream);
 }
 
 hipError_t facet_hipGraphLaunch_spt(hipGraphExec_t executable, hipStream_t stream)
 {
-    return facet_graphs_any() ? launch_that_allocates(executable, stream, true) : launch_graph_spt(executable, stream);
+    return facet_graphs_any() ? launch_allocating_graph(executable, stream, true)
+                              : launch_graph_spt(executable, stream);
 }

@@ -49,7 +49,7 @@ static inline uint64_t facet_hip_transfer_unknown(const HIP_MEMCPY3D *copy)
 }
 
 /* After a copy to the host, the program has waited for that copy and for all earlier work of its stream. */
-static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind)
+static inline enum facet_flight_copy facet_hip_transfer_direction(hipMemcpyKind kind)
 {
     if (kind == hipMemcpyDefault)
         return FACET_FLIGHT_COPY_UNKNOWN;
@@ -61,16 +61,16 @@ static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
         void *facet_target = facet_flight_stream_of(stream, per_thread);                                               \
-        enum facet_flight_copy facet_leads = where;                                                                    \
+        enum facet_flight_copy facet_direction = where;                                                                \
         struct facet_flight_wait facet_wait;                                                                           \
                                                                                                                        \
-        facet_flight_copy_begins(&facet_wait, facet_target, facet_leads);                                              \
+        facet_flight_copy_begins(&facet_wait, facet_target, facet_direction);                                          \
         hipError_t facet_result = copy_##name(__VA_ARGS__);                                                            \
-        facet_flight_copy_ended(&facet_wait, facet_target, facet_leads, facet_result == hipSuccess);                   \
+        facet_flight_copy_ended(&facet_wait, facet_target, facet_direction, facet_result == hipSuccess);               \
         return facet_result;                                                                                           \
     }
 
-/* The body of a hook, after the device has begun; `call` is the call to the runtime. */
+/* The body of a hook, after the device is initialized; `call` is the call to the runtime. */
 #define FACET_HIP_TRANSFER_BODY(name, per_thread, amount, call)                                                        \
     FACET_FLIGHT_TRANSFER(hipError_t, facet_hip_refuse(), #name, facet_flight_stream_of(stream, per_thread), amount,   \
                           call)

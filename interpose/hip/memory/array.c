@@ -26,7 +26,7 @@ static uint64_t channel_bytes(const hipChannelFormatDesc *channels)
            8;
 }
 
-static struct facet_memory_array of_descriptor(const HIP_ARRAY3D_DESCRIPTOR *array, unsigned levels)
+static struct facet_memory_array from_descriptor(const HIP_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
     return (struct facet_memory_array){.width = array->Width,
                                        .height = array->Height,
@@ -36,8 +36,8 @@ static struct facet_memory_array of_descriptor(const HIP_ARRAY3D_DESCRIPTOR *arr
                                        .layered = array->Flags & (hipArrayLayered | hipArrayCubemap)};
 }
 
-static struct facet_memory_array of_channels(const hipChannelFormatDesc *channels, hipExtent extent, unsigned flags,
-                                             unsigned levels)
+static struct facet_memory_array from_channels(const hipChannelFormatDesc *channels, hipExtent extent, unsigned flags,
+                                               unsigned levels)
 {
     return (struct facet_memory_array){.width = extent.width,
                                        .height = extent.height,
@@ -75,61 +75,61 @@ static int destroy_levels(uint64_t handle, void *stream)
 
 /* ---- after the quota has refused: would the runtime refuse too? ---- */
 
-#define FEW  64u /* texels of each dimension: some formats need several */
-#define LESS 4u
+#define SMALL_SIZE 64u /* texels of each dimension: some formats need several */
+#define SIDE_SIZE  4u
 
-enum way { PLAIN, PLAIN_3D, LEVELS, DESCRIBED, DESCRIBED_3D, DESCRIBED_LEVELS };
+enum call { PLAIN, PLAIN_3D, LEVELS, DESCRIBED, DESCRIBED_3D, DESCRIBED_LEVELS };
 
-struct asked {
-    enum way way;
-    bool has_place;
+struct request {
+    enum call call;
+    bool has_result;
     const hipChannelFormatDesc *channels; /* used by the first three */
     hipExtent extent;
     unsigned flags;
     HIP_ARRAY3D_DESCRIPTOR descriptor; /* used by the others, for its format */
 };
 
-static hipError_t make_array(const struct asked *asked, hipExtent extent, hipArray_t *array)
+static hipError_t make_array(const struct request *request, hipExtent extent, hipArray_t *array)
 {
-    HIP_ARRAY3D_DESCRIPTOR described = asked->descriptor;
+    HIP_ARRAY3D_DESCRIPTOR descriptor = request->descriptor;
 
-    described.Width = extent.width;
-    described.Height = extent.height;
-    described.Depth = extent.depth;
-    switch (asked->way) {
+    descriptor.Width = extent.width;
+    descriptor.Height = extent.height;
+    descriptor.Depth = extent.depth;
+    switch (request->call) {
     case PLAIN:
-        return facet_hip_driver.hipMallocArray(array, asked->channels, extent.width, extent.height, asked->flags);
+        return facet_hip_driver.hipMallocArray(array, request->channels, extent.width, extent.height, request->flags);
     case PLAIN_3D:
-        return facet_hip_driver.hipMalloc3DArray(array, asked->channels, extent, asked->flags);
+        return facet_hip_driver.hipMalloc3DArray(array, request->channels, extent, request->flags);
     case DESCRIBED:
         return facet_hip_driver.hipArrayCreate(array, &(HIP_ARRAY_DESCRIPTOR){.Width = extent.width,
                                                                               .Height = extent.height,
-                                                                              .Format = described.Format,
-                                                                              .NumChannels = described.NumChannels});
+                                                                              .Format = descriptor.Format,
+                                                                              .NumChannels = descriptor.NumChannels});
     default:
-        return facet_hip_driver.hipArray3DCreate(array, &described);
+        return facet_hip_driver.hipArray3DCreate(array, &descriptor);
     }
 }
 
-static hipError_t make_levels(const struct asked *asked, hipExtent extent, hipMipmappedArray_t *array)
+static hipError_t make_levels(const struct request *request, hipExtent extent, hipMipmappedArray_t *array)
 {
-    HIP_ARRAY3D_DESCRIPTOR described = asked->descriptor;
+    HIP_ARRAY3D_DESCRIPTOR descriptor = request->descriptor;
 
-    if (asked->way == LEVELS)
-        return facet_hip_driver.hipMallocMipmappedArray(array, asked->channels, extent, 1, asked->flags);
-    described.Width = extent.width;
-    described.Height = extent.height;
-    described.Depth = extent.depth;
-    return facet_hip_driver.hipMipmappedArrayCreate(array, &described, 1);
+    if (request->call == LEVELS)
+        return facet_hip_driver.hipMallocMipmappedArray(array, request->channels, extent, 1, request->flags);
+    descriptor.Width = extent.width;
+    descriptor.Height = extent.height;
+    descriptor.Depth = extent.depth;
+    return facet_hip_driver.hipMipmappedArrayCreate(array, &descriptor, 1);
 }
 
-static hipError_t make_and_free(const struct asked *asked, hipExtent extent)
+static hipError_t try_array(const struct request *request, hipExtent extent)
 {
-    bool has_levels = asked->way == LEVELS || asked->way == DESCRIBED_LEVELS;
+    bool has_levels = request->call == LEVELS || request->call == DESCRIBED_LEVELS;
     hipMipmappedArray_t levels = NULL;
     hipArray_t array = NULL;
-    hipError_t result = has_levels ? make_levels(asked, extent, asked->has_place ? &levels : NULL)
-                                   : make_array(asked, extent, asked->has_place ? &array : NULL);
+    hipError_t result = has_levels ? make_levels(request, extent, request->has_result ? &levels : NULL)
+                                   : make_array(request, extent, request->has_result ? &array : NULL);
 
     if (levels)
         facet_hip_driver.hipMipmappedArrayDestroy(levels);
@@ -138,74 +138,77 @@ static hipError_t make_and_free(const struct asked *asked, hipExtent extent)
     return result;
 }
 
-static hipExtent part_of(hipExtent extent, size_t most)
+static hipExtent shrunken(hipExtent extent, size_t size_most)
 {
-    return (hipExtent){.width = extent.width < most ? extent.width : most,
-                       .height = extent.height < most ? extent.height : most,
-                       .depth = extent.depth < most ? extent.depth : most};
+    return (hipExtent){.width = extent.width < size_most ? extent.width : size_most,
+                       .height = extent.height < size_most ? extent.height : size_most,
+                       .depth = extent.depth < size_most ? extent.depth : size_most};
 }
 
 /*
  * Checks each dimension alone: it may exceed the runtime's limit. A cube is skipped, because its faces must be square.
  */
-static hipError_t judge_sides(const struct asked *asked)
+static hipError_t check_sides(const struct request *request)
 {
-    hipExtent wide = part_of(asked->extent, LESS), high = wide, deep = wide;
+    hipExtent wide = shrunken(request->extent, SIDE_SIZE), high = wide, deep = wide;
     hipError_t result;
 
-    if (asked->flags & hipArrayCubemap)
+    if (request->flags & hipArrayCubemap)
         return hipSuccess;
-    wide.width = asked->extent.width;
-    high.height = asked->extent.height;
-    deep.depth = asked->extent.depth;
-    if ((result = make_and_free(asked, wide)) == hipSuccess && (result = make_and_free(asked, high)) == hipSuccess)
-        result = make_and_free(asked, deep);
+    wide.width = request->extent.width;
+    high.height = request->extent.height;
+    deep.depth = request->extent.depth;
+    if ((result = try_array(request, wide)) == hipSuccess && (result = try_array(request, high)) == hipSuccess)
+        result = try_array(request, deep);
     return result;
 }
 
 /* Tries a small array of the same kind. A runtime that makes the small one lacks only memory for the large one. */
-static hipError_t refuse_array(const struct facet_memory_charge *charge, const struct asked *asked)
+static hipError_t refuse_array(const struct facet_memory_charge *charge, const struct request *request)
 {
-    facet_hip_judge_begin(charge->device, 0);
-    hipError_t judged = make_and_free(asked, part_of(asked->extent, FEW));
-    if (judged == hipSuccess)
-        judged = judge_sides(asked);
-    return facet_hip_judge_end(charge, judged);
+    facet_hip_probe_begin(charge->device, 0);
+    hipError_t runtime_result = try_array(request, shrunken(request->extent, SMALL_SIZE));
+    if (runtime_result == hipSuccess)
+        runtime_result = check_sides(request);
+    return facet_hip_probe_end(charge, runtime_result);
 }
 
-static hipError_t take_array(const struct asked *asked, const struct facet_memory_array *array,
-                             struct facet_memory_charge *ret_charge)
+static hipError_t charge_array(const struct request *request, const struct facet_memory_array *array,
+                               struct facet_memory_charge *ret_charge)
 {
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), facet_memory_array_bytes(array), ret_charge);
 
-    return ret_charge->refused ? refuse_array(ret_charge, asked) : result;
+    return ret_charge->refused ? refuse_array(ret_charge, request) : result;
 }
 
-static hipError_t take_plain(enum way way, const void *place, const hipChannelFormatDesc *channels, hipExtent extent,
-                             unsigned flags, unsigned levels, struct facet_memory_charge *ret_charge)
+static hipError_t charge_channels(enum call call, const void *result_pointer, const hipChannelFormatDesc *channels,
+                                  hipExtent extent, unsigned flags, unsigned levels,
+                                  struct facet_memory_charge *ret_charge)
 {
-    const struct asked asked = {.way = way, .has_place = place, .channels = channels, .extent = extent, .flags = flags};
+    const struct request request = {
+        .call = call, .has_result = result_pointer, .channels = channels, .extent = extent, .flags = flags};
     struct facet_memory_array array = {0}; /* without channels the size is 0: the runtime reports the error */
 
     if (channels)
-        array = of_channels(channels, extent, flags, levels);
-    return take_array(&asked, &array, ret_charge);
+        array = from_channels(channels, extent, flags, levels);
+    return charge_array(&request, &array, ret_charge);
 }
 
-static hipError_t take_described(enum way way, const void *place, const HIP_ARRAY3D_DESCRIPTOR *descriptor,
-                                 unsigned levels, struct facet_memory_charge *ret_charge)
+static hipError_t charge_descriptor(enum call call, const void *result_pointer,
+                                    const HIP_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
+                                    struct facet_memory_charge *ret_charge)
 {
-    struct asked asked = {.way = way, .has_place = place};
+    struct request request = {.call = call, .has_result = result_pointer};
     struct facet_memory_array array = {0};
 
     if (descriptor) {
-        asked.descriptor = *descriptor;
-        asked.flags = descriptor->Flags;
-        asked.extent =
+        request.descriptor = *descriptor;
+        request.flags = descriptor->Flags;
+        request.extent =
             (hipExtent){.width = descriptor->Width, .height = descriptor->Height, .depth = descriptor->Depth};
-        array = of_descriptor(descriptor, levels);
+        array = from_descriptor(descriptor, levels);
     }
-    return take_array(&asked, &array, ret_charge);
+    return charge_array(&request, &array, ret_charge);
 }
 
 /* ---- the calls ---- */
@@ -223,7 +226,7 @@ hipError_t facet_hipMallocArray(hipArray_t *array, const hipChannelFormatDesc *c
 {
     struct facet_memory_charge charge;
     hipError_t result =
-        take_plain(PLAIN, array, channels, (hipExtent){.width = width, .height = height}, flags, 1, &charge);
+        charge_channels(PLAIN, array, channels, (hipExtent){.width = width, .height = height}, flags, 1, &charge);
 
     MAKE(hipMallocArray(array, channels, width, height, flags), free_array);
 }
@@ -232,7 +235,7 @@ hipError_t facet_hipMalloc3DArray(hipArray_t *array, const hipChannelFormatDesc 
                                   unsigned flags)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_plain(PLAIN_3D, array, channels, extent, flags, 1, &charge);
+    hipError_t result = charge_channels(PLAIN_3D, array, channels, extent, flags, 1, &charge);
 
     MAKE(hipMalloc3DArray(array, channels, extent, flags), free_array);
 }
@@ -240,21 +243,21 @@ hipError_t facet_hipMalloc3DArray(hipArray_t *array, const hipChannelFormatDesc 
 hipError_t facet_hipArrayCreate(hipArray_t *array, const HIP_ARRAY_DESCRIPTOR *descriptor)
 {
     struct facet_memory_charge charge;
-    HIP_ARRAY3D_DESCRIPTOR whole = {0};
+    HIP_ARRAY3D_DESCRIPTOR descriptor_3d = {0};
 
     if (descriptor)
-        whole = (HIP_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-                                         .Height = descriptor->Height,
-                                         .Format = descriptor->Format,
-                                         .NumChannels = descriptor->NumChannels};
-    hipError_t result = take_described(DESCRIBED, array, descriptor ? &whole : NULL, 1, &charge);
+        descriptor_3d = (HIP_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+                                                 .Height = descriptor->Height,
+                                                 .Format = descriptor->Format,
+                                                 .NumChannels = descriptor->NumChannels};
+    hipError_t result = charge_descriptor(DESCRIBED, array, descriptor ? &descriptor_3d : NULL, 1, &charge);
     MAKE(hipArrayCreate(array, descriptor), destroy_array);
 }
 
 hipError_t facet_hipArray3DCreate(hipArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *descriptor)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_described(DESCRIBED_3D, array, descriptor, 1, &charge);
+    hipError_t result = charge_descriptor(DESCRIBED_3D, array, descriptor, 1, &charge);
 
     MAKE(hipArray3DCreate(array, descriptor), destroy_array);
 }
@@ -263,7 +266,7 @@ hipError_t facet_hipMallocMipmappedArray(hipMipmappedArray_t *array, const hipCh
                                          hipExtent extent, unsigned levels, unsigned flags)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_plain(LEVELS, array, channels, extent, flags, levels, &charge);
+    hipError_t result = charge_channels(LEVELS, array, channels, extent, flags, levels, &charge);
 
     MAKE(hipMallocMipmappedArray(array, channels, extent, levels, flags), free_levels);
 }
@@ -272,7 +275,7 @@ hipError_t facet_hipMipmappedArrayCreate(hipMipmappedArray_t *array, HIP_ARRAY3D
                                          unsigned levels)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_described(DESCRIBED_LEVELS, array, descriptor, levels, &charge);
+    hipError_t result = charge_descriptor(DESCRIBED_LEVELS, array, descriptor, levels, &charge);
 
     MAKE(hipMipmappedArrayCreate(array, descriptor, levels), destroy_levels);
 }

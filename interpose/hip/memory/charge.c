@@ -2,41 +2,41 @@
 /* Owns: charging, and HIP's implementation of the calls that the kit needs. Never: holds a lock. */
 #include "charge.h"
 
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 #include "interpose/kit/memory/pool.h"
 
 /* This thread's depth in our calls that allocate. */
-static _Thread_local unsigned depth;
+static _Thread_local unsigned call_depth;
 
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     *ret_charge = (struct facet_memory_charge){0};
-    if (depth) { /* called by the runtime itself: the outer call is charged */
-        depth++;
+    if (call_depth) { /* called by the runtime itself: the outer call is charged */
+        call_depth++;
         return hipSuccess;
     }
-    hipError_t result = facet_hip_begin(device);
+    hipError_t result = facet_hip_initialize_device(device);
     if (result == hipSuccess)
         result = facet_hip_refusal(facet_charge_try(device, bytes, ret_charge));
     if (result == hipSuccess)
-        depth++;
+        call_depth++;
     return result;
 }
 
-size_t facet_hip_judge_begin(uint32_t device, uint64_t bytes)
+size_t facet_hip_probe_begin(uint32_t device, uint64_t bytes)
 {
     size_t total = 0;
 
     facet_hip_charge_pause();
     facet_hip_driver.hipDeviceTotalMem(&total, (hipDevice_t)device); /* if it fails, `bytes` alone exceeds the memory */
-    return facet_memory_too_much(bytes, total);
+    return facet_memory_beyond_device(bytes, total);
 }
 
-hipError_t facet_hip_judge_end(const struct facet_memory_charge *charge, hipError_t judged)
+hipError_t facet_hip_probe_end(const struct facet_memory_charge *charge, hipError_t runtime_result)
 {
     facet_hip_charge_resume();
-    if (judged != hipSuccess && judged != hipErrorOutOfMemory)
-        return judged;
+    if (runtime_result != hipSuccess && runtime_result != hipErrorOutOfMemory)
+        return runtime_result;
     facet_charge_refuse(charge);
     return hipErrorOutOfMemory;
 }
@@ -44,7 +44,7 @@ hipError_t facet_hip_judge_end(const struct facet_memory_charge *charge, hipErro
 hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hipError_t result,
                                    enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t, void *))
 {
-    depth--;
+    call_depth--;
     if (result == hipSuccess && !handle) { /* 0 bytes were requested, and nothing was allocated */
         facet_charge_drop(charge);
         return result;
@@ -61,12 +61,12 @@ hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hip
 
 void facet_hip_charge_pause(void)
 {
-    depth++;
+    call_depth++;
 }
 
 void facet_hip_charge_resume(void)
 {
-    depth--;
+    call_depth--;
 }
 
 static struct facet_ledger *process_ledger(void)
@@ -79,7 +79,7 @@ static uint32_t count_devices(void)
     return facet_hip_process.count;
 }
 
-static uint64_t number_of(void *pool, hipMemPoolAttr attribute)
+static uint64_t pool_attribute(void *pool, hipMemPoolAttr attribute)
 {
     uint64_t value = 0;
 
@@ -88,12 +88,12 @@ static uint64_t number_of(void *pool, hipMemPoolAttr attribute)
 
 static uint64_t pool_held(void *pool)
 {
-    return number_of(pool, hipMemPoolAttrReservedMemCurrent);
+    return pool_attribute(pool, hipMemPoolAttrReservedMemCurrent);
 }
 
 static uint64_t pool_used(void *pool)
 {
-    return number_of(pool, hipMemPoolAttrUsedMemCurrent);
+    return pool_attribute(pool, hipMemPoolAttrUsedMemCurrent);
 }
 
 static void pool_trim(void *pool)
@@ -101,7 +101,7 @@ static void pool_trim(void *pool)
     facet_hip_driver.hipMemPoolTrimTo(pool, 0);
 }
 
-static uint64_t graphs_number(uint32_t device, hipGraphMemAttributeType attribute)
+static uint64_t graph_attribute(uint32_t device, hipGraphMemAttributeType attribute)
 {
     uint64_t value = 0;
 
@@ -113,12 +113,12 @@ static uint64_t graphs_number(uint32_t device, hipGraphMemAttributeType attribut
 
 static uint64_t graphs_held(uint32_t device)
 {
-    return graphs_number(device, hipGraphMemAttrReservedMemCurrent);
+    return graph_attribute(device, hipGraphMemAttrReservedMemCurrent);
 }
 
 static uint64_t graphs_used(uint32_t device)
 {
-    return graphs_number(device, hipGraphMemAttrUsedMemCurrent);
+    return graph_attribute(device, hipGraphMemAttrUsedMemCurrent);
 }
 
 static void graphs_trim(uint32_t device)

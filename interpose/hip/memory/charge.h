@@ -13,7 +13,8 @@
  *   - arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB.
  *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).
  *   - virtual: the memory of hipMemCreate, until its last handle and mapping are gone (.../virtual.h).
- *   - devices: the memory that beginning one took (interpose/hip/begin.h), and managed variables (registered.c).
+ *   - devices: the memory that initializing one took (interpose/hip/initialize.h), and managed variables
+ * (registered.c).
  *   - code: the memory that loading it took (code.h).
  *   - graphs: the memory that the runtime holds for them (graph.h).
  *
@@ -32,9 +33,9 @@
 /* A refusal as HIP's result code. */
 static inline hipError_t facet_hip_refusal(enum facet_memory_refusal refusal)
 {
-    return refusal == FACET_MEMORY_TAKEN ? hipSuccess
-           : refusal == FACET_MEMORY_OUT ? hipErrorOutOfMemory
-                                         : hipErrorNotInitialized;
+    return refusal == FACET_MEMORY_CHARGED      ? hipSuccess
+           : refusal == FACET_MEMORY_OVER_QUOTA ? hipErrorOutOfMemory
+                                                : hipErrorNotInitialized;
 }
 
 /* The owner of memory that ends with a device. */
@@ -46,7 +47,7 @@ static inline uint64_t facet_hip_owner(uint32_t device)
 /*
  * Begins a device and takes the charge, before the runtime allocates `bytes` on it. After a success,
  * facet_hip_charge_settle() must follow in the same thread, whatever the runtime's result. If `refused` is set in
- * *ret_charge, the quota refused, and facet_hip_judge_begin() follows.
+ * *ret_charge, the quota refused, and facet_hip_probe_begin() follows.
  */
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 
@@ -57,8 +58,8 @@ hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_m
  * for the program: the runtime's error, unless it is success or out of memory; then the quota refuses, and the denial
  * is counted.
  */
-size_t facet_hip_judge_begin(uint32_t device, uint64_t bytes);
-hipError_t facet_hip_judge_end(const struct facet_memory_charge *charge, hipError_t judged);
+size_t facet_hip_probe_begin(uint32_t device, uint64_t bytes);
+hipError_t facet_hip_probe_end(const struct facet_memory_charge *charge, hipError_t runtime_result);
 
 /*
  * Called after the runtime: records the allocation under `handle`, or drops the charge. If it cannot be recorded,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: measuring and charging code objects. Never: touches its list without holding the devices. */
+/* Owns: measuring and charging code objects. Never: touches its list without the devices' lock. */
 #include "code.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 #include "interpose/hip/measure.h"
 
 /* A module, or a library, on the device where it was loaded. */
@@ -13,21 +13,21 @@ struct image {
     struct image *next;
     const void *handle;
     uint32_t device;
-    bool asked; /* a library: something of it was asked for, so it is loaded */
+    bool was_queried; /* a library: something of it was asked for, so it is loaded */
     uint64_t bytes;
-    uint64_t owed; /* loaded beyond the quota; the next charge includes it */
+    uint64_t uncharged_bytes; /* loaded beyond the quota; the next charge includes it */
 };
 
 /* One call, measured on a device; not measured if the runtime makes it within another. */
 struct watch {
-    bool on;
+    bool is_measured;
     struct facet_hip_measure measure;
 };
 
 static struct image *images;
-static struct image rest[FACET_HIP_TENANTS]; /* code that belongs to no known image */
+static struct image unattributed[FACET_HIP_TENANTS]; /* code that belongs to no known image */
 
-static struct image **place_of(const void *handle)
+static struct image **find_link(const void *handle)
 {
     struct image **at = &images;
 
@@ -38,71 +38,71 @@ static struct image **place_of(const void *handle)
 
 /* ---- watching a call ---- */
 
-static void begin_on(struct watch *watch, uint32_t device)
+static void begin_watch_on(struct watch *watch, uint32_t device)
 {
-    watch->on = device < FACET_HIP_TENANTS && facet_hip_devices_hold();
-    if (watch->on)
+    watch->is_measured = device < FACET_HIP_TENANTS && facet_hip_devices_lock();
+    if (watch->is_measured)
         facet_hip_measure_begin(&watch->measure, device);
 }
 
 static hipError_t begin_watch(struct watch *watch)
 {
     uint32_t device = facet_hip_current_device();
-    hipError_t result = facet_hip_begin(device);
+    hipError_t result = facet_hip_initialize_device(device);
 
     if (result == hipSuccess)
-        begin_on(watch, device);
+        begin_watch_on(watch, device);
     return result;
 }
 
 static hipError_t end_watch(const struct watch *watch, hipError_t result)
 {
-    if (watch->on) {
+    if (watch->is_measured) {
         facet_hip_measure_end(&watch->measure);
-        facet_hip_devices_let_go();
+        facet_hip_devices_unlock();
     }
     return result;
 }
 
-static void pay_back(struct image *image)
+static void release_image_charge(struct image *image)
 {
     facet_charge_drop(&(struct facet_memory_charge){
         .tenant = facet_hip_tenant(image->device), .bytes = image->bytes, .device = image->device});
-    image->bytes = image->owed = 0;
+    image->bytes = image->uncharged_bytes = 0;
 }
 
 /* Adds the growth during the call to the image. */
 static hipError_t charge_image(const struct watch *watch, struct image *image)
 {
-    struct facet_memory_charge paid;
+    struct facet_memory_charge charge;
     uint32_t device = watch->measure.device;
-    uint64_t bytes = facet_hip_measure_growth(&watch->measure) + image->owed;
-    hipError_t result = bytes ? facet_hip_refusal(facet_charge_take(device, bytes, &paid)) : hipSuccess;
+    uint64_t bytes = facet_hip_measure_growth(&watch->measure) + image->uncharged_bytes;
+    hipError_t result = bytes ? facet_hip_refusal(facet_charge_take(device, bytes, &charge)) : hipSuccess;
 
     image->device = device;
-    image->owed = result == hipSuccess ? 0 : bytes;
+    image->uncharged_bytes = result == hipSuccess ? 0 : bytes;
     image->bytes += result == hipSuccess ? bytes : 0;
     return result;
 }
 
 /* ---- objects that need no second measurement ---- */
 
-#define SEEN 1024u /* a collision displaces the older one, which is then looked up again */
+#define SEEN_SYMBOLS 1024u /* a collision displaces the older one, which is then looked up again */
 
-static _Atomic uint64_t seen[SEEN];
+static _Atomic uint64_t seen_symbols[SEEN_SYMBOLS];
 
 /* The name of a symbol on a device: addresses leave the upper bits free. */
-static uint64_t name_of(const void *host, uint32_t device)
+static uint64_t symbol_name(const void *host, uint32_t device)
 {
     return (uintptr_t)host | (uint64_t)device << 56;
 }
 
-static _Atomic uint64_t *place_of_seen(uint64_t name)
+static _Atomic uint64_t *seen_entry(uint64_t name)
 {
-    return &seen[(name >> 4 ^ name >> 56) % SEEN];
+    return &seen_symbols[(name >> 4 ^ name >> 56) % SEEN_SYMBOLS];
 }
 
-static uint64_t key_of(uint64_t name)
+static uint64_t note_key(uint64_t name)
 {
     return facet_memory_key(FACET_MEMORY_LOADED, name * UINT64_C(0x9e3779b97f4a7c15) >> 8 | 1);
 }
@@ -111,37 +111,38 @@ static bool is_loaded(uint64_t name)
 {
     struct facet_ledger_entry entry;
 
-    if (atomic_load_explicit(place_of_seen(name), memory_order_relaxed) == name)
+    if (atomic_load_explicit(seen_entry(name), memory_order_relaxed) == name)
         return true;
-    if (!facet_ledger_find(facet_hip_process.ledger, key_of(name), &entry))
+    if (!facet_ledger_find(facet_hip_process.ledger, note_key(name), &entry))
         return false;
-    atomic_store_explicit(place_of_seen(name), name, memory_order_relaxed);
+    atomic_store_explicit(seen_entry(name), name, memory_order_relaxed);
     return true;
 }
 
 /* If the ledger has no memory for the note, the object is measured again next time. */
 static void remember_name(uint64_t name)
 {
-    facet_ledger_add(facet_hip_process.ledger, key_of(name), (struct facet_ledger_entry){.kind = FACET_MEMORY_LOADED});
+    facet_ledger_add(facet_hip_process.ledger, note_key(name),
+                     (struct facet_ledger_entry){.kind = FACET_MEMORY_LOADED});
 }
 
-static bool is_note(const struct facet_ledger_entry *entry, void *nothing)
+static bool is_note(const struct facet_ledger_entry *entry, void *unused)
 {
-    (void)nothing;
+    (void)unused;
     return entry->kind == FACET_MEMORY_LOADED;
 }
 
-static void ignore_entry(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
+static void ignore_entry(uint64_t key, const struct facet_ledger_entry *entry, void *unused)
 {
     (void)key;
     (void)entry;
-    (void)nothing;
+    (void)unused;
 }
 
 static void forget_seen(void)
 {
-    for (size_t i = 0; i < SEEN; i++)
-        atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < SEEN_SYMBOLS; i++)
+        atomic_store_explicit(&seen_symbols[i], 0, memory_order_relaxed);
 }
 
 /* After an unload, the addresses of symbols may be reused. */
@@ -182,7 +183,7 @@ static hipError_t keep_image(const struct watch *watch, const void *handle)
 static hipError_t image_loaded(const struct watch *watch, hipError_t result, const void *handle,
                                hipError_t (*unload)(const void *handle))
 {
-    if (result == hipSuccess && watch->on) {
+    if (result == hipSuccess && watch->is_measured) {
         result = keep_image(watch, handle);
         if (result != hipSuccess)
             unload(handle);
@@ -219,13 +220,13 @@ LOAD(hipLibraryLoadFromFile, library, unload_library,
 
 static hipError_t unload_image(const void *handle, hipError_t (*call)(const void *handle))
 {
-    struct watch watch = {.on = facet_hip_devices_hold()};
+    struct watch watch = {.is_measured = facet_hip_devices_lock()};
     hipError_t result = call(handle);
-    struct image **at = place_of(handle), *image = *at;
+    struct image **at = find_link(handle), *image = *at;
 
-    if (watch.on && result == hipSuccess && image) {
+    if (watch.is_measured && result == hipSuccess && image) {
         *at = image->next;
-        pay_back(image);
+        release_image_charge(image);
         free(image);
         forget_loaded();
     }
@@ -247,16 +248,16 @@ hipError_t facet_hipLibraryUnload(hipLibrary_t library)
 /* If the quota has too little left, the next call is refused again; unloading the library releases its memory. */
 static hipError_t after_query(const struct watch *watch, const void *handle, hipError_t result)
 {
-    struct image *image = watch->on ? *place_of(handle) : NULL;
+    struct image *image = watch->is_measured ? *find_link(handle) : NULL;
 
-    if (result == hipSuccess && image && (!image->asked || image->owed)) {
+    if (result == hipSuccess && image && (!image->was_queried || image->uncharged_bytes)) {
         result = charge_image(watch, image);
-        image->asked = true;
+        image->was_queried = true;
     }
     return end_watch(watch, result);
 }
 
-#define ASK(name, parameters, ...)                                                                                     \
+#define QUERY(name, parameters, ...)                                                                                   \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
         struct watch watch;                                                                                            \
@@ -265,14 +266,14 @@ static hipError_t after_query(const struct watch *watch, const void *handle, hip
         return result == hipSuccess ? after_query(&watch, library, facet_hip_driver.name(__VA_ARGS__)) : result;       \
     }
 
-ASK(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name), kernel, library, name)
-ASK(hipLibraryGetKernelCount, (unsigned *count, hipLibrary_t library), count, library)
+QUERY(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name), kernel, library, name)
+QUERY(hipLibraryGetKernelCount, (unsigned *count, hipLibrary_t library), count, library)
 
 /* A query about a symbol of the host loads its code object. */
-#define ASK_SYMBOL(name, symbol, parameters, ...)                                                                      \
+#define QUERY_SYMBOL(name, symbol, parameters, ...)                                                                    \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
-        hipError_t result = facet_hip_begin(facet_hip_current_device());                                               \
+        hipError_t result = facet_hip_initialize_device(facet_hip_current_device());                                   \
                                                                                                                        \
         if (result != hipSuccess)                                                                                      \
             return result;                                                                                             \
@@ -281,66 +282,66 @@ ASK(hipLibraryGetKernelCount, (unsigned *count, hipLibrary_t library), count, li
         return facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__));                                          \
     }
 
-ASK_SYMBOL(hipGetFuncBySymbol, host, (hipFunction_t * function, const void *host), function, host)
-ASK_SYMBOL(hipFuncGetAttributes, host, (struct hipFuncAttributes * attributes, const void *host), attributes, host)
-ASK_SYMBOL(hipGetSymbolAddress, host, (void **address, const void *host), address, host)
-ASK_SYMBOL(hipGetSymbolSize, host, (size_t * size, const void *host), size, host)
-ASK_SYMBOL(hipOccupancyMaxActiveBlocksPerMultiprocessor, host,
-           (int *blocks, const void *host, int block_size, size_t shared), blocks, host, block_size, shared)
-ASK_SYMBOL(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, host,
-           (int *blocks, const void *host, int block_size, size_t shared, unsigned flags), blocks, host, block_size,
-           shared, flags)
-ASK_SYMBOL(hipOccupancyMaxPotentialBlockSize, host, (int *grid, int *block, const void *host, size_t shared, int limit),
-           grid, block, host, shared, limit)
-ASK_SYMBOL(hipGraphAddKernelNode, parameters ? parameters->func : NULL,
-           (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
-            const hipKernelNodeParams *parameters),
-           node, graph, dependencies, count, parameters)
+QUERY_SYMBOL(hipGetFuncBySymbol, host, (hipFunction_t * function, const void *host), function, host)
+QUERY_SYMBOL(hipFuncGetAttributes, host, (struct hipFuncAttributes * attributes, const void *host), attributes, host)
+QUERY_SYMBOL(hipGetSymbolAddress, host, (void **address, const void *host), address, host)
+QUERY_SYMBOL(hipGetSymbolSize, host, (size_t * size, const void *host), size, host)
+QUERY_SYMBOL(hipOccupancyMaxActiveBlocksPerMultiprocessor, host,
+             (int *blocks, const void *host, int block_size, size_t shared), blocks, host, block_size, shared)
+QUERY_SYMBOL(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, host,
+             (int *blocks, const void *host, int block_size, size_t shared, unsigned flags), blocks, host, block_size,
+             shared, flags)
+QUERY_SYMBOL(hipOccupancyMaxPotentialBlockSize, host,
+             (int *grid, int *block, const void *host, size_t shared, int limit), grid, block, host, shared, limit)
+QUERY_SYMBOL(hipGraphAddKernelNode, parameters ? parameters->func : NULL,
+             (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+              const hipKernelNodeParams *parameters),
+             node, graph, dependencies, count, parameters)
 
 /* ---- code that is loaded by its first launch ---- */
 
-/* Used by the thread that holds the devices. */
-static struct watch launching;
-static uint64_t launched;
+/* Used by the thread that has locked the devices. */
+static struct watch launch_watch;
+static uint64_t launch_symbol;
 
 bool facet_hip_code_launch_begin(const void *host, hipStream_t stream)
 {
     uint32_t device = facet_hip_stream_device(stream);
-    uint64_t name = name_of(host, device);
+    uint64_t name = symbol_name(host, device);
     struct watch watch;
 
     if (!host || is_loaded(name) || !facet_hip_tenant(device))
         return false;
-    begin_on(&watch, device);
-    if (!watch.on)
+    begin_watch_on(&watch, device);
+    if (!watch.is_measured)
         return false;
-    launching = watch;
-    launched = name;
+    launch_watch = watch;
+    launch_symbol = name;
     return true;
 }
 
 hipError_t facet_hip_code_launch_end(hipError_t result)
 {
-    struct watch watch = launching;
+    struct watch watch = launch_watch;
 
-    if (result == hipSuccess && charge_image(&watch, &rest[watch.measure.device]) == hipSuccess)
-        remember_name(launched);
+    if (result == hipSuccess && charge_image(&watch, &unattributed[watch.measure.device]) == hipSuccess)
+        remember_name(launch_symbol);
     return end_watch(&watch, result);
 }
 
-void facet_hip_code_owes(uint32_t device, uint64_t bytes)
+void facet_hip_code_charge_later(uint32_t device, uint64_t bytes)
 {
-    rest[device].owed += bytes;
+    unattributed[device].uncharged_bytes += bytes;
 }
 
 void facet_hip_code_unloaded(uint32_t device, uint64_t bytes)
 {
     struct facet_tenant *tenant = facet_hip_tenant(device);
-    uint64_t charged = rest[device].bytes < bytes ? rest[device].bytes : bytes;
+    uint64_t released = unattributed[device].bytes < bytes ? unattributed[device].bytes : bytes;
 
     if (tenant)
-        facet_tenant_release(tenant, charged);
-    rest[device].bytes -= charged;
+        facet_tenant_release(tenant, released);
+    unattributed[device].bytes -= released;
     forget_loaded();
 }
 
@@ -348,11 +349,11 @@ void facet_hip_code_device_ended(uint32_t device)
 {
     for (struct image *image = images; image; image = image->next)
         if (image->device == device) {
-            pay_back(image);
-            image->asked = false;
+            release_image_charge(image);
+            image->was_queried = false;
         }
-    rest[device].device = device;
-    pay_back(&rest[device]);
+    unattributed[device].device = device;
+    release_image_charge(&unattributed[device]);
     forget_loaded();
 }
 
@@ -360,11 +361,11 @@ void facet_hip_code_forked(void)
 {
     forget_seen();
     while (images) {
-        struct image *gone = images;
+        struct image *image_of_parent = images;
 
-        images = gone->next;
-        free(gone);
+        images = image_of_parent->next;
+        free(image_of_parent);
     }
     for (uint32_t i = 0; i < FACET_HIP_TENANTS; i++)
-        rest[i] = (struct image){.next = NULL};
+        unattributed[i] = (struct image){.next = NULL};
 }

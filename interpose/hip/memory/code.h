@@ -18,16 +18,17 @@
 
 /*
  * Around a launch of a host's symbol that may load its code. False: it was launched there before; then the second call
- * is omitted. The devices are held between the two (begin.h). The second returns `result`.
+ * is omitted. The devices are locked between the two (initialize.h). The second returns `result`.
  */
 bool facet_hip_code_launch_begin(const void *host, hipStream_t stream);
 hipError_t facet_hip_code_launch_end(hipError_t result);
 
-/* With the devices held, for code of no known module: it was loaded but not charged; it was unloaded. */
-void facet_hip_code_owes(uint32_t device, uint64_t bytes);
+/* With the devices locked, for code of no known module: the first adds loaded code to the next charge; the second
+ * releases unloaded code. */
+void facet_hip_code_charge_later(uint32_t device, uint64_t bytes);
 void facet_hip_code_unloaded(uint32_t device, uint64_t bytes);
 
-/* With the devices held: releases the images of a device that was reset. */
+/* With the devices locked: releases the images of a device that was reset. */
 void facet_hip_code_device_ended(uint32_t device);
 
 void facet_hip_code_forked(void);

@@ -4,7 +4,7 @@
  * graphs, pools.
  * Never: does anything else.
  */
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 #include "interpose/hip/process.h"
 #include "interpose/kit/memory/graph.h"
 #include "interpose/kit/memory/managed.h"
@@ -13,7 +13,7 @@
 
 void facet_hip_memory_before_fork(void)
 {
-    facet_hip_begin_before_fork();
+    facet_hip_devices_before_fork();
     facet_virtual_before_fork();
     facet_graphs_before_fork();
     facet_pools_before_fork();
@@ -24,7 +24,7 @@ void facet_hip_memory_after_fork(void)
     facet_pools_after_fork();
     facet_graphs_after_fork();
     facet_virtual_after_fork();
-    facet_hip_begin_after_fork();
+    facet_hip_devices_after_fork();
 }
 
 void facet_hip_memory_forked(void)
@@ -33,5 +33,5 @@ void facet_hip_memory_forked(void)
     facet_pools_forked();
     facet_graphs_forked();
     facet_virtual_forked();
-    facet_hip_begin_forked();
+    facet_hip_devices_forked();
 }

@@ -2,17 +2,17 @@
 /* Owns: the hooks of graphs that allocate. Never: holds a lock while a graph is launched. */
 #include "graph.h"
 
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 
 /*
- * A stream that cannot be queried because another is captured counts as captured too. On a device that has not begun no
- * stream is captured, and a query would begin it.
+ * A stream that cannot be queried because another is captured counts as captured too. On an uninitialized device no
+ * stream is captured, and a query would initialize it.
  */
 bool facet_hip_is_capturing(hipStream_t stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
 
-    if (facet_hip_begin(facet_hip_current_device()) != hipSuccess)
+    if (facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess)
         return false;
     hipError_t result = facet_hip_plain.hipStreamIsCapturing ? facet_hip_plain.hipStreamIsCapturing(stream, &status)
                                                              : hipErrorNotSupported;
@@ -73,7 +73,7 @@ static void look_at_node(struct facet_graph_node *node)
     }
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look_at_node};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = look_at_node};
 
 /* Runtimes before 5.5 have no such nodes, nor functions to query them. */
 static bool can_allocate(void)
@@ -119,7 +119,7 @@ hipError_t facet_hipGraphInstantiateWithParams(hipGraphExec_t *executable, hipGr
     bool uploads = parameters && parameters->flags & hipGraphInstantiateFlagUpload && can_allocate() &&
                    facet_graph_needs(&reader, graph, &needs);
 
-    if (uploads && facet_graph_hold(&needs, &hold) != FACET_MEMORY_TAKEN) {
+    if (uploads && facet_graph_hold(&needs, &hold) != FACET_MEMORY_CHARGED) {
         parameters->result_out = hipGraphInstantiateError;
         return hipErrorOutOfMemory;
     }
@@ -138,7 +138,7 @@ hipError_t facet_hipGraphExecDestroy(hipGraphExec_t executable)
 hipError_t facet_hip_graph_adds(uint32_t device, uint64_t bytes, struct facet_graph_needs *ret_hold)
 {
     struct facet_graph_needs needs = {.bytes = {0}};
-    hipError_t result = facet_hip_begin(device);
+    hipError_t result = facet_hip_initialize_device(device);
 
     *ret_hold = needs;
     if (result != hipSuccess || device >= FACET_GRAPH_DEVICES || !can_allocate())
@@ -185,7 +185,8 @@ static bool runs_at_once(hipStream_t stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
 
-    return facet_hip_begin(facet_hip_current_device()) != hipSuccess || !facet_hip_plain.hipStreamIsCapturing ||
+    return facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess ||
+           !facet_hip_plain.hipStreamIsCapturing ||
            (facet_hip_plain.hipStreamIsCapturing(stream, &status) == hipSuccess &&
             status == hipStreamCaptureStatusNone);
 }
@@ -200,7 +201,7 @@ hipError_t facet_hip_graph_hold(hipGraphExec_t executable, hipStream_t stream, s
 
 hipError_t facet_hip_graph_launched(const struct facet_graph_needs *hold, hipError_t result)
 {
-    facet_graph_held(hold);
+    facet_graph_settle_hold(hold);
     return result;
 }
 
@@ -220,7 +221,7 @@ hipError_t facet_hipDeviceGraphMemTrim(int device)
 {
     hipError_t result = facet_hip_driver.hipDeviceGraphMemTrim(device);
 
-    if (result == hipSuccess && facet_graphs_were())
+    if (result == hipSuccess && facet_graphs_ever_used())
         facet_graphs_settle((uint32_t)device);
     return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: linear memory: plain, pitched, managed, and freeing by pointer. Never: rounds a requested size. */
 #include "charge.h"
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 #include "interpose/kit/memory/managed.h"
 
 #define PITCH_STEP UINT64_C(256) /* the smallest pitch that runtimes choose */
@@ -11,7 +11,7 @@ static uint64_t granted_bytes(uint64_t bytes)
     return facet_memory_round(bytes, FACET_HIP_STEP);
 }
 
-static int free_now(uint64_t pointer, void *stream)
+static int free_at_once(uint64_t pointer, void *stream)
 {
     (void)stream;
     return facet_hip_driver.hipFree((void *)(uintptr_t)pointer); /* NOLINT(performance-no-int-to-ptr) */
@@ -25,16 +25,16 @@ static int free_in_order(uint64_t pointer, void *stream)
 static hipError_t settle_plain(const struct facet_memory_charge *charge, hipError_t result, void *const *pointer)
 {
     return facet_hip_charge_settle(charge, result, charge->managed ? FACET_MEMORY_MANAGED : FACET_MEMORY_PLAIN,
-                                   result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_now);
+                                   result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_at_once);
 }
 
 /* ---- after the quota has refused: would the runtime refuse too? ---- */
 
-enum way { PLAIN, FLAGGED, MANAGED };
+enum call { PLAIN, FLAGGED, MANAGED };
 
-static hipError_t call_driver(enum way way, void **pointer, size_t bytes, unsigned flags)
+static hipError_t call_driver(enum call call, void **pointer, size_t bytes, unsigned flags)
 {
-    switch (way) {
+    switch (call) {
     case FLAGGED:
         return facet_hip_driver.hipExtMallocWithFlags(pointer, bytes, flags);
     case MANAGED:
@@ -44,16 +44,16 @@ static hipError_t call_driver(enum way way, void **pointer, size_t bytes, unsign
     }
 }
 
-static hipError_t refuse_plain(const struct facet_memory_charge *charge, enum way way, void **pointer, size_t bytes,
+static hipError_t refuse_plain(const struct facet_memory_charge *charge, enum call call, void **pointer, size_t bytes,
                                unsigned flags)
 {
-    void *made = NULL;
-    size_t much = facet_hip_judge_begin(charge->device, bytes);
-    hipError_t judged = call_driver(way, pointer ? &made : NULL, much, flags);
+    void *probe = NULL;
+    size_t beyond_bytes = facet_hip_probe_begin(charge->device, bytes);
+    hipError_t runtime_result = call_driver(call, pointer ? &probe : NULL, beyond_bytes, flags);
 
-    if (made)
-        facet_hip_driver.hipFree(made);
-    return facet_hip_judge_end(charge, judged);
+    if (probe)
+        facet_hip_driver.hipFree(probe);
+    return facet_hip_probe_end(charge, runtime_result);
 }
 
 hipError_t facet_hipMalloc(void **pointer, size_t bytes)
@@ -70,8 +70,8 @@ hipError_t facet_hipMalloc(void **pointer, size_t bytes)
 hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned flags)
 {
     struct facet_memory_charge charge;
-    uint64_t paid = flags == hipMallocSignalMemory ? 0 : granted_bytes(bytes);
-    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), paid, &charge);
+    uint64_t charged_bytes = flags == hipMallocSignalMemory ? 0 : granted_bytes(bytes);
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), charged_bytes, &charge);
 
     if (result != hipSuccess)
         return charge.refused ? refuse_plain(&charge, FLAGGED, pointer, bytes, flags) : result;
@@ -80,7 +80,7 @@ hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned fl
 }
 
 /* Takes no charge on the current device alone: managed memory is charged on each device. */
-static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_charge)
+static hipError_t charge_managed(uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), 0, ret_charge);
 
@@ -101,7 +101,7 @@ static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_c
 hipError_t facet_hipMallocManaged(void **pointer, size_t bytes, unsigned flags)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_managed(granted_bytes(bytes), &charge);
+    hipError_t result = charge_managed(granted_bytes(bytes), &charge);
 
     if (result != hipSuccess)
         return charge.refused ? refuse_plain(&charge, MANAGED, pointer, bytes, flags) : result;
@@ -121,68 +121,69 @@ static uint64_t pitched_bytes(uint64_t pitch, uint64_t height)
 static hipError_t settle_pitched(struct facet_memory_charge *charge, hipError_t result, void *const *pointer,
                                  uint64_t pitch, uint64_t height)
 {
-    if (result == hipSuccess && facet_charge_resize(charge, pitched_bytes(pitch, height)) != FACET_MEMORY_TAKEN) {
-        free_now((uintptr_t)*pointer, NULL);
+    if (result == hipSuccess && facet_charge_resize(charge, pitched_bytes(pitch, height)) != FACET_MEMORY_CHARGED) {
+        free_at_once((uintptr_t)*pointer, NULL);
         result = hipErrorOutOfMemory;
     }
     return settle_plain(charge, result, pointer);
 }
 
-static hipError_t take_pitched(uint64_t width, uint64_t height, struct facet_memory_charge *ret_charge)
+static hipError_t charge_pitched(uint64_t width, uint64_t height, struct facet_memory_charge *ret_charge)
 {
     return facet_hip_charge_take(facet_hip_current_device(),
                                  pitched_bytes(facet_memory_round(width, PITCH_STEP), height), ret_charge);
 }
 
 /* The number of rows of that width for which no device has memory. */
-static size_t judge_rows(const struct facet_memory_charge *charge, size_t width)
+static size_t rows_beyond_device(const struct facet_memory_charge *charge, size_t width)
 {
-    size_t row = facet_memory_round(width, PITCH_STEP), much = facet_hip_judge_begin(charge->device, 0);
+    size_t row = facet_memory_round(width, PITCH_STEP), beyond_bytes = facet_hip_probe_begin(charge->device, 0);
 
-    return row && row < much ? much / row : 1;
+    return row && row < beyond_bytes ? beyond_bytes / row : 1;
 }
 
-static hipError_t refuse_pitched(const struct facet_memory_charge *charge, void *made, hipError_t judged)
+static hipError_t refuse_pitched(const struct facet_memory_charge *charge, void *probe, hipError_t runtime_result)
 {
-    if (made)
-        facet_hip_driver.hipFree(made);
-    return facet_hip_judge_end(charge, judged);
+    if (probe)
+        facet_hip_driver.hipFree(probe);
+    return facet_hip_probe_end(charge, runtime_result);
 }
 
 static hipError_t refuse_rows(const struct facet_memory_charge *charge, void **pointer, size_t *pitch, size_t width)
 {
-    size_t rows = judge_rows(charge, width), chosen = 0;
-    void *made = NULL;
-    hipError_t judged = facet_hip_driver.hipMallocPitch(pointer ? &made : NULL, pitch ? &chosen : NULL, width, rows);
+    size_t rows = rows_beyond_device(charge, width), chosen = 0;
+    void *probe = NULL;
+    hipError_t runtime_result =
+        facet_hip_driver.hipMallocPitch(pointer ? &probe : NULL, pitch ? &chosen : NULL, width, rows);
 
-    return refuse_pitched(charge, made, judged);
+    return refuse_pitched(charge, probe, runtime_result);
 }
 
 static hipError_t refuse_elements(const struct facet_memory_charge *charge, hipDeviceptr_t *pointer, size_t *pitch,
                                   size_t width, unsigned element)
 {
-    size_t rows = judge_rows(charge, width), chosen = 0;
-    hipDeviceptr_t made = NULL;
-    hipError_t judged =
-        facet_hip_driver.hipMemAllocPitch(pointer ? &made : NULL, pitch ? &chosen : NULL, width, rows, element);
+    size_t rows = rows_beyond_device(charge, width), chosen = 0;
+    hipDeviceptr_t probe = NULL;
+    hipError_t runtime_result =
+        facet_hip_driver.hipMemAllocPitch(pointer ? &probe : NULL, pitch ? &chosen : NULL, width, rows, element);
 
-    return refuse_pitched(charge, (void *)made, judged);
+    return refuse_pitched(charge, (void *)probe, runtime_result);
 }
 
 static hipError_t refuse_extent(const struct facet_memory_charge *charge, hipPitchedPtr *pointer, size_t width)
 {
-    size_t rows = judge_rows(charge, width);
-    hipPitchedPtr made = {0};
-    hipError_t judged =
-        facet_hip_driver.hipMalloc3D(pointer ? &made : NULL, (hipExtent){.width = width, .height = rows, .depth = 1});
+    size_t rows = rows_beyond_device(charge, width);
+    hipPitchedPtr probe = {0};
+    hipError_t runtime_result =
+        facet_hip_driver.hipMalloc3D(pointer ? &probe : NULL, (hipExtent){.width = width, .height = rows, .depth = 1});
 
-    return refuse_pitched(charge, judged == hipSuccess ? made.ptr : NULL, judged);
+    return refuse_pitched(charge, runtime_result == hipSuccess ? probe.ptr : NULL, runtime_result);
 }
 
 hipError_t facet_hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_pitched(width, height, &charge);
+    hipError_t result = charge_pitched(width, height, &charge);
 
     if (result != hipSuccess)
         return charge.refused ? refuse_rows(&charge, pointer, pitch, width) : result;
@@ -193,7 +194,7 @@ hipError_t facet_hipMallocPitch(void **pointer, size_t *pitch, size_t width, siz
 hipError_t facet_hipMemAllocPitch(hipDeviceptr_t *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_pitched(width, height, &charge);
+    hipError_t result = charge_pitched(width, height, &charge);
 
     if (result != hipSuccess)
         return charge.refused ? refuse_elements(&charge, pointer, pitch, width, element) : result;
@@ -208,7 +209,7 @@ hipError_t facet_hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent)
 
     if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
         rows = UINT64_MAX;
-    hipError_t result = take_pitched(extent.width, rows, &charge);
+    hipError_t result = charge_pitched(extent.width, rows, &charge);
     if (result != hipSuccess)
         return charge.refused ? refuse_extent(&charge, pointer, extent.width) : result;
     result = facet_hip_driver.hipMalloc3D(pointer, extent);
@@ -216,14 +217,14 @@ hipError_t facet_hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent)
                           rows);
 }
 
-/* Programs use hipFree(NULL) to begin a device. */
+/* Programs use hipFree(NULL) to initialize a device. */
 hipError_t facet_hipFree(void *pointer)
 {
-    hipError_t result = pointer ? hipSuccess : facet_hip_begin(facet_hip_current_device());
+    hipError_t result = pointer ? hipSuccess : facet_hip_initialize_device(facet_hip_current_device());
 
     if (result != hipSuccess)
         return result;
-    return facet_charge_free(FACET_MEMORY_PLAIN, (uintptr_t)pointer, free_now, NULL);
+    return facet_charge_free(FACET_MEMORY_PLAIN, (uintptr_t)pointer, free_at_once, NULL);
 }
 
 /*

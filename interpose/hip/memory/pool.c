@@ -4,67 +4,67 @@
 
 #include "charge.h"
 #include "graph.h"
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 
-struct taking {
-    struct facet_pool_taking common; /* first: the kit gets a pointer to it */
+struct allocation {
+    struct facet_pool_allocation common; /* first: the kit gets a pointer to it */
     void **pointer;
     size_t bytes;
     hipMemPool_t pool;
     hipStream_t stream;
 };
 
-static int allocate_from_pool(struct facet_pool_taking *common)
+static int allocate_from_pool(struct facet_pool_allocation *common)
 {
-    struct taking *taking = (struct taking *)common;
-    hipError_t result =
-        facet_hip_driver.hipMallocFromPoolAsync(taking->pointer, taking->bytes, taking->pool, taking->stream);
+    struct allocation *allocation = (struct allocation *)common;
+    hipError_t result = facet_hip_driver.hipMallocFromPoolAsync(allocation->pointer, allocation->bytes,
+                                                                allocation->pool, allocation->stream);
 
-    common->pointer = result == hipSuccess ? (uintptr_t)*taking->pointer : 0;
+    common->pointer = result == hipSuccess ? (uintptr_t)*allocation->pointer : 0;
     return result;
 }
 
 /* Waits for the stream, because only then the trim releases the pool's growth. */
-static void undo_taking(struct facet_pool_taking *common)
+static void undo_allocation(struct facet_pool_allocation *common)
 {
-    struct taking *taking = (struct taking *)common;
+    struct allocation *allocation = (struct allocation *)common;
 
-    facet_hip_driver.hipFreeAsync(*taking->pointer, taking->stream);
+    facet_hip_driver.hipFreeAsync(*allocation->pointer, allocation->stream);
     facet_hip_driver.hipDeviceSynchronize();
-    facet_hip_driver.hipMemPoolTrimTo(taking->pool, 0);
+    facet_hip_driver.hipMemPoolTrimTo(allocation->pool, 0);
 }
 
-static hipError_t refuse_from_pool(const struct taking *taking, uint32_t device)
+static hipError_t refuse_from_pool(const struct allocation *allocation, uint32_t device)
 {
-    const struct facet_memory_charge charge = {.tenant = taking->common.refused_by, .device = device};
-    struct taking asked = *taking;
-    void *made = NULL;
+    const struct facet_memory_charge charge = {.tenant = allocation->common.refused_by, .device = device};
+    struct allocation probe_allocation = *allocation;
+    void *probe = NULL;
 
-    asked.pointer = &made;
-    asked.bytes = facet_hip_judge_begin(device, taking->bytes);
-    hipError_t judged = allocate_from_pool(&asked.common);
-    if (judged == hipSuccess)
-        undo_taking(&asked.common);
-    return facet_hip_judge_end(&charge, judged);
+    probe_allocation.pointer = &probe;
+    probe_allocation.bytes = facet_hip_probe_begin(device, allocation->bytes);
+    hipError_t runtime_result = allocate_from_pool(&probe_allocation.common);
+    if (runtime_result == hipSuccess)
+        undo_allocation(&probe_allocation.common);
+    return facet_hip_probe_end(&charge, runtime_result);
 }
 
 static hipError_t take_from_pool(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t device, hipStream_t stream)
 {
-    struct taking taking = {.common = {.allocate = allocate_from_pool,
-                                       .undo = undo_taking,
-                                       .out = hipErrorOutOfMemory,
-                                       .no_vgpu = hipErrorNotInitialized},
-                            .pointer = pointer,
-                            .bytes = bytes,
-                            .pool = pool,
-                            .stream = stream};
+    struct allocation allocation = {.common = {.allocate = allocate_from_pool,
+                                               .undo = undo_allocation,
+                                               .quota_result = hipErrorOutOfMemory,
+                                               .no_vgpu_result = hipErrorNotInitialized},
+                                    .pointer = pointer,
+                                    .bytes = bytes,
+                                    .pool = pool,
+                                    .stream = stream};
 
-    hipError_t result = facet_pool_allocate(pool, device, bytes, &taking.common);
-    if (result == hipErrorOutOfMemory && facet_graphs_were()) {
-        facet_graphs_let_go(device); /* without holding the pools' lock */
-        result = facet_pool_allocate(pool, device, bytes, &taking.common);
+    hipError_t result = facet_pool_allocate(pool, device, bytes, &allocation.common);
+    if (result == hipErrorOutOfMemory && facet_graphs_ever_used()) {
+        facet_graphs_trim(device); /* without holding the pools' lock */
+        result = facet_pool_allocate(pool, device, bytes, &allocation.common);
     }
-    return taking.common.refused_by ? refuse_from_pool(&taking, device) : result;
+    return allocation.common.refused_by ? refuse_from_pool(&allocation, device) : result;
 }
 
 /* Names the runtime's current pool explicitly, so that the pool that grows is the one that was charged. */
@@ -82,7 +82,7 @@ hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream
                    ? facet_hip_graph_launched(&hold, facet_hip_driver.hipMallocAsync(pointer, bytes, stream))
                    : held;
     }
-    hipError_t result = facet_hip_begin(device);
+    hipError_t result = facet_hip_initialize_device(device);
     if (result == hipSuccess)
         result = facet_hip_plain.hipDeviceGetMemPool(&pool, (int)device);
     return result == hipSuccess ? take_from_pool(pointer, bytes, pool, device, stream) : result;
@@ -115,25 +115,26 @@ hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool
                                         &hold, facet_hip_driver.hipMallocFromPoolAsync(pointer, bytes, pool, stream))
                                   : held;
     }
-    hipError_t result = facet_hip_begin(device);
+    hipError_t result = facet_hip_initialize_device(device);
     return result == hipSuccess ? take_from_pool(pointer, bytes, pool, device, stream) : result;
 }
 
 static enum facet_pool_place place_of(const hipMemPoolProps *properties, uint32_t *ret_device)
 {
-    bool there = properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
+    bool is_on_device =
+        properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
 
-    *ret_device = there ? (uint32_t)properties->location.id : 0;
+    *ret_device = is_on_device ? (uint32_t)properties->location.id : 0;
     if (properties && properties->allocType == hipMemAllocationTypeManaged)
         return FACET_POOL_MANAGED;
-    return there ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
+    return is_on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
 }
 
 hipError_t facet_hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *properties)
 {
     uint32_t device;
     enum facet_pool_place place = place_of(properties, &device);
-    hipError_t result = place == FACET_POOL_ON_DEVICE ? facet_hip_begin(device) : hipSuccess;
+    hipError_t result = place == FACET_POOL_ON_DEVICE ? facet_hip_initialize_device(device) : hipSuccess;
 
     if (result == hipSuccess)
         result = facet_hip_driver.hipMemPoolCreate(pool, properties);

@@ -19,7 +19,7 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
         return result;
     if (facet_pools_any())
         facet_pools_settle(device);
-    if (facet_graphs_were())
+    if (facet_graphs_ever_used())
         facet_graphs_settle(device);
     if (total)
         *total = facet_min_u64(*total, facet_tenant_memory_limit(tenant));

@@ -6,19 +6,19 @@
 #include "interpose/kit/memory/virtual.h"
 
 #include "charge.h"
-#include "interpose/hip/begin.h"
+#include "interpose/hip/initialize.h"
 
 static hipError_t refuse_virtual(const struct facet_memory_charge *charge,
                                  const hipMemGenericAllocationHandle_t *handle, size_t bytes,
                                  const hipMemAllocationProp *properties, unsigned long long flags)
 {
-    hipMemGenericAllocationHandle_t made = NULL;
-    size_t much = facet_hip_judge_begin(charge->device, bytes);
-    hipError_t judged = facet_hip_driver.hipMemCreate(handle ? &made : NULL, much, properties, flags);
+    hipMemGenericAllocationHandle_t probe = NULL;
+    size_t beyond_bytes = facet_hip_probe_begin(charge->device, bytes);
+    hipError_t runtime_result = facet_hip_driver.hipMemCreate(handle ? &probe : NULL, beyond_bytes, properties, flags);
 
-    if (judged == hipSuccess)
-        facet_hip_driver.hipMemRelease(made);
-    return facet_hip_judge_end(charge, judged);
+    if (runtime_result == hipSuccess)
+        facet_hip_driver.hipMemRelease(probe);
+    return facet_hip_probe_end(charge, runtime_result);
 }
 
 static hipError_t create_virtual(hipMemGenericAllocationHandle_t *handle, size_t bytes,
@@ -26,7 +26,7 @@ static hipError_t create_virtual(hipMemGenericAllocationHandle_t *handle, size_t
 {
     struct facet_memory_charge charge = {0};
     uint32_t device = (uint32_t)properties->location.id;
-    hipError_t result = facet_hip_begin(device);
+    hipError_t result = facet_hip_initialize_device(device);
 
     if (result == hipSuccess)
         result = facet_hip_refusal(facet_charge_try(device, bytes, &charge));
@@ -69,7 +69,7 @@ hipError_t facet_hipMemMap(void *pointer, size_t bytes, size_t offset, hipMemGen
     hipError_t result = hipErrorOutOfMemory;
 
     facet_virtual_lock();
-    if (facet_virtual_make_place())
+    if (facet_virtual_reserve_mapping())
         result = facet_hip_driver.hipMemMap(pointer, bytes, offset, handle, flags);
     if (result == hipSuccess)
         facet_virtual_mapped((uintptr_t)pointer, bytes, (uintptr_t)handle);

@@ -81,7 +81,7 @@ struct facet_flight_origin *facet_flight_capture_begin(void)
     if (!origin)
         return NULL;
     atomic_fetch_add(&facet_flight_captures, 1);
-    facet_flight_hold();
+    facet_flight_queries_hold();
     return origin;
 }
 
@@ -93,7 +93,7 @@ void facet_flight_capture_begun(struct facet_flight_origin *origin, void *stream
         atomic_fetch_sub(&facet_flight_captures, 1);
         free(origin);
     }
-    facet_flight_release();
+    facet_flight_queries_release();
 }
 
 void facet_flight_capture_ended(void *stream)

@@ -12,17 +12,17 @@
 struct thread {
     struct facet_flight_counter *cache[CACHED]; /* by stream */
     struct facet_flight_counter *counters;
-    uint32_t counted; /* number of the thread's shard, from 1; 0: none yet */
+    uint32_t shard; /* number of the thread's shard, from 1; 0: none yet */
 };
 
 pthread_mutex_t facet_flight_track_lock = PTHREAD_MUTEX_INITIALIZER;
 struct facet_flight_counter *facet_flight_counters;
-_Thread_local struct facet_flight_counter *facet_flight_recent[FACET_FLIGHT_AT_HAND];
+_Thread_local struct facet_flight_counter *facet_flight_recent[FACET_FLIGHT_CACHED];
 
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
-static bool thread_keyed;
-static uint32_t threads_in[FACET_SLOT_SHARDS]; /* threads that count in each shard; protected by the track lock */
+static bool thread_key_made;
+static uint32_t shard_threads[FACET_SLOT_SHARDS]; /* threads that count in each shard; protected by the track lock */
 
 /* The thread has ended, but its launches may still run: the helper frees its counters when they are settled. */
 static void thread_ended(void *argument)
@@ -31,24 +31,24 @@ static void thread_ended(void *argument)
 
     facet_flight_counter_forget();
     pthread_mutex_lock(&facet_flight_track_lock);
-    for (struct facet_flight_counter *counter = thread->counters; counter; counter = counter->own)
-        atomic_store(&counter->left, true);
-    if (thread->counted)
-        threads_in[thread->counted - 1]--;
+    for (struct facet_flight_counter *counter = thread->counters; counter; counter = counter->next_of_thread)
+        atomic_store(&counter->thread_ended, true);
+    if (thread->shard)
+        shard_threads[thread->shard - 1]--;
     pthread_mutex_unlock(&facet_flight_track_lock);
     free(thread);
 }
 
 static void make_key(void)
 {
-    thread_keyed = pthread_key_create(&thread_key, thread_ended) == 0;
+    thread_key_made = pthread_key_create(&thread_key, thread_ended) == 0;
 }
 
 static struct thread *this_thread(void)
 {
     pthread_once(&thread_once, make_key);
-    struct thread *thread = thread_keyed ? pthread_getspecific(thread_key) : NULL;
-    if (thread || !thread_keyed)
+    struct thread *thread = thread_key_made ? pthread_getspecific(thread_key) : NULL;
+    if (thread || !thread_key_made)
         return thread;
     thread = calloc(1, sizeof *thread);
     if (thread && pthread_setspecific(thread_key, thread) != 0) {
@@ -62,17 +62,17 @@ static struct thread *this_thread(void)
  * The first of the least used shards: a program with one thread uses one shard, and a reader has only that one to
  * read.
  */
-static uint32_t counted_in(struct thread *thread)
+static uint32_t choose_shard(struct thread *thread)
 {
     uint32_t least = 0;
 
-    if (thread->counted)
-        return thread->counted - 1;
+    if (thread->shard)
+        return thread->shard - 1;
     for (uint32_t i = 1; i < FACET_SLOT_SHARDS; i++)
-        if (threads_in[i] < threads_in[least])
+        if (shard_threads[i] < shard_threads[least])
             least = i;
-    threads_in[least]++;
-    thread->counted = least + 1;
+    shard_threads[least]++;
+    thread->shard = least + 1;
     return least;
 }
 
@@ -83,15 +83,15 @@ static struct facet_flight_counter **cached_counter(struct thread *thread, void 
     return &thread->cache[(handle >> 4 ^ handle >> 9 ^ handle) % CACHED];
 }
 
-static bool is_of(const struct facet_flight_counter *counter, void *stream, void *context)
+static bool counter_matches(const struct facet_flight_counter *counter, void *stream, void *context)
 {
     return atomic_load(&counter->stream) == stream && (!context || counter->context == context);
 }
 
 /* A counter whose stream was destroyed and whose launches are all reported. */
-static struct facet_flight_counter *take_old(struct thread *thread)
+static struct facet_flight_counter *find_reusable_counter(struct thread *thread)
 {
-    for (struct facet_flight_counter *counter = thread->counters; counter; counter = counter->own)
+    for (struct facet_flight_counter *counter = thread->counters; counter; counter = counter->next_of_thread)
         if (atomic_load(&counter->stream) == FACET_FLIGHT_NO_STREAM &&
             atomic_load_explicit(&counter->settled, memory_order_acquire))
             return counter;
@@ -104,8 +104,8 @@ static struct facet_flight_counter *new_counter(struct thread *thread)
 
     if (!counter)
         return NULL;
-    *counter = (struct facet_flight_counter){.own = thread->counters, .thread = pthread_self()};
-    counter->last = &counter->first;
+    *counter = (struct facet_flight_counter){.next_of_thread = thread->counters, .thread = pthread_self()};
+    counter->last_sample = &counter->first_sample;
     atomic_store(&counter->stream, FACET_FLIGHT_NO_STREAM);
     atomic_store(&counter->settled, true);
     thread->counters = counter;
@@ -122,7 +122,7 @@ static struct facet_flight_counter *make_counter(struct thread *thread, void *st
     static uint64_t last_id; /* protected by the track lock */
     bool joins_legacy = stream == FACET_FLIGHT_PER_THREAD ||
                         (stream != FACET_FLIGHT_LEGACY && facet_flight_driver.stream_joins_legacy(stream));
-    struct facet_flight_counter *counter = take_old(thread);
+    struct facet_flight_counter *counter = find_reusable_counter(thread);
 
     if (!counter)
         counter = new_counter(thread);
@@ -132,10 +132,10 @@ static struct facet_flight_counter *make_counter(struct thread *thread, void *st
     struct facet_flight_timeline *timeline = facet_flight_timeline_of(context, device);
     if (timeline) {
         counter->tenant = tenant;
-        counter->counted = facet_tenant_shard(tenant, counted_in(thread));
-        counter->left_ns = -1; /* the first launch is sampled */
+        counter->shard = facet_tenant_shard(tenant, choose_shard(thread));
+        counter->until_sample_ns = -1; /* the first launch is sampled */
         counter->gate = 0;
-        for (size_t i = 0; i < FACET_FLIGHT_AT_HAND; i++)
+        for (size_t i = 0; i < FACET_FLIGHT_CACHED; i++)
             counter->kinds[i].object = NULL;
         counter->random = (uint32_t)(uintptr_t)counter;
         counter->context = context;
@@ -145,8 +145,8 @@ static struct facet_flight_counter *make_counter(struct thread *thread, void *st
         counter->until_ns = facet_clock_now_ns();
         atomic_store(&counter->mean_ns, 0);
         atomic_store(&counter->settled, false);
-        atomic_store(&counter->destroyed, false);
-        atomic_store(&counter->ended, false);
+        atomic_store(&counter->stream_destroyed, false);
+        atomic_store(&counter->context_ended, false);
         atomic_store(&counter->stream, stream);
     }
     pthread_mutex_unlock(&facet_flight_track_lock);
@@ -157,9 +157,10 @@ static struct facet_flight_counter *find_counter(struct thread *thread, void *st
 {
     struct facet_flight_counter **at = cached_counter(thread, stream), *counter = *at;
 
-    if (counter && is_of(counter, stream, context))
+    if (counter && counter_matches(counter, stream, context))
         return counter;
-    for (counter = thread->counters; counter && !is_of(counter, stream, context); counter = counter->own)
+    for (counter = thread->counters; counter && !counter_matches(counter, stream, context);
+         counter = counter->next_of_thread)
         ;
     if (!counter) {
         uint32_t device;
@@ -188,14 +189,14 @@ struct facet_flight_counter *facet_flight_counter_find(void *stream)
      * up.
      */
     bool lasts = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
-    facet_flight_recent[facet_flight_place((uintptr_t)stream)] = lasts ? counter : NULL;
+    facet_flight_recent[facet_flight_cache_index((uintptr_t)stream)] = lasts ? counter : NULL;
     errno = saved;
     return counter;
 }
 
 void facet_flight_counter_forget(void)
 {
-    for (size_t i = 0; i < FACET_FLIGHT_AT_HAND; i++)
+    for (size_t i = 0; i < FACET_FLIGHT_CACHED; i++)
         facet_flight_recent[i] = NULL;
 }
 
@@ -203,7 +204,7 @@ void facet_flight_counters_destroy(void *stream)
 {
     for (struct facet_flight_counter *counter = facet_flight_counters; counter; counter = counter->next)
         if (atomic_load(&counter->stream) == stream) {
-            atomic_store(&counter->destroyed, true);
+            atomic_store(&counter->stream_destroyed, true);
             atomic_store(&counter->stream, FACET_FLIGHT_NO_STREAM);
         }
 }
@@ -211,9 +212,9 @@ void facet_flight_counters_destroy(void *stream)
 void facet_flight_counters_end(void *context)
 {
     for (struct facet_flight_counter *counter = facet_flight_counters; counter; counter = counter->next)
-        if (counter->context == context && !atomic_load(&counter->ended)) {
-            counter->ended_ns = facet_clock_now_ns();
-            atomic_store(&counter->ended, true);
+        if (counter->context == context && !atomic_load(&counter->context_ended)) {
+            counter->context_ended_ns = facet_clock_now_ns();
+            atomic_store(&counter->context_ended, true);
             atomic_store(&counter->stream, FACET_FLIGHT_NO_STREAM);
         }
 }
@@ -221,12 +222,12 @@ void facet_flight_counters_end(void *context)
 /* The child has only the forking thread. All counters counted launches of the parent. */
 void facet_flight_counters_forked(void)
 {
-    struct thread *thread = thread_keyed ? pthread_getspecific(thread_key) : NULL;
+    struct thread *thread = thread_key_made ? pthread_getspecific(thread_key) : NULL;
 
     facet_flight_counter_forget();
     facet_flight_counters = NULL;
     for (uint32_t i = 0; i < FACET_SLOT_SHARDS; i++)
-        threads_in[i] = 0;
+        shard_threads[i] = 0;
     if (thread)
         *thread = (struct thread){0};
 }

@@ -22,7 +22,7 @@ struct facet_flight_sample {
     void *start, *end; /* recorded right before and right after it; NULL start: the launches before `end` are unknown */
     uint64_t key;      /* of the launched object (interpose/kit/estimate.h) */
     uint64_t submitted, charged, expected, unknown; /* the counter's counts, including this launch */
-    uint64_t cost, begun_ns;                        /* its expected duration; when it was launched */
+    uint64_t expected_ns, launched_ns;              /* its expected duration; when it was launched */
     bool after_others;                              /* the device may still have been busy with other vGPUs' work */
     struct facet_flight_sample *next;
 };
@@ -35,32 +35,32 @@ struct facet_flight_mark {
 /* A kind of launch: similar ones, as known to the thread. */
 struct facet_flight_kind {
     const void *object; /* NULL: no entry */
-    uint64_t size, estimate_ns, asked_ns;
+    uint64_t size, estimate_ns, request_ns;
 };
 
 /* Programs alternate between several kernels and several streams: this many are cached. */
-#define FACET_FLIGHT_AT_HAND_BITS 3
-#define FACET_FLIGHT_AT_HAND      (1u << FACET_FLIGHT_AT_HAND_BITS)
+#define FACET_FLIGHT_CACHED_BITS 3
+#define FACET_FLIGHT_CACHED      (1u << FACET_FLIGHT_CACHED_BITS)
 
-static inline uint32_t facet_flight_place(uint64_t key)
+static inline uint32_t facet_flight_cache_index(uint64_t key)
 {
-    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FACET_FLIGHT_AT_HAND_BITS));
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FACET_FLIGHT_CACHED_BITS));
 }
 
 struct facet_flight_counter {
     /* Written by the launching thread. */
     _Atomic(void *) stream; /* the program's handle; FACET_FLIGHT_NO_STREAM once it was destroyed */
     struct facet_tenant *tenant;
-    struct facet_slot_shard *counted; /* the limiter's count of launches in flight */
-    int64_t left_ns;                  /* expected time until the next launch is sampled */
-    uint32_t gate, random;            /* gate: as of the last sample */
-    _Atomic uint64_t submitted;       /* launches that the driver has accepted */
-    _Atomic uint64_t charged;         /* their charges */
-    _Atomic uint64_t expected;        /* their expected time */
-    _Atomic uint64_t unknown;         /* launches without an expectation */
-    struct facet_flight_counter *own; /* the next one of this thread */
+    struct facet_slot_shard *shard;              /* the limiter's count of launches in flight */
+    int64_t until_sample_ns;                     /* expected time until the next launch is sampled */
+    uint32_t gate, random;                       /* gate: as of the last sample */
+    _Atomic uint64_t submitted;                  /* launches that the driver has accepted */
+    _Atomic uint64_t charged;                    /* their charges */
+    _Atomic uint64_t expected;                   /* their expected time */
+    _Atomic uint64_t unknown;                    /* launches without an expectation */
+    struct facet_flight_counter *next_of_thread; /* the next one of this thread */
 
-    struct facet_flight_kind kinds[FACET_FLIGHT_AT_HAND];
+    struct facet_flight_kind kinds[FACET_FLIGHT_CACHED];
 
     /* Set when the counter is made. */
     void *context;
@@ -75,21 +75,21 @@ struct facet_flight_counter {
     uint64_t reported_charge;              /* part of `charged` */
     uint64_t measured_expected;            /* part of `expected`, up to until_ns */
     uint64_t measured_unknown;
-    uint64_t until_ns;    /* device time is accounted up to here */
-    uint64_t ahead_ns;    /* reported beyond until_ns already, by expectation */
-    bool until_late;      /* until_ns is an upper bound: the end was not observed */
-    uint64_t since_ns;    /* since when unreported work may run; 0: there is none */
-    _Atomic bool settled; /* everything is reported */
+    uint64_t until_ns;            /* device time is accounted up to here */
+    uint64_t reported_ahead_ns;   /* reported beyond until_ns already, by expectation */
+    bool until_is_bound;          /* until_ns is an upper bound: the end was not observed */
+    uint64_t unreported_since_ns; /* since when unreported work may run; 0: there is none */
+    _Atomic bool settled;         /* everything is reported */
 
     /* Protected by the track lock. */
     struct facet_flight_mark waited; /* known by the program to be complete */
-    bool doubtful;                   /* the program may know more: query the driver */
-    struct facet_flight_sample *first, **last;
-    uint64_t followed;                 /* part of `submitted`, up to the last sample */
-    _Atomic bool destroyed;            /* the stream is destroyed: query events only */
-    _Atomic bool ended;                /* the context has ended: query nothing */
-    uint64_t ended_ns;                 /* the time of that end */
-    _Atomic bool left;                 /* its thread has ended */
+    bool must_query;                 /* the program may know more: query the driver */
+    struct facet_flight_sample *first_sample, **last_sample;
+    uint64_t sampled;                  /* part of `submitted`, up to the last sample */
+    _Atomic bool stream_destroyed;     /* the stream is destroyed: query events only */
+    _Atomic bool context_ended;        /* the context has ended: query nothing */
+    uint64_t context_ended_ns;         /* the time of that end */
+    _Atomic bool thread_ended;         /* its thread has ended */
     struct facet_flight_counter *next; /* in the list of all counters */
 };
 
@@ -112,7 +112,7 @@ extern pthread_mutex_t facet_flight_track_lock;
 extern struct facet_flight_counter *facet_flight_counters;
 
 /* The counters of the thread's last launches. A dlopened library may use a few words of static TLS. */
-extern _Thread_local struct facet_flight_counter *facet_flight_recent[FACET_FLIGHT_AT_HAND]
+extern _Thread_local struct facet_flight_counter *facet_flight_recent[FACET_FLIGHT_CACHED]
     __attribute__((tls_model("initial-exec")));
 
 struct facet_flight_counter *facet_flight_counter_find(void *stream);
@@ -123,7 +123,7 @@ struct facet_flight_counter *facet_flight_counter_find(void *stream);
  */
 static inline struct facet_flight_counter *facet_flight_counter(void *stream)
 {
-    struct facet_flight_counter *counter = facet_flight_recent[facet_flight_place((uintptr_t)stream)];
+    struct facet_flight_counter *counter = facet_flight_recent[facet_flight_cache_index((uintptr_t)stream)];
 
     if (__builtin_expect(counter && atomic_load_explicit(&counter->stream, memory_order_relaxed) == stream, 1))
         return counter;

@@ -17,7 +17,7 @@
 #define SAMPLE_ALONE_NS  FACET_NS_PER_MS
 
 /* Launches without an estimate between two samples, alone on the device. */
-#define LEAST_BETWEEN 8u
+#define UNSAMPLED_MOST 8u
 
 _Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_DEVICES];
 
@@ -37,7 +37,7 @@ static int64_t next_sample_ns(struct facet_flight_counter *counter)
  * A default stream belongs to the current context, which threads change: this check comes no later than the next
  * sample.
  */
-static bool is_current(const struct facet_flight_counter *counter, void *stream)
+static bool context_is_current(const struct facet_flight_counter *counter, void *stream)
 {
     void *context;
 
@@ -64,29 +64,29 @@ static void drop_sample(struct facet_flight *launch)
 }
 
 /*
- * A launch without an estimate is sampled: at once while others wait, else one in LEAST_BETWEEN, because samples are
+ * A launch without an estimate is sampled: at once while others wait, else one in UNSAMPLED_MOST, because samples are
  * slow.
  */
-static bool is_wanted(const struct facet_flight_counter *counter, bool changed)
+static bool sample_is_due(const struct facet_flight_counter *counter, bool changed)
 {
-    uint64_t unfollowed = atomic_load_explicit(&counter->submitted, memory_order_relaxed) - counter->followed;
+    uint64_t unsampled = atomic_load_explicit(&counter->submitted, memory_order_relaxed) - counter->sampled;
 
-    return changed || counter->left_ns < 0 || FACET_GATE_STATE(counter->gate) != FACET_GATE_OPEN ||
-           unfollowed >= LEAST_BETWEEN;
+    return changed || counter->until_sample_ns < 0 || FACET_GATE_STATE(counter->gate) != FACET_GATE_OPEN ||
+           unsampled >= UNSAMPLED_MOST;
 }
 
-static void follow_launch(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
+static void sample_launch(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
 {
     uint32_t gate = atomic_load_explicit(&launch->counter->tenant->policy->gate, memory_order_relaxed);
     bool changed = gate != launch->counter->gate;
     int saved = errno;
 
     launch->counter->gate = gate;
-    if (!is_wanted(launch->counter, changed))
+    if (!sample_is_due(launch->counter, changed))
         return;
-    if (!is_current(launch->counter, stream))
+    if (!context_is_current(launch->counter, stream))
         change_counter(launch, stream);
-    launch->counter->left_ns = next_sample_ns(launch->counter);
+    launch->counter->until_sample_ns = next_sample_ns(launch->counter);
     launch->kind->object = NULL; /* the sample changes the estimate, so the next launch looks it up again */
     launch->sample = facet_flight_sample_new(launch->counter, true);
     if (launch->sample) {
@@ -108,11 +108,13 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_coun
     if (charge == FACET_TENANT_LOST)
         return false;
     facet_flight_wake();
-    *launch = (struct facet_flight){
-        .counter = counter, .kind = kind, .charge = charge, .cost = kind->estimate_ns ? kind->estimate_ns : mean_ns};
-    counter->left_ns -= (int64_t)launch->cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;
-    if (counter->left_ns < 0 || !kind->estimate_ns || counter->gate != gate)
-        follow_launch(launch, stream, object, size);
+    *launch = (struct facet_flight){.counter = counter,
+                                    .kind = kind,
+                                    .charge = charge,
+                                    .expected_ns = kind->estimate_ns ? kind->estimate_ns : mean_ns};
+    counter->until_sample_ns -= (int64_t)launch->expected_ns + FACET_FLIGHT_SAMPLE_FLOOR_NS;
+    if (counter->until_sample_ns < 0 || !kind->estimate_ns || counter->gate != gate)
+        sample_launch(launch, stream, object, size);
     return true;
 }
 
@@ -120,7 +122,7 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_coun
  * The time to request from the limiter. Two launches that together slightly exceed the depth keep the device busy. One
  * does not: the next would come only after its end was seen.
  */
-static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
+static uint64_t requested_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint64_t half_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed) / 2;
 
@@ -128,12 +130,12 @@ static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
 }
 
 /* Looks the estimate up, and caches it for the next launch of the kind. */
-static struct facet_flight_kind *look_up(struct facet_flight_counter *counter, const void *object, uint64_t size)
+static struct facet_flight_kind *look_up_kind(struct facet_flight_counter *counter, const void *object, uint64_t size)
 {
     struct facet_flight_kind *kind = facet_flight_kind_at(counter, object, size);
 
     kind->estimate_ns = facet_estimate_get(facet_estimate_key(object, size));
-    kind->asked_ns = to_ask(counter->tenant, kind->estimate_ns);
+    kind->request_ns = requested_ns(counter->tenant, kind->estimate_ns);
     kind->object = kind->estimate_ns ? object : NULL;
     kind->size = size;
     return kind;
@@ -158,17 +160,17 @@ static bool begin_launch(struct facet_flight *launch, void *stream, const void *
     if (!counter)
         return !facet_flight_driver.stream_context(stream, &context);
     if (captures)
-        counter->left_ns =
+        counter->until_sample_ns =
             -1; /* streams are not queried during a capture, so only events tell the progress of this one */
-    struct facet_flight_kind *kind = look_up(counter, object, size);
+    struct facet_flight_kind *kind = look_up_kind(counter, object, size);
     uint64_t all_ns = due == counts ? kind->estimate_ns : scale_ns(kind->estimate_ns, due, counts);
     uint64_t others_ns = all_ns - kind->estimate_ns;
-    uint64_t asked_ns = others_ns ? to_ask(counter->tenant, all_ns) : kind->asked_ns;
-    uint64_t charge = facet_tenant_launch_in(counter->tenant, counter->counted, asked_ns);
-    counter->left_ns -= (int64_t)others_ns;
+    uint64_t request_ns = others_ns ? requested_ns(counter->tenant, all_ns) : kind->request_ns;
+    uint64_t charge = facet_tenant_launch_in(counter->tenant, counter->shard, request_ns);
+    counter->until_sample_ns -= (int64_t)others_ns;
     if (!facet_flight_admitted(launch, counter, kind, charge, stream, object, size))
         return false;
-    launch->others = others_ns;
+    launch->others_ns = others_ns;
     return true;
 }
 
@@ -187,24 +189,24 @@ bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, cons
 
 void facet_flight_failed(struct facet_flight_counter *counter, uint64_t charge)
 {
-    facet_tenant_refused_in(counter->tenant, counter->counted, charge);
+    facet_tenant_refused_in(counter->tenant, counter->shard, charge);
 }
 
-void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)
+void facet_flight_end(struct facet_flight *launch, void *stream, bool accepted)
 {
     struct facet_flight_counter *counter = launch->counter;
 
     if (!counter)
         return;
-    if (!taken) {
+    if (!accepted) {
         drop_sample(launch);
         facet_flight_failed(counter, launch->charge);
         return;
     }
-    facet_flight_count(counter, launch->charge, launch->cost + launch->others);
+    facet_flight_count(counter, launch->charge, launch->expected_ns + launch->others_ns);
     if (!launch->sample)
         return;
-    launch->sample->cost = launch->cost;
+    launch->sample->expected_ns = launch->expected_ns;
     if (facet_flight_driver.event_record(launch->sample->end, stream))
         facet_flight_sample_follow(counter, launch->sample);
     else

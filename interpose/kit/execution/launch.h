@@ -24,8 +24,8 @@
 struct facet_flight {
     struct facet_flight_counter *counter; /* NULL: not admitted, only passed through */
     struct facet_flight_kind *kind;       /* the thread's entry for similar launches */
-    uint64_t charge, cost;                /* charge: by the limiter; cost: expected time */
-    uint64_t others;                    /* expected time of the earlier, uncounted transfers that it is admitted for */
+    uint64_t charge, expected_ns;         /* charge: by the limiter; expected_ns: its own time */
+    uint64_t others_ns;                 /* expected time of the earlier, uncounted transfers that it is admitted for */
     struct facet_flight_sample *sample; /* NULL: not sampled */
 };
 
@@ -44,8 +44,8 @@ static inline uint64_t facet_flight_grid(unsigned x, unsigned y, unsigned z)
  */
 bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size);
 
-/* `taken`: the driver's call succeeded. */
-void facet_flight_end(struct facet_flight *launch, void *stream, bool taken);
+/* `accepted`: the driver's call succeeded. */
+void facet_flight_end(struct facet_flight *launch, void *stream, bool accepted);
 
 /* ---- the usual path, inlined, for calls that programs make by the million ---- */
 
@@ -53,15 +53,15 @@ void facet_flight_end(struct facet_flight *launch, void *stream, bool taken);
 static inline struct facet_flight_kind *facet_flight_kind_at(struct facet_flight_counter *counter, const void *object,
                                                              uint64_t size)
 {
-    return &counter->kinds[facet_flight_place((uintptr_t)object + size)];
+    return &counter->kinds[facet_flight_cache_index((uintptr_t)object + size)];
 }
 
 /* The kind of a launch that is similar to a recent one of the thread and needs no sample; else NULL. */
 static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_counter *counter, void *stream,
                                                            const void *object, uint64_t size)
 {
-    if (!counter || atomic_load_explicit(&counter->stream, memory_order_relaxed) != stream || counter->left_ns < 0 ||
-        atomic_load_explicit(&facet_flight_captures, memory_order_relaxed))
+    if (!counter || atomic_load_explicit(&counter->stream, memory_order_relaxed) != stream ||
+        counter->until_sample_ns < 0 || atomic_load_explicit(&facet_flight_captures, memory_order_relaxed))
         return NULL;
     struct facet_flight_kind *kind = facet_flight_kind_at(counter, object, size);
     return kind->object == object && kind->size == size ? kind : NULL;
@@ -70,7 +70,7 @@ static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_c
 /* Whether that still holds after the admission. */
 static inline bool facet_flight_stays_usual(const struct facet_flight_counter *counter, uint64_t charge)
 {
-    return charge != FACET_TENANT_LOST && atomic_load_explicit(&facet_flight_on_duty, memory_order_seq_cst) &&
+    return charge != FACET_TENANT_LOST && atomic_load_explicit(&facet_flight_helper_watches, memory_order_seq_cst) &&
            counter->gate == atomic_load_explicit(&counter->tenant->policy->gate, memory_order_relaxed);
 }
 
@@ -85,12 +85,12 @@ static inline void facet_flight_add(_Atomic uint64_t *word, uint64_t value, memo
 }
 
 /* `submitted` is written last: the helper reads it first, and then finds at least the charges for that many. */
-static inline void facet_flight_count(struct facet_flight_counter *counter, uint64_t charge, uint64_t cost)
+static inline void facet_flight_count(struct facet_flight_counter *counter, uint64_t charge, uint64_t expected_ns)
 {
     if (charge)
         facet_flight_add(&counter->charged, charge, memory_order_relaxed);
-    if (__builtin_expect(cost != 0, 1))
-        facet_flight_add(&counter->expected, cost, memory_order_relaxed);
+    if (__builtin_expect(expected_ns != 0, 1))
+        facet_flight_add(&counter->expected, expected_ns, memory_order_relaxed);
     else
         facet_flight_add(&counter->unknown, 1, memory_order_relaxed);
     facet_flight_add(&counter->submitted, 1, memory_order_release);
@@ -104,20 +104,20 @@ static inline void facet_flight_count(struct facet_flight_counter *counter, uint
     void *facet_stream = stream_of_call;                                                                               \
     const void *facet_object = object_of_call;                                                                         \
     uint64_t facet_size = size_of_call, charge = 0;                                                                    \
-    struct facet_flight_counter *counter = facet_flight_recent[facet_flight_place((uintptr_t)facet_stream)];           \
+    struct facet_flight_counter *counter = facet_flight_recent[facet_flight_cache_index((uintptr_t)facet_stream)];     \
     struct facet_flight_kind *kind = facet_flight_usual(counter, facet_stream, facet_object, facet_size);              \
     struct facet_flight launch;                                                                                        \
     type result;                                                                                                       \
                                                                                                                        \
     if (__builtin_expect(kind != NULL, 1)) {                                                                           \
-        charge = facet_tenant_launch_in(counter->tenant, counter->counted, kind->asked_ns);                            \
+        charge = facet_tenant_launch_in(counter->tenant, counter->shard, kind->request_ns);                            \
         if (__builtin_expect(facet_flight_stays_usual(counter, charge), 1)) {                                          \
-            uint64_t cost = kind->estimate_ns;                                                                         \
+            uint64_t expected_ns = kind->estimate_ns;                                                                  \
                                                                                                                        \
-            counter->left_ns -= (int64_t)cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;                                          \
+            counter->until_sample_ns -= (int64_t)expected_ns + FACET_FLIGHT_SAMPLE_FLOOR_NS;                           \
             result = call;                                                                                             \
             if (__builtin_expect(result == 0, 1))                                                                      \
-                facet_flight_count(counter, charge, cost);                                                             \
+                facet_flight_count(counter, charge, expected_ns);                                                      \
             else                                                                                                       \
                 facet_flight_failed(counter, charge);                                                                  \
             return result;                                                                                             \

@@ -16,7 +16,7 @@ struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_counter 
     if (with_start)
         sample->start = facet_flight_event_take(counter->timeline);
     /* Read last: creating events takes time, and the sample's time counts from here. */
-    sample->begun_ns = facet_clock_now_ns();
+    sample->launched_ns = facet_clock_now_ns();
     if (sample->end && (sample->start || !with_start))
         return sample;
     facet_flight_sample_free(counter, sample);
@@ -37,16 +37,16 @@ void facet_flight_sample_follow(struct facet_flight_counter *counter, struct fac
     sample->charged = atomic_load_explicit(&counter->charged, memory_order_relaxed);
     sample->expected = atomic_load_explicit(&counter->expected, memory_order_relaxed);
     sample->unknown = atomic_load_explicit(&counter->unknown, memory_order_relaxed);
-    counter->followed = sample->submitted;
-    *counter->last = sample;
-    counter->last = &sample->next;
+    counter->sampled = sample->submitted;
+    *counter->last_sample = sample;
+    counter->last_sample = &sample->next;
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
 struct facet_flight_sample *facet_flight_sample_first(struct facet_flight_counter *counter)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_sample *first = counter->first;
+    struct facet_flight_sample *first = counter->first_sample;
     pthread_mutex_unlock(&facet_flight_track_lock);
     return first;
 }
@@ -54,10 +54,10 @@ struct facet_flight_sample *facet_flight_sample_first(struct facet_flight_counte
 void facet_flight_sample_drop_first(struct facet_flight_counter *counter)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_sample *sample = counter->first;
-    counter->first = sample->next;
-    if (!counter->first)
-        counter->last = &counter->first;
+    struct facet_flight_sample *sample = counter->first_sample;
+    counter->first_sample = sample->next;
+    if (!counter->first_sample)
+        counter->last_sample = &counter->first_sample;
     pthread_mutex_unlock(&facet_flight_track_lock);
     facet_flight_sample_free(counter, sample);
 }

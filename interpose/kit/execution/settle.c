@@ -38,14 +38,15 @@ struct batch {
 /* Reports the time of completion, not of the look, so that the vGPU is not charged for the device's work in between. */
 static void report_batch(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns)
 {
-    uint64_t end_ns = facet_idle_since(counter->until_ns < now_ns ? counter->until_ns : now_ns, counter->until_late);
+    uint64_t end_ns =
+        facet_idle_since(counter->until_ns < now_ns ? counter->until_ns : now_ns, counter->until_is_bound);
 
     if (batch->count)
-        facet_tenant_complete_in(counter->tenant, counter->counted, (uint32_t)batch->count, batch->charged,
+        facet_tenant_complete_in(counter->tenant, counter->shard, (uint32_t)batch->count, batch->charged,
                                  batch->busy_ns, end_ns);
 }
 
-static struct facet_flight_mark up_to(const struct facet_flight_sample *sample)
+static struct facet_flight_mark mark_of_sample(const struct facet_flight_sample *sample)
 {
     return (struct facet_flight_mark){sample->submitted, sample->charged, sample->expected, sample->unknown};
 }
@@ -67,7 +68,7 @@ static void count_launches(struct facet_flight_counter *counter, struct facet_fl
 }
 
 /* Also marks their time as accounted. */
-static void take_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+static void account_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
 {
     count_launches(counter, mark, batch);
     counter->measured_expected = mark.expected;
@@ -75,27 +76,28 @@ static void take_launches(struct facet_flight_counter *counter, struct facet_fli
 }
 
 /* Adds measured time to the batch, less the time that was reported ahead. */
-static void pay_measured(struct facet_flight_counter *counter, uint64_t measured_ns, struct batch *batch)
+static void add_measured(struct facet_flight_counter *counter, uint64_t measured_ns, struct batch *batch)
 {
-    uint64_t ahead_ns = counter->ahead_ns < measured_ns ? counter->ahead_ns : measured_ns;
+    uint64_t ahead_ns = counter->reported_ahead_ns < measured_ns ? counter->reported_ahead_ns : measured_ns;
 
-    counter->ahead_ns -= ahead_ns;
+    counter->reported_ahead_ns -= ahead_ns;
     batch->busy_ns += measured_ns - ahead_ns;
 }
 
-static uint64_t use_time(struct facet_flight_counter *counter, uint64_t start_ns, uint64_t end_ns)
+static uint64_t use_timeline(struct facet_flight_counter *counter, uint64_t start_ns, uint64_t end_ns)
 {
     return start_ns < end_ns ? facet_flight_timeline_use(counter->timeline, start_ns, end_ns) : 0;
 }
 
 /* The device time of launches between `from_ns` and `to_ns`: all of it if their expected time fills it. */
-static uint64_t use_expected(struct facet_flight_counter *counter, uint64_t expected, uint64_t from_ns, uint64_t to_ns)
+static uint64_t use_expected_time(struct facet_flight_counter *counter, uint64_t expected, uint64_t from_ns,
+                                  uint64_t to_ns)
 {
-    uint64_t possible = to_ns > from_ns ? to_ns - from_ns : 0;
+    uint64_t possible_ns = to_ns > from_ns ? to_ns - from_ns : 0;
 
-    if (expected + (expected >> AGREE_SHIFT) >= possible)
-        expected = possible;
-    return use_time(counter, to_ns - expected, to_ns);
+    if (expected + (expected >> AGREE_SHIFT) >= possible_ns)
+        expected = possible_ns;
+    return use_timeline(counter, to_ns - expected, to_ns);
 }
 
 static void learn_length(struct facet_flight_counter *counter, uint64_t key, uint64_t length_ns)
@@ -109,95 +111,95 @@ static void learn_length(struct facet_flight_counter *counter, uint64_t key, uin
 
 /*
  * The first launch after other vGPUs' turn is queued behind the rest of their work, and its start event is before that
- * rest. It began when that work ended, which the scheduler publishes as others_ended_ns. Without it the usual duration
- * counts.
+ * rest. It began when that work ended, which the scheduler publishes as others_ended_ns. Without it the usual duration counts.
  */
-static uint64_t own_length(const struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
-                           uint64_t start_ns, uint64_t end_ns, bool *ret_known)
+static uint64_t sample_length(const struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
+                              uint64_t start_ns, uint64_t end_ns, bool *ret_known)
 {
     uint64_t others_ended_ns = atomic_load_explicit(&counter->tenant->policy->others_ended_ns, memory_order_relaxed);
-    bool told =
-        sample->after_others && others_ended_ns && others_ended_ns < end_ns && !facet_idle_is_late(others_ended_ns);
-    uint64_t length_ns = end_ns - (told && others_ended_ns > start_ns ? others_ended_ns : start_ns);
-    uint64_t usual = sample->after_others && !told ? facet_estimate_get(sample->key) : 0;
+    bool end_is_published = sample->after_others && others_ended_ns && others_ended_ns < end_ns && !facet_idle_is_late(others_ended_ns);
+    uint64_t length_ns = end_ns - (end_is_published && others_ended_ns > start_ns ? others_ended_ns : start_ns);
+    uint64_t usual_ns = sample->after_others && !end_is_published ? facet_estimate_get(sample->key) : 0;
 
-    *ret_known = !usual || length_ns <= usual;
-    return *ret_known ? length_ns : usual;
+    *ret_known = !usual_ns || length_ns <= usual_ns;
+    return *ret_known ? length_ns : usual_ns;
 }
 
 /* Accounts the sampled launch itself, when it has a start event. */
-static void measure_own(struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
-                        uint64_t start_ns, uint64_t end_ns, struct batch *batch)
+static void measure_sampled_launch(struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
+                                   uint64_t start_ns, uint64_t end_ns, struct batch *batch)
 {
     bool known;
-    uint64_t length_ns = own_length(counter, sample, start_ns, end_ns, &known);
+    uint64_t length_ns = sample_length(counter, sample, start_ns, end_ns, &known);
 
     if (known)
         learn_length(counter, sample->key, length_ns);
-    pay_measured(counter, use_time(counter, end_ns - length_ns, end_ns), batch);
+    add_measured(counter, use_timeline(counter, end_ns - length_ns, end_ns), batch);
 }
 
 static void measure_sample(struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
                            uint64_t now_ns, struct batch *batch)
 {
-    struct facet_flight_mark before = up_to(sample);
+    struct facet_flight_mark before = mark_of_sample(sample);
     uint64_t start_ns, end_ns;
     void *start = sample->start ? sample->start : sample->end;
 
-    if (!facet_flight_timeline_read(counter->timeline, start, sample->end, sample->begun_ns, now_ns, &start_ns,
+    if (!facet_flight_timeline_read(counter->timeline, start, sample->end, sample->launched_ns, now_ns, &start_ns,
                                     &end_ns))
         return;
     if (sample->start)
-        measure_own(counter, sample, start_ns, end_ns, batch);
+        measure_sampled_launch(counter, sample, start_ns, end_ns, batch);
     if (sample->start) {
-        before.expected -= sample->cost;
-        before.unknown -= !sample->cost;
+        before.expected -= sample->expected_ns;
+        before.unknown -= !sample->expected_ns;
     }
     if (expected_ns(counter, before))
-        pay_measured(counter, use_expected(counter, expected_ns(counter, before), counter->until_ns, start_ns), batch);
+        add_measured(counter, use_expected_time(counter, expected_ns(counter, before), counter->until_ns, start_ns),
+                     batch);
     if (end_ns > counter->until_ns) {
         counter->until_ns = end_ns;
-        counter->until_late = false;
+        counter->until_is_bound = false;
     }
 }
 
 /* ---- samples ---- */
 
 /* The event's state and its times are queried under one permission, so that its context stays meanwhile. */
-static bool settle_first(struct facet_flight_counter *counter, struct facet_flight_sample *sample, bool (*ask)(void),
-                         struct batch *batch)
+static bool settle_first_sample(struct facet_flight_counter *counter, struct facet_flight_sample *sample,
+                                bool (*begin_query)(void), struct batch *batch)
 {
-    if (!ask())
+    if (!begin_query())
         return false;
     enum facet_flight_state state =
-        atomic_load(&counter->ended) ? FACET_FLIGHT_RUNNING : facet_flight_driver.event_state(sample->end);
+        atomic_load(&counter->context_ended) ? FACET_FLIGHT_RUNNING : facet_flight_driver.event_state(sample->end);
     if (state == FACET_FLIGHT_DONE)
         measure_sample(counter, sample, facet_clock_now_ns(), batch);
-    facet_flight_asked();
+    facet_flight_query_end();
     if (state == FACET_FLIGHT_RUNNING)
         return false;
-    take_launches(counter, up_to(sample), batch);
+    account_launches(counter, mark_of_sample(sample), batch);
     facet_flight_sample_drop_first(counter);
     return true;
 }
 
 /* ---- the tail ---- */
 
-static bool may_be_asked(const struct facet_flight_counter *counter)
+static bool may_query_stream(const struct facet_flight_counter *counter)
 {
-    return !atomic_load(&facet_flight_captures) && !atomic_load(&counter->destroyed) && !atomic_load(&counter->ended);
+    return !atomic_load(&facet_flight_captures) && !atomic_load(&counter->stream_destroyed) &&
+           !atomic_load(&counter->context_ended);
 }
 
-static enum facet_flight_state ask_stream(struct facet_flight_counter *counter)
+static enum facet_flight_state query_stream(struct facet_flight_counter *counter)
 {
     enum facet_flight_state state = FACET_FLIGHT_RUNNING;
     void *stream = atomic_load(&counter->stream);
 
-    if (stream == FACET_FLIGHT_NO_STREAM || !facet_flight_ask())
+    if (stream == FACET_FLIGHT_NO_STREAM || !facet_flight_query_begin())
         return FACET_FLIGHT_RUNNING;
-    if (may_be_asked(counter))
+    if (may_query_stream(counter))
         state = facet_flight_driver.stream_state(stream, counter->context);
-    facet_flight_asked();
+    facet_flight_query_end();
     return state;
 }
 
@@ -207,16 +209,16 @@ static bool is_overdue(const struct facet_flight_counter *counter, uint64_t expe
 }
 
 /* Accounts the launches after the last sample, up to a mark: they are complete. */
-static void take_tail(struct facet_flight_counter *counter, struct facet_flight_mark mark, bool lost,
-                      struct batch *batch)
+static void account_tail(struct facet_flight_counter *counter, struct facet_flight_mark mark, bool lost,
+                         struct batch *batch)
 {
     uint64_t now_ns = facet_clock_now_ns();
 
     if (!lost)
-        pay_measured(counter, use_expected(counter, expected_ns(counter, mark), counter->until_ns, now_ns), batch);
+        add_measured(counter, use_expected_time(counter, expected_ns(counter, mark), counter->until_ns, now_ns), batch);
     counter->until_ns = now_ns;
-    counter->until_late = true;
-    take_launches(counter, mark, batch);
+    counter->until_is_bound = true;
+    account_launches(counter, mark, batch);
 }
 
 static void settle_tail(struct facet_flight_counter *counter, struct batch *batch)
@@ -227,19 +229,20 @@ static void settle_tail(struct facet_flight_counter *counter, struct batch *batc
 
     if (mark.submitted == atomic_load(&counter->reported))
         return;
-    if (atomic_load(&counter->stream) == FACET_FLIGHT_PER_THREAD || atomic_load(&counter->destroyed))
+    if (atomic_load(&counter->stream) == FACET_FLIGHT_PER_THREAD || atomic_load(&counter->stream_destroyed))
         state = is_overdue(counter, expected, facet_clock_now_ns()) ? FACET_FLIGHT_DONE : FACET_FLIGHT_RUNNING;
     else
-        state = ask_stream(counter);
+        state = query_stream(counter);
     if (state != FACET_FLIGHT_RUNNING)
-        take_tail(counter, mark, state == FACET_FLIGHT_LOST, batch);
+        account_tail(counter, mark, state == FACET_FLIGHT_LOST, batch);
 }
 
-static void settle_all(struct facet_flight_counter *counter, struct batch *batch)
+static void settle_counter(struct facet_flight_counter *counter, struct batch *batch)
 {
     struct facet_flight_sample *sample;
 
-    while ((sample = facet_flight_sample_first(counter)) && settle_first(counter, sample, facet_flight_ask, batch))
+    while ((sample = facet_flight_sample_first(counter)) &&
+           settle_first_sample(counter, sample, facet_flight_query_begin, batch))
         ;
     if (!sample)
         settle_tail(counter, batch);
@@ -249,7 +252,7 @@ static void settle_all(struct facet_flight_counter *counter, struct batch *batch
  * For launches that are complete while later ones are in flight. Their end is unknown until the next sample. Until then
  * their expected time is reported, limited by the time that has passed.
  */
-static void take_ahead(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+static void account_ahead(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
 {
     uint64_t now_ns = facet_clock_now_ns(), ahead_ns = expected_ns(counter, mark);
     uint64_t possible_ns = now_ns > counter->until_ns ? now_ns - counter->until_ns : 0;
@@ -257,9 +260,9 @@ static void take_ahead(struct facet_flight_counter *counter, struct facet_flight
     possible_ns -= facet_flight_timeline_used(counter->timeline, now_ns - possible_ns, now_ns);
     if (ahead_ns > possible_ns)
         ahead_ns = possible_ns;
-    if (ahead_ns > counter->ahead_ns) {
-        batch->busy_ns += ahead_ns - counter->ahead_ns;
-        counter->ahead_ns = ahead_ns;
+    if (ahead_ns > counter->reported_ahead_ns) {
+        batch->busy_ns += ahead_ns - counter->reported_ahead_ns;
+        counter->reported_ahead_ns = ahead_ns;
     }
     count_launches(counter, mark, batch);
 }
@@ -274,20 +277,20 @@ static void settle_waited(struct facet_flight_counter *counter, struct batch *ba
 
     pthread_mutex_lock(&facet_flight_track_lock);
     struct facet_flight_mark mark = counter->waited;
-    bool doubtful = counter->doubtful;
-    counter->doubtful = false;
+    bool must_query = counter->must_query;
+    counter->must_query = false;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    if (doubtful)
-        settle_all(counter, batch);
+    if (must_query)
+        settle_counter(counter, batch);
     while ((sample = facet_flight_sample_first(counter)) && sample->submitted <= mark.submitted)
-        if (!settle_first(counter, sample, facet_flight_ask_patiently, batch))
+        if (!settle_first_sample(counter, sample, facet_flight_query_begin_patiently, batch))
             return;
     if (mark.submitted <= atomic_load(&counter->reported))
         return;
     if (sample || mark.submitted != atomic_load_explicit(&counter->submitted, memory_order_acquire))
-        take_ahead(counter, mark, batch);
+        account_ahead(counter, mark, batch);
     else
-        take_tail(counter, mark, false, batch);
+        account_tail(counter, mark, false, batch);
 }
 
 /*
@@ -300,74 +303,81 @@ static void settle_ended(struct facet_flight_counter *counter, struct batch *bat
     struct facet_flight_mark mark = facet_flight_mark_of(counter);
 
     if (first)
-        pay_measured(counter,
-                     use_time(counter, first->begun_ns > counter->until_ns ? first->begun_ns : counter->until_ns,
-                              counter->ended_ns),
+        add_measured(counter,
+                     use_timeline(counter,
+                                  first->launched_ns > counter->until_ns ? first->launched_ns : counter->until_ns,
+                                  counter->context_ended_ns),
                      batch);
     else
-        pay_measured(counter, use_expected(counter, expected_ns(counter, mark), counter->until_ns, counter->ended_ns),
-                     batch);
+        add_measured(
+            counter,
+            use_expected_time(counter, expected_ns(counter, mark), counter->until_ns, counter->context_ended_ns),
+            batch);
     while (facet_flight_sample_first(counter))
         facet_flight_sample_drop_first(counter);
-    counter->until_ns = counter->ended_ns;
-    counter->until_late = true;
-    take_launches(counter, mark, batch);
+    counter->until_ns = counter->context_ended_ns;
+    counter->until_is_bound = true;
+    account_launches(counter, mark, batch);
 }
 
 /* ---- one look ---- */
 
 bool facet_flight_settled(const struct facet_flight_counter *counter)
 {
-    return !counter->first &&
+    return !counter->first_sample &&
            atomic_load_explicit(&counter->submitted, memory_order_acquire) == atomic_load(&counter->reported);
 }
 
 /* The earliest time at which the oldest launch in flight can have started. Called with the track lock. */
-static uint64_t begins_ns(const struct facet_flight_counter *counter, struct facet_flight_mark mark, uint64_t now_ns)
+static uint64_t earliest_start_ns(const struct facet_flight_counter *counter, struct facet_flight_mark mark,
+                                  uint64_t now_ns)
 {
     uint64_t all_ns = expected_ns(counter, mark),
-             expected = all_ns > counter->ahead_ns ? all_ns - counter->ahead_ns : 0;
-    uint64_t begun_ns = counter->first                  ? counter->first->begun_ns
+             expected = all_ns > counter->reported_ahead_ns ? all_ns - counter->reported_ahead_ns : 0;
+    uint64_t begun_ns = counter->first_sample           ? counter->first_sample->launched_ns
                         : expected && expected < now_ns ? now_ns - expected
                                                         : 0;
-    uint64_t until_ns = counter->until_ns + counter->ahead_ns;
+    uint64_t until_ns = counter->until_ns + counter->reported_ahead_ns;
 
     return begun_ns > until_ns ? begun_ns : until_ns;
 }
 
 /* Time that other counters have used since then is reported already, so the unreported time begins later by as much. */
-static void note_since(const struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look)
+static void note_unreported_time(const struct facet_flight_counter *counter, uint64_t now_ns,
+                                 struct facet_flight_look *look)
 {
     struct facet_tenant *tenants;
-    uint64_t since_ns = counter->since_ns + facet_flight_timeline_used(counter->timeline, counter->since_ns, now_ns);
+    uint64_t since_ns = counter->unreported_since_ns +
+                        facet_flight_timeline_used(counter->timeline, counter->unreported_since_ns, now_ns);
 
     facet_flight_driver.tenants(&tenants);
-    uint64_t *oldest_ns = &look->since_ns[counter->tenant - tenants];
+    uint64_t *oldest_ns = &look->unreported_since_ns[counter->tenant - tenants];
     if (!*oldest_ns || since_ns < *oldest_ns)
         *oldest_ns = since_ns;
 }
 
 /* Work in flight began no earlier than until_ns. */
-static void foresee_time(struct facet_flight_counter *counter, bool reported, uint64_t now_ns,
-                         struct facet_flight_look *look)
+static void plan_next_look(struct facet_flight_counter *counter, bool reported, uint64_t now_ns,
+                           struct facet_flight_look *look)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_mark mark = counter->first ? up_to(counter->first) : facet_flight_mark_of(counter);
+    struct facet_flight_mark mark =
+        counter->first_sample ? mark_of_sample(counter->first_sample) : facet_flight_mark_of(counter);
     bool settled = facet_flight_settled(counter);
     if (settled)
-        counter->since_ns = 0;
-    else if (reported || !counter->since_ns)
-        counter->since_ns = begins_ns(counter, mark, now_ns);
+        counter->unreported_since_ns = 0;
+    else if (reported || !counter->unreported_since_ns)
+        counter->unreported_since_ns = earliest_start_ns(counter, mark, now_ns);
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (settled) {
         if (atomic_load(&counter->stream) == FACET_FLIGHT_NO_STREAM)
             atomic_store_explicit(&counter->settled, true, memory_order_release);
         return;
     }
-    note_since(counter, now_ns, look);
+    note_unreported_time(counter, now_ns, look);
     uint64_t end_ns = counter->until_ns + expected_ns(counter, mark) + MARGIN_NS;
-    if (end_ns < look->next_ns)
-        look->next_ns = end_ns > now_ns ? end_ns : now_ns;
+    if (end_ns < look->next_end_ns)
+        look->next_end_ns = end_ns > now_ns ? end_ns : now_ns;
 }
 
 static void finish_batch(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns,
@@ -375,7 +385,7 @@ static void finish_batch(struct facet_flight_counter *counter, const struct batc
 {
     report_batch(counter, batch, facet_clock_now_ns());
     look->reported = look->reported || batch->count;
-    foresee_time(counter, batch->count != 0, now_ns, look);
+    plan_next_look(counter, batch->count != 0, now_ns, look);
 }
 
 void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look)
@@ -384,10 +394,10 @@ void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, 
 
     if (atomic_load_explicit(&counter->settled, memory_order_acquire))
         return;
-    if (atomic_load(&counter->ended))
+    if (atomic_load(&counter->context_ended))
         settle_ended(counter, &batch);
     else
-        settle_all(counter, &batch);
+        settle_counter(counter, &batch);
     finish_batch(counter, &batch, now_ns, look);
 }
 
@@ -397,7 +407,7 @@ void facet_flight_settle_waited(struct facet_flight_counter *counter, uint64_t n
 
     if (atomic_load_explicit(&counter->settled, memory_order_acquire))
         return;
-    if (!atomic_load(&counter->ended))
+    if (!atomic_load(&counter->context_ended))
         settle_waited(counter, &batch);
     finish_batch(counter, &batch, now_ns, look);
 }

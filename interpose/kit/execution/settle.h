@@ -11,10 +11,10 @@
 #include "counter.h"
 
 struct facet_flight_look {
-    bool reported;    /* some launch was complete */
-    uint64_t next_ns; /* when the next one is expected to be; UINT64_MAX: nothing is in flight */
+    bool reported;        /* some launch was complete */
+    uint64_t next_end_ns; /* when the next one is expected to be; UINT64_MAX: nothing is in flight */
     /* For each vGPU the time since which device time is unreported; 0: none of its work is in flight. */
-    uint64_t since_ns[FACET_FLIGHT_DEVICES];
+    uint64_t unreported_since_ns[FACET_FLIGHT_DEVICES];
 };
 
 void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look);

@@ -14,7 +14,7 @@ static struct facet_flight_counter *find_unfollowed(void *stream)
 
     pthread_mutex_lock(&facet_flight_track_lock);
     for (counter = facet_flight_counters; counter; counter = counter->next)
-        if (atomic_load(&counter->stream) == stream && atomic_load(&counter->submitted) > counter->followed &&
+        if (atomic_load(&counter->stream) == stream && atomic_load(&counter->submitted) > counter->sampled &&
             atomic_load(&counter->submitted) > atomic_load(&counter->reported))
             break;
     pthread_mutex_unlock(&facet_flight_track_lock);
@@ -40,7 +40,7 @@ void facet_flight_stream_ends(void *stream)
 {
     struct facet_flight_counter *counter;
 
-    facet_flight_hold();
+    facet_flight_queries_hold();
     while ((counter = find_unfollowed(stream)) && !facet_flight_driver.stream_captured(stream) &&
            follow_tail(counter, stream))
         ;
@@ -52,14 +52,14 @@ void facet_flight_stream_ends(void *stream)
 
 void facet_flight_stream_ended(void)
 {
-    facet_flight_release();
+    facet_flight_queries_release();
 }
 
 /* The events end with the context, so complete ones are read before. */
 void facet_flight_context_ends(void)
 {
     facet_flight_catch_up();
-    facet_flight_hold();
+    facet_flight_queries_hold();
 }
 
 void facet_flight_context_ended(void *context)
@@ -72,5 +72,5 @@ void facet_flight_context_ended(void *context)
         facet_flight_capture_context_ends(context);
         facet_flight_counter_forget();
     }
-    facet_flight_release();
+    facet_flight_queries_release();
 }

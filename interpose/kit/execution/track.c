@@ -15,23 +15,24 @@
 #include "settle.h"
 #include "wait.h"
 
-#define LAZY_NS      (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
-#define NAP_LEAST_NS (50 * FACET_NS_PER_US) /* between looks while others wait */
-#define NAP_MOST_NS  (500 * FACET_NS_PER_US)
-#define LINGER_NS    (100 * FACET_NS_PER_MS) /* with nothing in flight, before the thread ends */
-#define SUPERVISE_NS (4 * FACET_NS_PER_MS)
-#define PARK_TRIES   20                      /* times 5 ms, at exit */
-#define LOOK_TRIES   20                      /* times 1 ms, for one look */
-#define LOOK_LOCK_NS (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the look lock to report */
-#define ASK_TRIES    200                     /* attempts while queries are on hold */
+#define LOOK_ALONE_NS (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
+#define NAP_LEAST_NS  (50 * FACET_NS_PER_US) /* between looks while others wait */
+#define NAP_MOST_NS   (500 * FACET_NS_PER_US)
+#define LINGER_NS     (100 * FACET_NS_PER_MS) /* with nothing in flight, before the thread ends */
+#define SUPERVISE_NS  (4 * FACET_NS_PER_MS)
+#define PARK_TRIES    20                      /* times 5 ms, at exit */
+#define LOOK_TRIES    20                      /* times 1 ms, for one look */
+#define LOOK_LOCK_NS  (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the look lock to report */
+#define QUERY_TRIES   200                     /* attempts while queries are on hold */
 
-_Atomic uint32_t facet_flight_on_duty;
+_Atomic uint32_t facet_flight_helper_watches;
 
-static _Atomic uint32_t wakes; /* futex of the helper */
-static bool running;           /* the helper exists; protected by the track lock */
-static _Atomic uint32_t holds, asking;
+static _Atomic uint32_t wake_count; /* futex of the helper */
+static bool helper_exists;          /* protected by the track lock */
+static _Atomic uint32_t query_holds, query_runs;
 static struct facet_timed_lock look_lock;
-static _Atomic uint32_t looks; /* futex word: counts the beginning and the end of each look, so it is odd during one */
+static _Atomic uint32_t
+    look_count; /* futex word: counts the beginning and the end of each look, so it is odd during one */
 
 /* Steps of the end of the process. */
 enum {
@@ -39,45 +40,45 @@ enum {
     EXITING,   /* report complete launches, then park */
     TORN_DOWN, /* the driver may be gone: make no call */
 };
-static _Atomic uint32_t ending, parked;
+static _Atomic uint32_t exit_step, helper_parked;
 static bool exit_handled;
 
 /* ---- permission to query ---- */
 
-void facet_flight_hold(void)
+void facet_flight_queries_hold(void)
 {
-    atomic_fetch_add(&holds, 1);
-    while (atomic_load(&asking))
+    atomic_fetch_add(&query_holds, 1);
+    while (atomic_load(&query_runs))
         sched_yield();
 }
 
-void facet_flight_release(void)
+void facet_flight_queries_release(void)
 {
-    atomic_fetch_sub(&holds, 1);
+    atomic_fetch_sub(&query_holds, 1);
 }
 
-bool facet_flight_ask(void)
+bool facet_flight_query_begin(void)
 {
-    atomic_store(&asking, 1);
-    if (!atomic_load(&holds) && atomic_load(&ending) != TORN_DOWN)
+    atomic_store(&query_runs, 1);
+    if (!atomic_load(&query_holds) && atomic_load(&exit_step) != TORN_DOWN)
         return true;
-    atomic_store(&asking, 0);
+    atomic_store(&query_runs, 0);
     return false;
 }
 
-bool facet_flight_ask_patiently(void)
+bool facet_flight_query_begin_patiently(void)
 {
-    for (int i = 0; i < ASK_TRIES && !atomic_load(&ending); i++) {
-        if (facet_flight_ask())
+    for (int i = 0; i < QUERY_TRIES && !atomic_load(&exit_step); i++) {
+        if (facet_flight_query_begin())
             return true;
         sched_yield();
     }
     return false;
 }
 
-void facet_flight_asked(void)
+void facet_flight_query_end(void)
 {
-    atomic_store(&asking, 0);
+    atomic_store(&query_runs, 0);
 }
 
 /* ---- looking ---- */
@@ -94,32 +95,32 @@ static bool anything_in_flight(void)
 }
 
 /* Publishes the time since which work is unreported, so that it can be charged if this process is killed. */
-static void tell_unsettled(const struct facet_flight_look *look)
+static void publish_unreported(const struct facet_flight_look *look)
 {
     struct facet_tenant *tenants;
     uint32_t count = facet_flight_driver.tenants(&tenants);
 
     for (uint32_t i = 0; i < count; i++)
-        if (look->since_ns[i])
-            facet_tenant_set_unsettled_since(&tenants[i], look->since_ns[i]);
+        if (look->unreported_since_ns[i])
+            facet_tenant_set_unsettled_since(&tenants[i], look->unreported_since_ns[i]);
 }
 
-static struct facet_flight_look look_with(void (*settle)(struct facet_flight_counter *counter, uint64_t now_ns,
-                                                         struct facet_flight_look *look),
-                                          uint64_t now_ns)
+static struct facet_flight_look settle_counters_with(void (*settle)(struct facet_flight_counter *counter,
+                                                                    uint64_t now_ns, struct facet_flight_look *look),
+                                                     uint64_t now_ns)
 {
-    struct facet_flight_look look = {.next_ns = UINT64_MAX};
+    struct facet_flight_look look = {.next_end_ns = UINT64_MAX};
 
     pthread_mutex_lock(&facet_flight_track_lock);
     struct facet_flight_counter *counter = facet_flight_counters;
     pthread_mutex_unlock(&facet_flight_track_lock);
     for (; counter; counter = counter->next)
         settle(counter, now_ns, &look);
-    tell_unsettled(&look);
+    publish_unreported(&look);
     return look;
 }
 
-static void take_turn(void)
+static void take_look_lock(void)
 {
     while (!facet_timed_lock_take(&look_lock, FACET_NS_PER_S))
         ;
@@ -128,12 +129,12 @@ static void take_turn(void)
 /* Frees counters that are settled and whose thread has ended. */
 static void sweep_counters(void)
 {
-    take_turn();
+    take_look_lock();
     pthread_mutex_lock(&facet_flight_track_lock);
     for (struct facet_flight_counter **at = &facet_flight_counters; *at;) {
         struct facet_flight_counter *counter = *at;
 
-        if (atomic_load(&counter->left) && facet_flight_settled(counter)) {
+        if (atomic_load(&counter->thread_ended) && facet_flight_settled(counter)) {
             *at = counter->next;
             free(counter);
         } else {
@@ -144,10 +145,10 @@ static void sweep_counters(void)
     facet_timed_lock_end(&look_lock);
 }
 
-static struct facet_flight_look look_over(uint64_t now_ns)
+static struct facet_flight_look settle_counters(uint64_t now_ns)
 {
-    take_turn();
-    struct facet_flight_look look = look_with(facet_flight_settle, now_ns);
+    take_look_lock();
+    struct facet_flight_look look = settle_counters_with(facet_flight_settle, now_ns);
     facet_timed_lock_end(&look_lock);
     return look;
 }
@@ -156,7 +157,7 @@ void facet_flight_report_waited(void)
 {
     if (!facet_timed_lock_take(&look_lock, LOOK_LOCK_NS))
         return;
-    look_with(facet_flight_settle_waited, facet_clock_now_ns());
+    settle_counters_with(facet_flight_settle_waited, facet_clock_now_ns());
     facet_timed_lock_end(&look_lock);
 }
 
@@ -203,15 +204,16 @@ static void watch_gate(void)
     const _Atomic uint32_t *word = first_gate();
     uint32_t gate = atomic_load_explicit(word, memory_order_acquire);
 
-    if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN && !atomic_load(&ending))
-        facet_futex_wait(word, gate, LAZY_NS);
+    if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN && !atomic_load(&exit_step))
+        facet_futex_wait(word, gate, LOOK_ALONE_NS);
 }
 
 /* Sleeps until work is expected to end; if it is overdue, briefly at first, then longer. */
 static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
 {
     uint64_t now_ns = facet_clock_now_ns();
-    uint64_t nap = look->next_ns > now_ns ? look->next_ns - now_ns : NAP_LEAST_NS << (fruitless < 3 ? fruitless : 3);
+    uint64_t nap =
+        look->next_end_ns > now_ns ? look->next_end_ns - now_ns : NAP_LEAST_NS << (fruitless < 3 ? fruitless : 3);
 
     return nap < NAP_MOST_NS ? nap : NAP_MOST_NS;
 }
@@ -219,47 +221,47 @@ static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
 static void rest_until_due(const struct facet_flight_look *look, uint32_t seen_wakes, uint32_t fruitless)
 {
     if (is_prompt())
-        facet_futex_wait(&wakes, seen_wakes, nap_ns(look, fruitless));
+        facet_futex_wait(&wake_count, seen_wakes, nap_ns(look, fruitless));
     else
         watch_gate();
 }
 
 static void interrupt_rest(void)
 {
-    atomic_fetch_add(&wakes, 1);
-    facet_futex_wake(&wakes);
+    atomic_fetch_add(&wake_count, 1);
+    facet_futex_wake(&wake_count);
     facet_futex_wake(first_gate());
 }
 
 /* A look in progress may have missed launches that are complete by now, so the one after it counts. */
 void facet_flight_catch_up(void)
 {
-    uint32_t seen = atomic_load(&looks), goal = seen + 2 + (seen & 1);
+    uint32_t seen_looks = atomic_load(&look_count), goal = seen_looks + 2 + (seen_looks & 1);
     int saved = errno;
 
-    for (int i = 0; i < LOOK_TRIES && (int32_t)(goal - seen) > 0; i++) {
-        if (!atomic_load(&facet_flight_on_duty) || atomic_load(&ending) || !anything_in_flight())
+    for (int i = 0; i < LOOK_TRIES && (int32_t)(goal - seen_looks) > 0; i++) {
+        if (!atomic_load(&facet_flight_helper_watches) || atomic_load(&exit_step) || !anything_in_flight())
             break;
         interrupt_rest();
-        facet_futex_wait(&looks, seen, FACET_NS_PER_MS);
-        seen = atomic_load(&looks);
+        facet_futex_wait(&look_count, seen_looks, FACET_NS_PER_MS);
+        seen_looks = atomic_load(&look_count);
     }
     errno = saved;
 }
 
 /* Waits with nothing in flight. False when the thread must end because nothing came for a while. */
-static bool stand_by(uint32_t seen_wakes)
+static bool wait_for_launches(uint32_t seen_wakes)
 {
-    atomic_store(&facet_flight_on_duty, 0);
-    if (anything_in_flight() || atomic_load(&ending)) {
-        atomic_store(&facet_flight_on_duty, 1);
+    atomic_store(&facet_flight_helper_watches, 0);
+    if (anything_in_flight() || atomic_load(&exit_step)) {
+        atomic_store(&facet_flight_helper_watches, 1);
         return true;
     }
-    if (facet_futex_wait(&wakes, seen_wakes, LINGER_NS) || atomic_load(&wakes) != seen_wakes)
+    if (facet_futex_wait(&wake_count, seen_wakes, LINGER_NS) || atomic_load(&wake_count) != seen_wakes)
         return true;
     pthread_mutex_lock(&facet_flight_track_lock);
-    running = atomic_load(&facet_flight_on_duty) != 0;
-    bool stay = running;
+    helper_exists = atomic_load(&facet_flight_helper_watches) != 0;
+    bool stay = helper_exists;
     pthread_mutex_unlock(&facet_flight_track_lock);
     return stay;
 }
@@ -267,10 +269,10 @@ static bool stand_by(uint32_t seen_wakes)
 /* The process is exiting, and the driver's destructors will run: this thread makes no more calls. */
 static void park_helper(void)
 {
-    atomic_store(&parked, 1);
-    facet_futex_wake(&parked);
+    atomic_store(&helper_parked, 1);
+    facet_futex_wake(&helper_parked);
     for (;;)
-        facet_futex_wait(&parked, 1, FACET_NS_PER_S);
+        facet_futex_wait(&helper_parked, 1, FACET_NS_PER_S);
 }
 
 static void *run_helper(void *unused)
@@ -281,24 +283,24 @@ static void *run_helper(void *unused)
     prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's own timer slack, so that short sleeps stay short */
     facet_flight_driver.helper_begins();
     for (;;) {
-        uint32_t seen = atomic_load(&wakes);
+        uint32_t seen_wakes = atomic_load(&wake_count);
         uint64_t now_ns = facet_clock_now_ns();
 
         supervise_launches(now_ns);
-        bool last = atomic_load(&ending);
-        atomic_fetch_add(&looks, 1);
-        struct facet_flight_look look = look_over(now_ns);
-        atomic_fetch_add(&looks, 1);
-        facet_futex_wake(&looks);
+        bool last = atomic_load(&exit_step);
+        atomic_fetch_add(&look_count, 1);
+        struct facet_flight_look look = settle_counters(now_ns);
+        atomic_fetch_add(&look_count, 1);
+        facet_futex_wake(&look_count);
         if (last)
             park_helper();
         fruitless = look.reported ? 0 : fruitless + 1;
         if (anything_in_flight()) {
-            rest_until_due(&look, seen, fruitless);
+            rest_until_due(&look, seen_wakes, fruitless);
             continue;
         }
         sweep_counters();
-        if (!stand_by(seen))
+        if (!wait_for_launches(seen_wakes))
             return unused;
     }
 }
@@ -311,14 +313,14 @@ static void on_exit_of_process(void)
     int saved = errno;
 
     pthread_mutex_lock(&facet_flight_track_lock);
-    bool wait = running;
-    atomic_store(&ending, EXITING);
+    bool wait = helper_exists;
+    atomic_store(&exit_step, EXITING);
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (wait)
         interrupt_rest();
-    for (int i = 0; wait && i < PARK_TRIES && !atomic_load(&parked); i++)
-        facet_futex_wait(&parked, 0, 5 * FACET_NS_PER_MS);
-    atomic_store(&ending, TORN_DOWN);
+    for (int i = 0; wait && i < PARK_TRIES && !atomic_load(&helper_parked); i++)
+        facet_futex_wait(&helper_parked, 0, 5 * FACET_NS_PER_MS);
+    atomic_store(&exit_step, TORN_DOWN);
     errno = saved;
 }
 
@@ -334,17 +336,17 @@ void facet_flight_wake(void)
 {
     int saved = errno;
 
-    if (atomic_load(&facet_flight_on_duty) || atomic_exchange(&facet_flight_on_duty, 1))
+    if (atomic_load(&facet_flight_helper_watches) || atomic_exchange(&facet_flight_helper_watches, 1))
         return;
-    atomic_fetch_add(&wakes, 1);
+    atomic_fetch_add(&wake_count, 1);
     pthread_mutex_lock(&facet_flight_track_lock);
-    if (!running && !atomic_load(&ending)) {
-        running = start_thread();
-        if (!running) /* the next launch tries again */
-            atomic_store(&facet_flight_on_duty, 0);
+    if (!helper_exists && !atomic_load(&exit_step)) {
+        helper_exists = start_thread();
+        if (!helper_exists) /* the next launch tries again */
+            atomic_store(&facet_flight_helper_watches, 0);
     }
     pthread_mutex_unlock(&facet_flight_track_lock);
-    facet_futex_wake(&wakes);
+    facet_futex_wake(&wake_count);
     errno = saved;
 }
 
@@ -364,12 +366,12 @@ void facet_flight_forked(void)
 {
     facet_flight_counters_forked();
     facet_flight_timelines_forked();
-    running = false;
-    atomic_store(&facet_flight_on_duty, 0);
+    helper_exists = false;
+    atomic_store(&facet_flight_helper_watches, 0);
     facet_flight_captures_forked();
-    atomic_store(&holds, 0);
-    atomic_store(&asking, 0);
-    atomic_store(&looks, 0);
+    atomic_store(&query_holds, 0);
+    atomic_store(&query_runs, 0);
+    atomic_store(&look_count, 0);
     facet_timed_lock_forked(&look_lock);
     facet_flight_waits_forked();
     pthread_mutex_unlock(&facet_flight_track_lock);

@@ -21,12 +21,12 @@
  * Whether the helper watches over launches in flight. A launch raises the limiter's count and then reads this; the
  * helper clears this and then reads the count, so at least one of the two sees the other.
  */
-extern _Atomic uint32_t facet_flight_on_duty;
+extern _Atomic uint32_t facet_flight_helper_watches;
 void facet_flight_wake(void);
 
 /* Between the two the helper queries no stream and no event, because they may be destroyed. Nests, any thread. */
-void facet_flight_hold(void);
-void facet_flight_release(void);
+void facet_flight_queries_hold(void);
+void facet_flight_queries_release(void);
 
 /*
  * Returns after the helper has looked once more, so that launches complete before the call are reported. If the helper
@@ -41,9 +41,9 @@ void facet_flight_report_waited(void);
  * For the thread that holds the look lock: permission to query the driver about the program's objects. False while
  * another thread has put queries on hold.
  */
-bool facet_flight_ask(void);
-bool facet_flight_ask_patiently(void); /* for a hold that is short */
-void facet_flight_asked(void);
+bool facet_flight_query_begin(void);
+bool facet_flight_query_begin_patiently(void); /* for a hold that is short */
+void facet_flight_query_end(void);
 
 /* Called by the interposer's fork handlers. */
 void facet_flight_before_fork(void);

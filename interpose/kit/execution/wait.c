@@ -9,9 +9,9 @@
 #include "track.h"
 
 /* Size of the table of events. With more events some are forgotten; the helper reports the launches before those. */
-#define RECORDED_BITS 10
-#define RECORDED      (1u << RECORDED_BITS)
-#define TRIES         8u /* places where an event may be */
+#define ENTRY_BITS 10
+#define ENTRIES    (1u << ENTRY_BITS)
+#define PROBES     8u /* entries where an event may be */
 
 struct recorded {
     void *event;
@@ -19,8 +19,8 @@ struct recorded {
     struct facet_flight_wait wait;
 };
 
-/* Protected by the track lock. Entries of a parent process are invalid, and their places are free. */
-static struct recorded recorded[RECORDED];
+/* Protected by the track lock. Entries of a parent process are invalid, and count as free. */
+static struct recorded recorded[ENTRIES];
 static uint64_t generation;
 
 /* ---- progress of counters ---- */
@@ -30,12 +30,12 @@ struct target {
     void *stream, *context;
 };
 
-static bool is_own(const struct facet_flight_counter *counter)
+static bool is_own_counter(const struct facet_flight_counter *counter)
 {
-    return !atomic_load(&counter->left) && pthread_equal(counter->thread, pthread_self());
+    return !atomic_load(&counter->thread_ended) && pthread_equal(counter->thread, pthread_self());
 }
 
-static bool is_for(const struct target *target, const struct facet_flight_counter *counter)
+static bool target_includes(const struct target *target, const struct facet_flight_counter *counter)
 {
     void *stream = atomic_load(&counter->stream);
 
@@ -45,16 +45,16 @@ static bool is_for(const struct target *target, const struct facet_flight_counte
         return true;
     if (target->stream == FACET_FLIGHT_LEGACY && counter->joins_legacy)
         return true;
-    return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own(counter));
+    return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own_counter(counter));
 }
 
 /* The legacy stream waits for other streams only when it has work itself, which is not known here. */
-static bool is_certain(const struct target *target, const struct facet_flight_counter *counter)
+static bool completion_is_certain(const struct target *target, const struct facet_flight_counter *counter)
 {
     return target->stream != FACET_FLIGHT_LEGACY || atomic_load(&counter->stream) == FACET_FLIGHT_LEGACY;
 }
 
-static struct facet_flight_waited_counter *place_of(struct facet_flight_wait *wait, uint64_t id)
+static struct facet_flight_waited_counter *wait_entry_of(struct facet_flight_wait *wait, uint64_t id)
 {
     for (uint32_t i = 0; i < wait->count; i++)
         if (wait->counters[i].id == id)
@@ -65,7 +65,7 @@ static struct facet_flight_waited_counter *place_of(struct facet_flight_wait *wa
 static bool is_settled(const struct facet_flight_counter *counter)
 {
     return atomic_load_explicit(&counter->submitted, memory_order_acquire) == atomic_load(&counter->reported) ||
-           atomic_load(&counter->ended);
+           atomic_load(&counter->context_ended);
 }
 
 static bool is_anything_in_flight(void)
@@ -78,48 +78,49 @@ static bool is_anything_in_flight(void)
     return counter;
 }
 
-enum which {
-    MEANT,  /* the counters that the wait is for */
-    OWN,    /* of these, this thread's */
-    OTHERS, /* the stream may have waited for their events: they are queried */
+enum counter_set {
+    TARGETED,     /* the counters that the wait is for */
+    TARGETED_OWN, /* of these, this thread's */
+    UNTARGETED,   /* the stream may have waited for their events: they are queried */
 };
 
-static bool is_which(enum which which, const struct target *target, const struct facet_flight_counter *counter)
+static bool is_in_set(enum counter_set set, const struct target *target, const struct facet_flight_counter *counter)
 {
-    return is_for(target, counter) ? which == MEANT || (which == OWN && is_own(counter)) : which == OTHERS;
+    return target_includes(target, counter) ? set == TARGETED || (set == TARGETED_OWN && is_own_counter(counter))
+                                            : set == UNTARGETED;
 }
 
 /* Called with the track lock. */
-static void note_counters(struct facet_flight_wait *wait, const struct target *target, enum which which)
+static void note_counters(struct facet_flight_wait *wait, const struct target *target, enum counter_set set)
 {
     for (struct facet_flight_counter *counter = facet_flight_counters; counter; counter = counter->next) {
-        if (is_settled(counter) || !is_which(which, target, counter))
+        if (is_settled(counter) || !is_in_set(set, target, counter))
             continue;
-        struct facet_flight_waited_counter *place = place_of(wait, counter->id);
-        if (!place)
+        struct facet_flight_waited_counter *entry = wait_entry_of(wait, counter->id);
+        if (!entry)
             break;
-        *place = (struct facet_flight_waited_counter){counter->id, facet_flight_mark_of(counter),
-                                                      which != OTHERS && is_certain(target, counter)};
+        *entry = (struct facet_flight_waited_counter){counter->id, facet_flight_mark_of(counter),
+                                                      set != UNTARGETED && completion_is_certain(target, counter)};
     }
 }
 
 static void note_target(struct facet_flight_wait *wait, const struct target *target)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    note_counters(wait, target, MEANT);
-    note_counters(wait, target, OTHERS);
+    note_counters(wait, target, TARGETED);
+    note_counters(wait, target, UNTARGETED);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
 static void note_own(struct facet_flight_wait *wait, const struct target *target)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    note_counters(wait, target, OWN);
+    note_counters(wait, target, TARGETED_OWN);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
 /* False when there is nothing to note, or it cannot be noted: during a capture, or without a context. */
-static bool target_of(void *stream, struct target *ret_target)
+static bool find_target(void *stream, struct target *ret_target)
 {
     if (!is_anything_in_flight())
         return false;
@@ -134,7 +135,7 @@ void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream)
     struct target target;
 
     ret_wait->count = 0;
-    if (target_of(stream, &target))
+    if (find_target(stream, &target))
         note_target(ret_wait, &target);
 }
 
@@ -158,7 +159,7 @@ static bool raise_waited(const struct facet_flight_waited_counter *waited)
     if (!counter || waited->mark.submitted <= atomic_load(&counter->reported))
         return false;
     if (!waited->certain)
-        counter->doubtful = true;
+        counter->must_query = true;
     else if (waited->mark.submitted > counter->waited.submitted)
         counter->waited = waited->mark;
     return true;
@@ -166,37 +167,37 @@ static bool raise_waited(const struct facet_flight_waited_counter *waited)
 
 void facet_flight_waited(const struct facet_flight_wait *wait)
 {
-    bool news = false;
+    bool mark_is_new = false;
 
     if (!wait->count)
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     for (uint32_t i = 0; i < wait->count; i++)
-        news = raise_waited(&wait->counters[i]) || news;
+        mark_is_new = raise_waited(&wait->counters[i]) || mark_is_new;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    if (news)
+    if (mark_is_new)
         facet_flight_report_waited();
 }
 
 /* ---- events ---- */
 
-static bool is_free(const struct recorded *at)
+static bool is_free_entry(const struct recorded *at)
 {
     return !at->event || at->generation != generation;
 }
 
-/* The place of an event: its own, else a free one, else another event's, which is then forgotten. */
-static struct recorded *recorded_at(const void *event, bool or_any)
+/* The entry of an event: its own, else a free one, else that of another event, which is then forgotten. */
+static struct recorded *find_entry(const void *event, bool may_replace)
 {
-    uint64_t first = (uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECORDED_BITS);
-    struct recorded *found = or_any ? &recorded[first] : NULL;
+    uint64_t first = (uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ENTRY_BITS);
+    struct recorded *found = may_replace ? &recorded[first] : NULL;
 
-    for (uint64_t i = 0; i < TRIES; i++) {
-        struct recorded *at = &recorded[(first + i) % RECORDED];
+    for (uint64_t i = 0; i < PROBES; i++) {
+        struct recorded *at = &recorded[(first + i) % ENTRIES];
 
-        if (at->event == event && !is_free(at))
+        if (at->event == event && !is_free_entry(at))
             return at;
-        if (or_any && is_free(at) && !is_free(found))
+        if (may_replace && is_free_entry(at) && !is_free_entry(found))
             found = at;
     }
     return found;
@@ -204,7 +205,7 @@ static struct recorded *recorded_at(const void *event, bool or_any)
 
 static void forget_event(const void *event)
 {
-    struct recorded *at = recorded_at(event, false);
+    struct recorded *at = find_entry(event, false);
 
     if (at)
         at->event = NULL;
@@ -216,7 +217,7 @@ void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wa
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     if (wait->count)
-        *recorded_at(event, true) = (struct recorded){event, generation, *wait};
+        *find_entry(event, true) = (struct recorded){event, generation, *wait};
     else
         forget_event(event);
     pthread_mutex_unlock(&facet_flight_track_lock);
@@ -229,7 +230,7 @@ void facet_flight_event_launched(void *event, void *stream)
 
     if (!event)
         return;
-    if (target_of(stream, &target))
+    if (find_target(stream, &target))
         note_own(&wait, &target);
     facet_flight_event_recorded(event, &wait);
 }
@@ -248,7 +249,7 @@ void facet_flight_event_waited(void *event)
     struct facet_flight_wait wait = {.count = 0};
 
     pthread_mutex_lock(&facet_flight_track_lock);
-    const struct recorded *at = event ? recorded_at(event, false) : NULL;
+    const struct recorded *at = event ? find_entry(event, false) : NULL;
     if (at)
         wait = at->wait;
     pthread_mutex_unlock(&facet_flight_track_lock);
@@ -262,22 +263,22 @@ void facet_flight_waits_forked(void)
 
 /* ---- copies to the host ---- */
 
-void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, enum facet_flight_copy where)
+void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, enum facet_flight_copy copy)
 {
     ret_wait->count = 0;
-    if (where == FACET_FLIGHT_COPY_TO_HOST)
+    if (copy == FACET_FLIGHT_COPY_TO_HOST)
         facet_flight_wait_stream(ret_wait, stream);
 }
 
 /* During the copy this thread has launched nothing else. */
-void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy where, bool done)
+void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy copy, bool done)
 {
     struct target target;
 
-    if (done && where == FACET_FLIGHT_COPY_TO_HOST && target_of(stream, &target)) {
+    if (done && copy == FACET_FLIGHT_COPY_TO_HOST && find_target(stream, &target)) {
         note_own(wait, &target);
         facet_flight_waited(wait);
-    } else if (done && where == FACET_FLIGHT_COPY_UNKNOWN) {
+    } else if (done && copy == FACET_FLIGHT_COPY_UNKNOWN) {
         facet_flight_catch_up();
     }
 }

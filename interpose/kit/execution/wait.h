@@ -54,8 +54,8 @@ enum facet_flight_copy {
 };
 
 /* Around such a copy, which may itself be a launch; `done`: it succeeded. */
-void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, enum facet_flight_copy where);
-void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy where, bool done);
+void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, enum facet_flight_copy copy);
+void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy copy, bool done);
 
 /* In the child of fork(), with the track lock. */
 void facet_flight_waits_forked(void);

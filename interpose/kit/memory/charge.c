@@ -16,12 +16,13 @@ enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, stru
     if (!tenant)
         return FACET_MEMORY_NO_VGPU;
     if (facet_pools_any() && facet_tenant_lacks(tenant, bytes))
-        facet_pools_let_go(device);
-    if (facet_graphs_were() && facet_tenant_lacks(tenant, bytes))
-        facet_graphs_let_go(device);
-    bool taken = facet_tenant_try_reserve(tenant, bytes);
-    *ret_charge = (struct facet_memory_charge){.tenant = tenant, .bytes = bytes, .device = device, .refused = !taken};
-    return taken ? FACET_MEMORY_TAKEN : FACET_MEMORY_OUT;
+        facet_pools_trim(device);
+    if (facet_graphs_ever_used() && facet_tenant_lacks(tenant, bytes))
+        facet_graphs_trim(device);
+    bool reserved = facet_tenant_try_reserve(tenant, bytes);
+    *ret_charge =
+        (struct facet_memory_charge){.tenant = tenant, .bytes = bytes, .device = device, .refused = !reserved};
+    return reserved ? FACET_MEMORY_CHARGED : FACET_MEMORY_OVER_QUOTA;
 }
 
 void facet_charge_refuse(const struct facet_memory_charge *charge)
@@ -34,9 +35,9 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
     struct facet_memory_charge charge;
     enum facet_memory_refusal refusal = facet_charge_try(device, bytes, &charge);
 
-    if (refusal == FACET_MEMORY_TAKEN)
+    if (refusal == FACET_MEMORY_CHARGED)
         *ret_charge = charge;
-    else if (refusal == FACET_MEMORY_OUT)
+    else if (refusal == FACET_MEMORY_OVER_QUOTA)
         facet_charge_refuse(&charge);
     return refusal;
 }
@@ -51,16 +52,16 @@ void facet_charge_drop(const struct facet_memory_charge *charge)
 
 enum facet_memory_refusal facet_charge_resize(struct facet_memory_charge *charge, uint64_t bytes)
 {
-    enum facet_memory_refusal refusal = FACET_MEMORY_TAKEN;
+    enum facet_memory_refusal refusal = FACET_MEMORY_CHARGED;
     struct facet_memory_charge more;
 
     if (!charge->tenant)
-        return FACET_MEMORY_TAKEN;
+        return FACET_MEMORY_CHARGED;
     if (bytes > charge->bytes)
         refusal = facet_charge_take(charge->device, bytes - charge->bytes, &more);
     else
         facet_tenant_release(charge->tenant, charge->bytes - bytes);
-    if (refusal == FACET_MEMORY_TAKEN)
+    if (refusal == FACET_MEMORY_CHARGED)
         charge->bytes = bytes;
     return refusal;
 }
@@ -74,7 +75,7 @@ bool facet_charge_keep(const struct facet_memory_charge *charge, enum facet_memo
     return !charge->tenant || facet_ledger_add(facet_memory_driver.ledger(), facet_memory_key(kind, handle), entry);
 }
 
-static void entry_freed(const struct facet_ledger_entry *entry)
+static void release_entry(const struct facet_ledger_entry *entry)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(entry->device);
 
@@ -92,32 +93,32 @@ int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_i
     struct facet_ledger *ledger = facet_memory_driver.ledger();
     uint64_t key = facet_memory_key(kind, handle);
     struct facet_ledger_entry entry;
-    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
+    bool is_charged = ledger && handle && facet_ledger_take(ledger, key, &entry);
     int result = free_it(handle, stream);
 
-    if (known && result == 0)
-        entry_freed(&entry);
-    else if (known && !facet_ledger_add(ledger, key, entry))
+    if (is_charged && result == 0)
+        release_entry(&entry);
+    else if (is_charged && !facet_ledger_add(ledger, key, entry))
         return result; /* stays charged for good: the memory lives, but its ledger entry is lost */
     return result;
 }
 
-static bool entry_belongs(const struct facet_ledger_entry *entry, void *owner)
+static bool has_owner(const struct facet_ledger_entry *entry, void *owner)
 {
     return entry->owner == (uintptr_t)owner && entry->kind <= FACET_MEMORY_ARRAY;
 }
 
-static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
+static void release_drained(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
 {
     (void)key;
     (void)owner;
-    entry_freed(entry);
+    release_entry(entry);
 }
 
-void facet_charge_ended(uint64_t owner)
+void facet_charge_drop_owner(uint64_t owner)
 {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): a name, never followed */
-    facet_ledger_drain(facet_memory_driver.ledger(), entry_belongs, give_back, (void *)(uintptr_t)owner);
+    facet_ledger_drain(facet_memory_driver.ledger(), has_owner, release_drained, (void *)(uintptr_t)owner);
 }
 
 static uint64_t times_capped(uint64_t one, uint64_t other)

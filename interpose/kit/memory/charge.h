@@ -24,7 +24,7 @@ enum facet_memory_kind {
 };
 
 /* The result of a charge; an interposer translates it to its vendor's codes. */
-enum facet_memory_refusal { FACET_MEMORY_TAKEN = 0, FACET_MEMORY_OUT, FACET_MEMORY_NO_VGPU };
+enum facet_memory_refusal { FACET_MEMORY_CHARGED = 0, FACET_MEMORY_OVER_QUOTA, FACET_MEMORY_NO_VGPU };
 
 /* Without a tenant nothing was charged, and nothing is recorded or released: a call within a call. */
 struct facet_memory_charge {
@@ -65,7 +65,7 @@ enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, stru
 void facet_charge_refuse(const struct facet_memory_charge *charge);
 
 /* A size beyond a device of `total` bytes, rounded as `bytes` is. */
-static inline uint64_t facet_memory_too_much(uint64_t bytes, uint64_t total)
+static inline uint64_t facet_memory_beyond_device(uint64_t bytes, uint64_t total)
 {
     uint64_t most = UINT64_C(1) << 56, twice = (total < most ? 2 * total : 2 * most) & ~((UINT64_C(2) << 20) - 1);
 
@@ -88,7 +88,7 @@ int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_i
                       void *stream);
 
 /* Releases the charges of all memory that ended with `owner`. */
-void facet_charge_ended(uint64_t owner);
+void facet_charge_drop_owner(uint64_t owner);
 
 /* The charge of an array: rows in steps of 512 bytes, the total in steps of 64 KiB. */
 struct facet_memory_array {

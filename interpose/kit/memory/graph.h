@@ -27,7 +27,7 @@ static inline bool facet_graphs_any(void)
     return __builtin_expect(atomic_load_explicit(&facet_graph_count, memory_order_relaxed) != 0, 0);
 }
 
-static inline bool facet_graphs_were(void)
+static inline bool facet_graphs_ever_used(void)
 {
     return __builtin_expect(atomic_load_explicit(&facet_graphs_used, memory_order_relaxed), 0);
 }
@@ -46,11 +46,11 @@ enum facet_memory_refusal facet_graph_hold(const struct facet_graph_needs *needs
 enum facet_memory_refusal facet_graph_hold_launch(uint64_t executable, struct facet_graph_needs *ret_hold);
 
 /* Called after the library, whatever its result: charges the memory held by now, and releases the rest. */
-void facet_graph_held(const struct facet_graph_needs *hold);
+void facet_graph_settle_hold(const struct facet_graph_needs *hold);
 
 /* Adjusts a device's charge to the held memory; the second first makes the library release unused memory. */
 void facet_graphs_settle(uint32_t device);
-void facet_graphs_let_go(uint32_t device);
+void facet_graphs_trim(uint32_t device);
 
 /* Settles, unless another thread holds the lock: that thread may be waiting for the caller. */
 void facet_graphs_settle_if_free(uint32_t device);

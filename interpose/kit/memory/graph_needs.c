@@ -6,10 +6,10 @@
 
 #include "base/cleanup.h"
 
-#define STEP UINT64_C(512)
+#define ALLOCATION_STEP UINT64_C(512)
 
 /* A graph's nodes, in execution order if they form a chain, else in any order. */
-struct row {
+struct chain {
     struct facet_graph_node *nodes;
     size_t count;
     bool ordered;
@@ -42,11 +42,11 @@ static int by_handle(const void *one, const void *other)
 }
 
 /* The only node without an incoming edge; NULL if there is none. `edges` are sorted by their ends. */
-static void *first_of(const struct row *row, const struct edge *edges)
+static void *first_in_chain(const struct chain *chain, const struct edge *edges)
 {
-    for (size_t i = 0; i < row->count; i++)
-        if (!bsearch(&(struct edge){.to = row->nodes[i].handle}, edges, row->count - 1, sizeof *edges, by_end))
-            return row->nodes[i].handle;
+    for (size_t i = 0; i < chain->count; i++)
+        if (!bsearch(&(struct edge){.to = chain->nodes[i].handle}, edges, chain->count - 1, sizeof *edges, by_end))
+            return chain->nodes[i].handle;
     return NULL;
 }
 
@@ -54,65 +54,65 @@ static void *first_of(const struct row *row, const struct edge *edges)
  * Sorts the nodes of a chain: every node but the last has one successor, and all are reached from the first. Others are
  * left as they are.
  */
-static void put_in_order(struct row *row, struct edge *edges)
+static void sort_chain(struct chain *chain, struct edge *edges)
 {
-    size_t count = row->count - 1, met = 0;
-    FACET_CLEANUP_FREE struct facet_graph_node *ordered = calloc(row->count, sizeof *ordered);
+    size_t count = chain->count - 1, found = 0;
+    FACET_CLEANUP_FREE struct facet_graph_node *ordered = calloc(chain->count, sizeof *ordered);
 
     qsort(edges, count, sizeof *edges, by_end);
-    void *handle = first_of(row, edges);
+    void *handle = first_in_chain(chain, edges);
     qsort(edges, count, sizeof *edges, by_start);
-    qsort(row->nodes, row->count, sizeof *row->nodes, by_handle);
-    while (ordered && handle && met < row->count) {
+    qsort(chain->nodes, chain->count, sizeof *chain->nodes, by_handle);
+    while (ordered && handle && found < chain->count) {
         const struct facet_graph_node *node =
-            bsearch(&(struct facet_graph_node){.handle = handle}, row->nodes, row->count, sizeof *node, by_handle);
+            bsearch(&(struct facet_graph_node){.handle = handle}, chain->nodes, chain->count, sizeof *node, by_handle);
         const struct edge *next = bsearch(&(struct edge){.from = handle}, edges, count, sizeof *edges, by_start);
 
         if (!node)
             return;
-        ordered[met++] = *node;
+        ordered[found++] = *node;
         handle = next ? next->to : NULL;
     }
-    row->ordered = ordered && met == row->count && !handle;
-    for (size_t i = 0; i < row->count && row->ordered; i++)
-        row->nodes[i] = ordered[i];
+    chain->ordered = ordered && found == chain->count && !handle;
+    for (size_t i = 0; i < chain->count && chain->ordered; i++)
+        chain->nodes[i] = ordered[i];
 }
 
 /* If the library cannot describe an edge completely, its query fails, and the order is unknown. */
-static void read_order(const struct facet_graph_reader *reader, struct row *row, void *graph)
+static void read_chain_order(const struct facet_graph_reader *reader, struct chain *chain, void *graph)
 {
     size_t count = 0;
 
-    row->ordered = row->count == 1;
-    if (row->ordered || !reader->edges(graph, NULL, NULL, &count) || count != row->count - 1)
+    chain->ordered = chain->count == 1;
+    if (chain->ordered || !reader->edges(graph, NULL, NULL, &count) || count != chain->count - 1)
         return;
     FACET_CLEANUP_FREE void **ends = calloc(2 * count, sizeof *ends);
     FACET_CLEANUP_FREE struct edge *edges = calloc(count, sizeof *edges);
-    if (!ends || !edges || !reader->edges(graph, ends, ends + count, &count) || count != row->count - 1)
+    if (!ends || !edges || !reader->edges(graph, ends, ends + count, &count) || count != chain->count - 1)
         return;
     for (size_t i = 0; i < count; i++)
         edges[i] = (struct edge){.from = ends[i], .to = ends[count + i]};
-    put_in_order(row, edges);
+    sort_chain(chain, edges);
 }
 
 /* The caller frees `nodes`. */
-static bool read_nodes(const struct facet_graph_reader *reader, void *graph, struct row *ret_row)
+static bool read_nodes(const struct facet_graph_reader *reader, void *graph, struct chain *ret_chain)
 {
     size_t count = 0;
 
-    *ret_row = (struct row){.nodes = NULL};
+    *ret_chain = (struct chain){.nodes = NULL};
     if (!reader->nodes(graph, NULL, &count) || !count)
         return false;
     FACET_CLEANUP_FREE void **handles = calloc(count, sizeof *handles);
     if (!handles || !reader->nodes(graph, handles, &count))
         return false;
-    ret_row->nodes = calloc(count, sizeof *ret_row->nodes);
-    if (!ret_row->nodes)
+    ret_chain->nodes = calloc(count, sizeof *ret_chain->nodes);
+    if (!ret_chain->nodes)
         return false;
-    ret_row->count = count;
+    ret_chain->count = count;
     for (size_t i = 0; i < count; i++) {
-        ret_row->nodes[i].handle = handles[i];
-        reader->look(&ret_row->nodes[i]);
+        ret_chain->nodes[i].handle = handles[i];
+        reader->describe(&ret_chain->nodes[i]);
     }
     return true;
 }
@@ -128,42 +128,45 @@ static int by_pointer(const void *one, const void *other)
     return (left > right) - (left < right);
 }
 
-/* The allocations of a row's nodes. */
+/* The allocations of a chain's nodes. */
 struct allocations {
     const struct facet_graph_node **nodes; /* sorted with by_pointer() */
     size_t count;
 };
 
-static void list_allocations(const struct row *row, struct allocations *made)
+static void list_allocations(const struct chain *chain, struct allocations *allocations)
 {
-    for (size_t i = 0; i < row->count; i++)
-        if (row->nodes[i].kind == FACET_GRAPH_ALLOCATES)
-            made->nodes[made->count++] = &row->nodes[i];
-    qsort(made->nodes, made->count, sizeof *made->nodes, by_pointer);
+    for (size_t i = 0; i < chain->count; i++)
+        if (chain->nodes[i].kind == FACET_GRAPH_ALLOCATES)
+            allocations->nodes[allocations->count++] = &chain->nodes[i];
+    qsort(allocations->nodes, allocations->count, sizeof *allocations->nodes, by_pointer);
 }
 
 /*
  * The allocation that a free node frees: the last one before it with that address, because addresses are reused.
  * Freeing another graph's allocation makes no room in this one.
  */
-static const struct facet_graph_node *freed_by(const struct allocations *made, const struct facet_graph_node *node)
+static const struct facet_graph_node *allocation_freed_by(const struct allocations *allocations,
+                                                          const struct facet_graph_node *node)
 {
-    size_t first = 0, end = made->count;
+    size_t first = 0, end = allocations->count;
 
     while (first < end) {
         size_t middle = first + (end - first) / 2;
 
-        if (by_pointer(&made->nodes[middle], &node) < 0)
+        if (by_pointer(&allocations->nodes[middle], &node) < 0)
             first = middle + 1;
         else
             end = middle;
     }
-    return first && made->nodes[first - 1]->pointer == node->pointer ? made->nodes[first - 1] : NULL;
+    return first && allocations->nodes[first - 1]->pointer == node->pointer ? allocations->nodes[first - 1] : NULL;
 }
 
-static uint64_t size_of(const struct facet_graph_node *node)
+static uint64_t rounded_bytes(const struct facet_graph_node *node)
 {
-    return node->bytes > UINT64_MAX - STEP ? UINT64_MAX : (node->bytes + STEP - 1) / STEP * STEP;
+    return node->bytes > UINT64_MAX - ALLOCATION_STEP
+               ? UINT64_MAX
+               : (node->bytes + ALLOCATION_STEP - 1) / ALLOCATION_STEP * ALLOCATION_STEP;
 }
 
 static void add_capped(uint64_t *sum, uint64_t bytes)
@@ -171,56 +174,56 @@ static void add_capped(uint64_t *sum, uint64_t bytes)
     *sum = *sum > UINT64_MAX - bytes ? UINT64_MAX : *sum + bytes;
 }
 
-static void count_own(const struct row *row, struct facet_graph_needs *most)
+static void count_own_needs(const struct chain *chain, struct facet_graph_needs *most)
 {
     uint64_t alive[FACET_GRAPH_DEVICES] = {0};
-    FACET_CLEANUP_FREE const struct facet_graph_node **nodes = calloc(row->count + 1, sizeof *nodes);
-    struct allocations made = {.nodes = nodes};
+    FACET_CLEANUP_FREE const struct facet_graph_node **nodes = calloc(chain->count + 1, sizeof *nodes);
+    struct allocations allocations = {.nodes = nodes};
 
-    if (nodes && row->ordered) /* otherwise the list stays empty, and nothing counts as freed */
-        list_allocations(row, &made);
-    for (size_t i = 0; i < row->count; i++) {
-        const struct facet_graph_node *node = &row->nodes[i], *freed = NULL;
+    if (nodes && chain->ordered) /* otherwise the list stays empty, and nothing counts as freed */
+        list_allocations(chain, &allocations);
+    for (size_t i = 0; i < chain->count; i++) {
+        const struct facet_graph_node *node = &chain->nodes[i], *freed = NULL;
 
         if (node->kind == FACET_GRAPH_FREES)
-            freed = freed_by(&made, node);
+            freed = allocation_freed_by(&allocations, node);
         if (freed)
-            alive[freed->device] -= size_of(freed);
+            alive[freed->device] -= rounded_bytes(freed);
         if (node->kind != FACET_GRAPH_ALLOCATES)
             continue;
-        add_capped(&alive[node->device], size_of(node));
+        add_capped(&alive[node->device], rounded_bytes(node));
         if (alive[node->device] > most->bytes[node->device])
             most->bytes[node->device] = alive[node->device];
     }
 }
 
 /* The number of its nodes, and its children's, that allocate. */
-static size_t count_all(const struct facet_graph_reader *reader, void *graph, struct facet_graph_needs *needs)
+static size_t count_needs(const struct facet_graph_reader *reader, void *graph, struct facet_graph_needs *needs)
 {
-    struct row row;
-    size_t any = 0;
+    struct chain chain;
+    size_t allocating = 0;
 
     *needs = (struct facet_graph_needs){.bytes = {0}};
-    if (!read_nodes(reader, graph, &row))
+    if (!read_nodes(reader, graph, &chain))
         return 0;
-    FACET_CLEANUP_FREE struct facet_graph_node *nodes = row.nodes;
-    for (size_t i = 0; i < row.count; i++)
-        any += nodes[i].kind == FACET_GRAPH_ALLOCATES;
-    if (any)
-        read_order(reader, &row, graph);
-    count_own(&row, needs);
-    for (size_t i = 0; i < row.count; i++) {
+    FACET_CLEANUP_FREE struct facet_graph_node *nodes = chain.nodes;
+    for (size_t i = 0; i < chain.count; i++)
+        allocating += nodes[i].kind == FACET_GRAPH_ALLOCATES;
+    if (allocating)
+        read_chain_order(reader, &chain, graph);
+    count_own_needs(&chain, needs);
+    for (size_t i = 0; i < chain.count; i++) {
         struct facet_graph_needs of_child = {.bytes = {0}};
 
         if (nodes[i].kind == FACET_GRAPH_CHILD)
-            any += count_all(reader, nodes[i].child, &of_child);
+            allocating += count_needs(reader, nodes[i].child, &of_child);
         for (uint32_t device = 0; device < FACET_GRAPH_DEVICES; device++)
             add_capped(&needs->bytes[device], of_child.bytes[device]);
     }
-    return any;
+    return allocating;
 }
 
 bool facet_graph_needs(const struct facet_graph_reader *reader, void *graph, struct facet_graph_needs *ret_needs)
 {
-    return count_all(reader, graph, ret_needs) > 0;
+    return count_needs(reader, graph, ret_needs) > 0;
 }

@@ -39,7 +39,7 @@ struct facet_graph_node {
 struct facet_graph_reader {
     bool (*nodes)(void *graph, void **nodes, size_t *count);
     bool (*edges)(void *graph, void **from, void **to, size_t *count);
-    void (*look)(struct facet_graph_node *node); /* fills in the fields of the node with this handle */
+    void (*describe)(struct facet_graph_node *node); /* fills in the fields of the node with this handle */
 };
 
 /* False when the graph allocates nothing. */

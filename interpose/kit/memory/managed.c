@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-static _Atomic uint64_t charged;
+static _Atomic uint64_t charged_bytes;
 
 static void release_devices(uint32_t count, uint64_t bytes)
 {
@@ -18,19 +18,19 @@ static uint32_t count_devices(void)
     return facet_memory_driver.tenant(0) ? facet_memory_driver.devices() : 0;
 }
 
-enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_refusing)
+enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     enum facet_memory_refusal refusal = FACET_MEMORY_NO_VGPU;
 
     for (uint32_t i = 0, count = count_devices(); i < count; i++) {
-        refusal = facet_charge_try(i, bytes, ret_refusing);
-        if (refusal != FACET_MEMORY_TAKEN) {
+        refusal = facet_charge_try(i, bytes, ret_charge);
+        if (refusal != FACET_MEMORY_CHARGED) {
             release_devices(i, bytes);
             return refusal;
         }
     }
-    if (refusal == FACET_MEMORY_TAKEN)
-        atomic_fetch_add(&charged, bytes);
+    if (refusal == FACET_MEMORY_CHARGED)
+        atomic_fetch_add(&charged_bytes, bytes);
     return refusal;
 }
 
@@ -45,24 +45,24 @@ bool facet_managed_reserve(uint64_t bytes)
         }
     }
     if (count)
-        atomic_fetch_add(&charged, bytes);
+        atomic_fetch_add(&charged_bytes, bytes);
     return count;
 }
 
 void facet_managed_release(uint64_t bytes)
 {
-    atomic_fetch_sub(&charged, bytes);
+    atomic_fetch_sub(&charged_bytes, bytes);
     release_devices(count_devices(), bytes);
 }
 
 uint64_t facet_managed_charged(void)
 {
-    return atomic_load(&charged);
+    return atomic_load(&charged_bytes);
 }
 
 void facet_managed_forked(void)
 {
-    atomic_store(&charged, 0);
+    atomic_store(&charged_bytes, 0);
 }
 
 uint64_t facet_managed_free(void)

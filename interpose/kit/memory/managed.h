@@ -12,8 +12,8 @@
 
 #include "charge.h"
 
-/* As facet_charge_try(), on each GPU. *ret_refusing is the one whose quota refused. */
-enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_refusing);
+/* As facet_charge_try(), on each GPU. *ret_charge is the one whose quota refused. */
+enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_charge);
 
 /* For callers that hold the pools' lock, so that pools cannot release memory. */
 bool facet_managed_reserve(uint64_t bytes);

@@ -10,17 +10,17 @@
 #include "charge.h"
 #include "managed.h"
 
-#define GRAIN UINT64_C(512) /* unit in which allocations from a pool are counted */
+#define COUNT_STEP UINT64_C(512) /* unit in which allocations from a pool are counted */
 
 struct pool {
     struct pool *next;
     void *handle;
     uint32_t device;
     enum facet_pool_place place;
-    bool exported;             /* other processes may hold its memory */
-    bool destroyed;            /* by the program; the library keeps it while it has allocations */
-    uint64_t charged;          /* bytes reserved in the quota */
-    uint64_t live, live_bytes; /* its current allocations */
+    bool exported;                   /* other processes may hold its memory */
+    bool destroyed;                  /* by the program; the library keeps it while it has allocations */
+    uint64_t charged;                /* bytes reserved in the quota */
+    uint64_t live_count, live_bytes; /* its current allocations */
 };
 
 _Atomic uint32_t facet_pool_count;
@@ -53,7 +53,7 @@ static void release_from_pool(const struct pool *pool, struct facet_tenant *tena
         facet_tenant_release(tenant, bytes);
 }
 
-static bool pool_lacks(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
+static bool quota_lacks(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
 {
     return pool->place == FACET_POOL_MANAGED ? facet_managed_free() < bytes : facet_tenant_lacks(tenant, bytes);
 }
@@ -67,23 +67,23 @@ static uint64_t held_by_pool(const struct pool *pool)
 }
 
 /*
- * Adjusts the charge to the memory that the pool holds; `hold` more is reserved already. False when the quota has too
- * little left: then the pool stays charged for the part that it covers.
+ * Adjusts the charge to the memory that the pool holds; `reserved` more is reserved already. False when the quota has
+ * too little left: then the pool stays charged for the part that it covers.
  */
-static bool settle_pool(struct pool *pool, uint64_t hold)
+static bool settle_pool(struct pool *pool, uint64_t reserved)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(pool->device);
-    uint64_t paid = pool->charged + hold, holds = held_by_pool(pool);
+    uint64_t charged_bytes = pool->charged + reserved, held_bytes = held_by_pool(pool);
 
     if (!tenant)
         return false;
-    if (holds > paid && !reserve_for_pool(pool, tenant, holds - paid)) {
-        pool->charged = paid;
+    if (held_bytes > charged_bytes && !reserve_for_pool(pool, tenant, held_bytes - charged_bytes)) {
+        pool->charged = charged_bytes;
         return false;
     }
-    if (holds < paid)
-        release_from_pool(pool, tenant, paid - holds);
-    pool->charged = holds;
+    if (held_bytes < charged_bytes)
+        release_from_pool(pool, tenant, charged_bytes - held_bytes);
+    pool->charged = held_bytes;
     return true;
 }
 
@@ -119,7 +119,7 @@ static void forget_pool(struct pool *pool)
     atomic_fetch_sub_explicit(&facet_pool_count, 1, memory_order_relaxed);
 }
 
-static void settle_all(uint32_t device)
+static void settle_pools(uint32_t device)
 {
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (is_charged_on(pool, device))
@@ -129,7 +129,7 @@ static void settle_all(uint32_t device)
 void facet_pools_settle(uint32_t device)
 {
     pthread_mutex_lock(&lock);
-    settle_all(device);
+    settle_pools(device);
     pthread_mutex_unlock(&lock);
 }
 
@@ -137,11 +137,11 @@ void facet_pools_settle_if_free(uint32_t device)
 {
     if (pthread_mutex_trylock(&lock) != 0)
         return;
-    settle_all(device);
+    settle_pools(device);
     pthread_mutex_unlock(&lock);
 }
 
-static void let_go(uint32_t device)
+static void trim_pools(uint32_t device)
 {
     for (struct pool *pool = pools; pool; pool = pool->next) {
         if (!is_charged_on(pool, device))
@@ -153,20 +153,20 @@ static void let_go(uint32_t device)
 }
 
 /* Releases on each GPU where `pool` is charged. */
-static void let_go_for(const struct pool *pool)
+static void trim_pools_of(const struct pool *pool)
 {
     uint32_t count = pool->place == FACET_POOL_MANAGED ? facet_memory_driver.devices() : 0;
 
     for (uint32_t i = 0; i < count; i++)
-        let_go(i);
+        trim_pools(i);
     if (!count)
-        let_go(pool->device);
+        trim_pools(pool->device);
 }
 
-void facet_pools_let_go(uint32_t device)
+void facet_pools_trim(uint32_t device)
 {
     pthread_mutex_lock(&lock);
-    let_go(device);
+    trim_pools(device);
     pthread_mutex_unlock(&lock);
 }
 
@@ -174,7 +174,7 @@ void facet_pools_let_go(uint32_t device)
  * Reserves the possible growth of the pool by an allocation of `bytes`. If the quota has too little left, an allocation
  * that fits into the pool's unused memory goes ahead without: the pool will probably not grow.
  */
-static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, uint64_t *ret_hold)
+static enum facet_memory_refusal reserve_growth(struct pool *pool, uint64_t bytes, uint64_t *ret_hold)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(pool->device);
     uint64_t growth = facet_memory_round(bytes, facet_memory_driver.pool_growth);
@@ -183,20 +183,20 @@ static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, ui
     if (!tenant)
         return FACET_MEMORY_NO_VGPU;
     if (!settle_pool(pool, 0)) {
-        let_go_for(pool);
+        trim_pools_of(pool);
         if (!settle_pool(pool, 0))
-            return FACET_MEMORY_OUT;
+            return FACET_MEMORY_OVER_QUOTA;
     }
-    if (pool_lacks(pool, tenant, growth)) {
+    if (quota_lacks(pool, tenant, growth)) {
         uint64_t used = facet_memory_driver.pool_used(pool->handle);
         if (used <= pool->charged && bytes <= pool->charged - used)
-            return FACET_MEMORY_TAKEN;
-        let_go_for(pool);
+            return FACET_MEMORY_CHARGED;
+        trim_pools_of(pool);
     }
     if (!reserve_for_pool(pool, tenant, growth))
-        return FACET_MEMORY_OUT;
+        return FACET_MEMORY_OVER_QUOTA;
     *ret_hold = growth;
-    return FACET_MEMORY_TAKEN;
+    return FACET_MEMORY_CHARGED;
 }
 
 static bool remember_block(struct pool *pool, uint64_t pointer, uint64_t bytes)
@@ -206,45 +206,45 @@ static bool remember_block(struct pool *pool, uint64_t pointer, uint64_t bytes)
 
     if (!facet_charge_keep(&charge, FACET_MEMORY_POOLED, pointer, (uintptr_t)pool))
         return false;
-    pool->live++;
+    pool->live_count++;
     pool->live_bytes += bytes;
     return true;
 }
 
 /* Called with the lock held. */
-static int take_from_pool(struct pool *pool, uint64_t asked, struct facet_pool_taking *taking)
+static int allocate_from_charged(struct pool *pool, uint64_t asked, struct facet_pool_allocation *allocation)
 {
-    uint64_t bytes = facet_memory_round(asked, GRAIN), hold;
-    enum facet_memory_refusal refusal = make_room(pool, bytes, &hold);
+    uint64_t bytes = facet_memory_round(asked, COUNT_STEP), reserved;
+    enum facet_memory_refusal refusal = reserve_growth(pool, bytes, &reserved);
 
-    taking->refused_by = refusal == FACET_MEMORY_OUT ? facet_memory_driver.tenant(pool->device) : NULL;
-    if (refusal != FACET_MEMORY_TAKEN)
-        return refusal == FACET_MEMORY_OUT ? taking->out : taking->no_vgpu;
-    int result = taking->allocate(taking);
-    bool paid = settle_pool(pool, hold);
-    if (result != 0 || (paid && remember_block(pool, taking->pointer, bytes)))
+    allocation->refused_by = refusal == FACET_MEMORY_OVER_QUOTA ? facet_memory_driver.tenant(pool->device) : NULL;
+    if (refusal != FACET_MEMORY_CHARGED)
+        return refusal == FACET_MEMORY_OVER_QUOTA ? allocation->quota_result : allocation->no_vgpu_result;
+    int result = allocation->allocate(allocation);
+    bool charged_bytes = settle_pool(pool, reserved);
+    if (result != 0 || (charged_bytes && remember_block(pool, allocation->pointer, bytes)))
         return result;
-    taking->undo(taking);
+    allocation->undo(allocation);
     settle_pool(pool, 0);
-    taking->refused_by = paid ? NULL : facet_memory_driver.tenant(pool->device);
-    return taking->out;
+    allocation->refused_by = charged_bytes ? NULL : facet_memory_driver.tenant(pool->device);
+    return allocation->quota_result;
 }
 
-static struct pool *meet_pool(void *handle, uint32_t device)
+static struct pool *add_found_pool(void *handle, uint32_t device)
 {
     return add_pool(handle, facet_memory_driver.pool_device ? facet_memory_driver.pool_device(handle, device) : device,
                     FACET_POOL_ON_DEVICE);
 }
 
-int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking)
+int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct facet_pool_allocation *allocation)
 {
-    int result = taking->out;
+    int result = allocation->quota_result;
 
     pthread_mutex_lock(&lock);
-    struct pool *known = find_pool(handle), *pool = known ? known : meet_pool(handle, device);
+    struct pool *listed = find_pool(handle), *pool = listed ? listed : add_found_pool(handle, device);
     if (pool)
-        result = is_charged(pool) ? take_from_pool(pool, bytes, taking) : taking->allocate(taking);
-    if (pool && !known && result != 0 && !pool->charged)
+        result = is_charged(pool) ? allocate_from_charged(pool, bytes, allocation) : allocation->allocate(allocation);
+    if (pool && !listed && result != 0 && !pool->charged)
         forget_pool(pool); /* probably not a pool */
     pthread_mutex_unlock(&lock);
     return result;
@@ -255,10 +255,10 @@ void facet_pool_freed(const struct facet_ledger_entry *entry)
     struct pool *pool = (struct pool *)(uintptr_t)entry->owner; /* NOLINT(performance-no-int-to-ptr): ours */
 
     pthread_mutex_lock(&lock);
-    pool->live--;
+    pool->live_count--;
     pool->live_bytes -= entry->bytes;
     settle_pool(pool, 0);
-    if (pool->destroyed && !pool->live)
+    if (pool->destroyed && !pool->live_count)
         forget_pool(pool);
     pthread_mutex_unlock(&lock);
 }
@@ -266,17 +266,17 @@ void facet_pool_freed(const struct facet_ledger_entry *entry)
 bool facet_pool_made(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool made = add_pool(handle, device, place);
+    bool is_added = add_pool(handle, device, place);
     pthread_mutex_unlock(&lock);
-    return made;
+    return is_added;
 }
 
-bool facet_pool_met(void *handle, uint32_t device, enum facet_pool_place place)
+bool facet_pool_found(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool known = find_pool(handle) || add_pool(handle, device, place);
+    bool is_listed = find_pool(handle) || add_pool(handle, device, place);
     pthread_mutex_unlock(&lock);
-    return known;
+    return is_listed;
 }
 
 int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
@@ -288,7 +288,7 @@ int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
         pool->destroyed = true;
         if (is_charged(pool))
             settle_pool(pool, 0);
-        if (!pool->live)
+        if (!pool->live_count)
             forget_pool(pool);
     }
     pthread_mutex_unlock(&lock);

@@ -34,22 +34,22 @@ void facet_pools_settle(uint32_t device);
 void facet_pools_settle_if_free(uint32_t device);
 
 /* Makes the library release unused memory, then settles. */
-void facet_pools_let_go(uint32_t device);
+void facet_pools_trim(uint32_t device);
 
 /* A pointer from a pool was freed, by either call. */
 void facet_pool_freed(const struct facet_ledger_entry *entry);
 
 /* One allocation from a pool: the vendor's call, and a function that undoes it with the pool's growth. */
-struct facet_pool_taking {
-    int (*allocate)(struct facet_pool_taking *taking); /* returns 0 for success, and sets `pointer` */
-    void (*undo)(struct facet_pool_taking *taking);
+struct facet_pool_allocation {
+    int (*allocate)(struct facet_pool_allocation *allocation); /* returns 0 for success, and sets `pointer` */
+    void (*undo)(struct facet_pool_allocation *allocation);
     uint64_t pointer;
-    int out, no_vgpu;                /* results for a refusal */
-    struct facet_tenant *refused_by; /* the tenant whose quota refused, not yet counted as denied; NULL: none */
+    int quota_result, no_vgpu_result; /* results for a refusal */
+    struct facet_tenant *refused_by;  /* the tenant whose quota refused, not yet counted as denied; NULL: none */
 };
 
 /* `device` is the pool's, if this process did not make the pool and the library cannot tell (driver.h). */
-int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking);
+int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct facet_pool_allocation *allocation);
 
 /* The place of a pool's memory, which decides who is charged. */
 enum facet_pool_place {
@@ -60,7 +60,7 @@ enum facet_pool_place {
 
 /* A pool was made, or the library returned one of its own. False when memory is out: it is not recorded. */
 bool facet_pool_made(void *pool, uint32_t device, enum facet_pool_place place);
-bool facet_pool_met(void *pool, uint32_t device, enum facet_pool_place place);
+bool facet_pool_found(void *pool, uint32_t device, enum facet_pool_place place);
 
 /* Calls the library, where 0 is success, with the lock held: a new pool may get the same handle right after. */
 int facet_pool_destroy(void *pool, int (*destroy)(void *pool));

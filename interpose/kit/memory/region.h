@@ -36,10 +36,10 @@ static inline uint64_t facet_regions_touched(uint64_t address, uint64_t bytes)
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes);
 
 /*
- * Adds a block for which facet_regions_touched() was charged; *ret_left is the part to release, because those regions
- * are charged already. False when memory is out.
+ * Adds a block for which facet_regions_touched() was charged; *ret_surplus is the part to release, because those
+ * regions are charged already. False when memory is out.
  */
-bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64_t *ret_left);
+bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64_t *ret_surplus);
 
 /* Removes a block that was joined or added; returns the bytes to release: its regions without other blocks. */
 uint64_t facet_regions_leave(uint32_t device, uint64_t address, uint64_t bytes);
@@ -56,8 +56,8 @@ bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint6
  */
 bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *ret_owner);
 
-/* Takes all notes of one owner, with one call of `gone` each. Notes made meanwhile may stay. */
-void facet_regions_drain(uint64_t owner, void (*gone)(uint32_t device, uint64_t address));
+/* Takes all notes of one owner, with one call of `on_taken` each. Notes made meanwhile may stay. */
+void facet_regions_drain(uint64_t owner, void (*on_taken)(uint32_t device, uint64_t address));
 
 /* Drops all regions: they are the parent's. */
 void facet_regions_forked(void);

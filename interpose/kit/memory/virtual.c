@@ -43,7 +43,7 @@ struct facet_virtual *facet_virtual_find(uint64_t handle)
     return (struct facet_virtual *)(uintptr_t)entry.owner; /* NOLINT(performance-no-int-to-ptr): ours */
 }
 
-static void let_go(struct facet_virtual *memory)
+static void free_if_unused(struct facet_virtual *memory)
 {
     if (memory->handles || memory->mappings)
         return;
@@ -53,7 +53,7 @@ static void let_go(struct facet_virtual *memory)
 }
 
 /* The first mapping that ends after `address`. */
-static size_t bucket_of(uint64_t address)
+static size_t first_mapping_after(uint64_t address)
 {
     size_t low = 0, high = mapping_count;
 
@@ -70,7 +70,7 @@ static size_t bucket_of(uint64_t address)
 
 struct facet_virtual *facet_virtual_at(uint64_t address)
 {
-    size_t at = bucket_of(address);
+    size_t at = first_mapping_after(address);
 
     return at < mapping_count && mappings[at].address <= address ? mappings[at].memory : NULL;
 }
@@ -80,15 +80,15 @@ uint32_t facet_virtual_device(const struct facet_virtual *memory)
     return memory->charge.device;
 }
 
-void facet_virtual_hold(struct facet_virtual *memory)
+void facet_virtual_add_reference(struct facet_virtual *memory)
 {
     memory->mappings++;
 }
 
-void facet_virtual_let_go(struct facet_virtual *memory)
+void facet_virtual_drop_reference(struct facet_virtual *memory)
 {
     memory->mappings--;
-    let_go(memory);
+    free_if_unused(memory);
 }
 
 bool facet_virtual_made(const struct facet_memory_charge *charge, uint64_t handle)
@@ -112,10 +112,10 @@ void facet_virtual_released(uint64_t handle)
     if (!memory || --memory->handles)
         return;
     facet_ledger_take(facet_memory_driver.ledger(), facet_memory_key(FACET_MEMORY_VIRTUAL, handle), &entry);
-    let_go(memory);
+    free_if_unused(memory);
 }
 
-bool facet_virtual_make_place(void)
+bool facet_virtual_reserve_mapping(void)
 {
     size_t room = mapping_room ? mapping_room * 2 : 64;
     struct mapping *larger;
@@ -133,7 +133,7 @@ bool facet_virtual_make_place(void)
 void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle)
 {
     struct facet_virtual *memory = facet_virtual_find(handle);
-    size_t at = bucket_of(address);
+    size_t at = first_mapping_after(address);
 
     if (!memory)
         return;
@@ -145,10 +145,10 @@ void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle)
 /* One call may end several mappings. */
 void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
 {
-    size_t first = bucket_of(address), end = first;
+    size_t first = first_mapping_after(address), end = first;
 
     while (end < mapping_count && mappings[end].address < address + bytes) {
-        facet_virtual_let_go(mappings[end].memory);
+        facet_virtual_drop_reference(mappings[end].memory);
         end++;
     }
     if (end > first)

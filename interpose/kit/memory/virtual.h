@@ -26,7 +26,7 @@ bool facet_virtual_made(const struct facet_memory_charge *charge, uint64_t handl
 void facet_virtual_released(uint64_t handle);
 
 /* Called before a mapping: false when memory is out. */
-bool facet_virtual_make_place(void);
+bool facet_virtual_reserve_mapping(void);
 void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle);
 void facet_virtual_unmapped(uint64_t address, uint64_t bytes);
 
@@ -43,9 +43,9 @@ struct facet_virtual *facet_virtual_find(uint64_t handle);
 struct facet_virtual *facet_virtual_at(uint64_t address);
 uint32_t facet_virtual_device(const struct facet_virtual *memory);
 
-/* Another reference, which counts as a mapping. Each hold is released once. */
-void facet_virtual_hold(struct facet_virtual *memory);
-void facet_virtual_let_go(struct facet_virtual *memory);
+/* Another reference, which counts as a mapping. Each one added is dropped once. */
+void facet_virtual_add_reference(struct facet_virtual *memory);
+void facet_virtual_drop_reference(struct facet_virtual *memory);
 
 void facet_virtual_before_fork(void);
 void facet_virtual_after_fork(void);

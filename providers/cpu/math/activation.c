@@ -8,12 +8,12 @@
 #include "math/engine.h"
 #include "provider_kit.h"
 
-#define ELEMENTS UINT64_C(65536) /* of a work-group, about */
-#define KEPT     UINT64_C(16384) /* of them are f32 in scratch memory at a time */
+#define ELEMENTS      UINT64_C(65536) /* of a work-group, about */
+#define CACHED_VALUES UINT64_C(16384) /* of them are f32 in scratch memory at a time */
 
 struct activation {
     struct cpu_math_piece piece;
-    struct facet_activation it;
+    struct facet_activation activation;
     uint32_t type, type_bytes;
     uint64_t count;     /* elements */
     uint64_t positions; /* of one image: channels are so far apart */
@@ -27,9 +27,9 @@ static void run_each(const void *arguments, const struct facet_host_group *group
     const struct activation *plan = *(struct activation *const *)arguments;
     uint64_t first = group->group_id[0] * ELEMENTS, at = first * plan->type_bytes;
 
-    plan->piece.engine->loops->activate((void *)(plan->it.output + at), (const void *)(plan->it.input + at),
-                                        cpu_math_least(ELEMENTS, plan->count - first), plan->type, plan->it.kind,
-                                        plan->it.alpha);
+    plan->piece.engine->loops->activate(
+        (void *)(plan->activation.output + at), (const void *)(plan->activation.input + at),
+        cpu_math_min(ELEMENTS, plan->count - first), plan->type, plan->activation.kind, plan->activation.alpha);
 }
 
 /* ---- softmax: all channels of some positions ---- */
@@ -48,7 +48,7 @@ static void load_lines(const struct lines *lines, uint64_t channel, uint64_t cha
     for (uint64_t i = 0; i < channels; i++)
         plan->piece.engine->loops->load(
             lines->values + i * lines->width,
-            (const void *)(plan->it.input + (lines->at + (channel + i) * plan->positions) * plan->type_bytes),
+            (const void *)(plan->activation.input + (lines->at + (channel + i) * plan->positions) * plan->type_bytes),
             lines->width, plan->type);
 }
 
@@ -61,8 +61,9 @@ static void save_lines(const struct lines *lines, uint64_t channel, uint64_t cha
         float *line = lines->values + i * lines->width;
 
         loops->lanes_divide(line, lines->sums, lines->width);
-        loops->save((void *)(plan->it.output + (lines->at + (channel + i) * plan->positions) * plan->type_bytes), line,
-                    lines->width, plan->type);
+        loops->save(
+            (void *)(plan->activation.output + (lines->at + (channel + i) * plan->positions) * plan->type_bytes), line,
+            lines->width, plan->type);
     }
 }
 
@@ -79,8 +80,8 @@ static void find_largest(const struct lines *lines)
 
     for (uint64_t i = 0; i < lines->width; i++)
         lines->largest[i] = -__builtin_inff();
-    for (uint64_t channel = 0, count; channel < plan->it.channels; channel += count) {
-        count = cpu_math_least(plan->depth, plan->it.channels - channel);
+    for (uint64_t channel = 0, count; channel < plan->activation.channels; channel += count) {
+        count = cpu_math_min(plan->depth, plan->activation.channels - channel);
         load_lines(lines, channel, count);
         for (uint64_t i = 0; i < count; i++)
             plan->piece.engine->loops->lanes_largest(lines->largest, lines->values + i * lines->width, lines->width);
@@ -90,23 +91,23 @@ static void find_largest(const struct lines *lines)
 static void softmax_lines(const struct lines *lines)
 {
     const struct activation *plan = lines->plan;
-    float unused[KEPT];
-    bool once = plan->depth >= plan->it.channels;
+    float unused[CACHED_VALUES];
+    bool once = plan->depth >= plan->activation.channels;
 
     find_largest(lines);
     memset(lines->sums, 0, lines->width * sizeof(float));
-    for (uint64_t channel = 0, count; channel < plan->it.channels; channel += count) {
-        count = cpu_math_least(plan->depth, plan->it.channels - channel);
+    for (uint64_t channel = 0, count; channel < plan->activation.channels; channel += count) {
+        count = cpu_math_min(plan->depth, plan->activation.channels - channel);
         if (!once)
             load_lines(lines, channel, count);
         exp_of_lines(lines, count, lines->sums);
     }
     if (once) {
-        save_lines(lines, 0, plan->it.channels);
+        save_lines(lines, 0, plan->activation.channels);
         return;
     }
-    for (uint64_t channel = 0, count; channel < plan->it.channels; channel += count) {
-        count = cpu_math_least(plan->depth, plan->it.channels - channel);
+    for (uint64_t channel = 0, count; channel < plan->activation.channels; channel += count) {
+        count = cpu_math_min(plan->depth, plan->activation.channels - channel);
         load_lines(lines, channel, count);
         memset(unused, 0, lines->width * sizeof unused[0]);
         exp_of_lines(lines, count, unused);
@@ -117,14 +118,14 @@ static void softmax_lines(const struct lines *lines)
 static void run_softmax(const void *arguments, const struct facet_host_group *group)
 {
     const struct activation *plan = *(struct activation *const *)arguments;
-    uint64_t parts = cpu_math_most(cpu_math_parts(plan->positions, plan->width), 1), part = group->group_id[0] % parts;
+    uint64_t parts = cpu_math_max(cpu_math_parts(plan->positions, plan->width), 1), part = group->group_id[0] % parts;
     float *scratch = group->scratch;
     struct lines lines = {plan,
-                          group->group_id[0] / parts * plan->it.channels * plan->positions + part * plan->width,
-                          cpu_math_least(plan->width, plan->positions - part * plan->width),
-                          scratch + 2 * KEPT,
+                          group->group_id[0] / parts * plan->activation.channels * plan->positions + part * plan->width,
+                          cpu_math_min(plan->width, plan->positions - part * plan->width),
+                          scratch + 2 * CACHED_VALUES,
                           scratch,
-                          scratch + KEPT};
+                          scratch + CACHED_VALUES};
 
     softmax_lines(&lines);
 }
@@ -134,37 +135,38 @@ static void run_softmax(const void *arguments, const struct facet_host_group *gr
 static void softmax_row(const struct activation *plan, uint64_t image, float *values)
 {
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
-    uint64_t channels = plan->it.channels, bytes = plan->type_bytes, at = image * channels * bytes, count;
+    uint64_t channels = plan->activation.channels, bytes = plan->type_bytes, at = image * channels * bytes, count;
     float largest = -__builtin_inff(), sum = 0.0f;
-    bool once = channels <= KEPT;
+    bool once = channels <= CACHED_VALUES;
 
     for (uint64_t i = 0; i < channels; i += count) {
-        count = cpu_math_least(KEPT, channels - i);
-        loops->load(values, (const void *)(plan->it.input + at + i * bytes), count, plan->type);
+        count = cpu_math_min(CACHED_VALUES, channels - i);
+        loops->load(values, (const void *)(plan->activation.input + at + i * bytes), count, plan->type);
         float most = loops->largest(values, count);
         largest = most > largest ? most : largest;
     }
     for (uint64_t i = 0; i < channels; i += count) {
-        count = cpu_math_least(KEPT, channels - i);
+        count = cpu_math_min(CACHED_VALUES, channels - i);
         if (!once)
-            loops->load(values, (const void *)(plan->it.input + at + i * bytes), count, plan->type);
+            loops->load(values, (const void *)(plan->activation.input + at + i * bytes), count, plan->type);
         sum += loops->exponentials(values, count, 1.0f, largest);
     }
     for (uint64_t i = 0; i < channels; i += count) {
-        count = cpu_math_least(KEPT, channels - i);
+        count = cpu_math_min(CACHED_VALUES, channels - i);
         if (!once) {
-            loops->load(values, (const void *)(plan->it.input + at + i * bytes), count, plan->type);
+            loops->load(values, (const void *)(plan->activation.input + at + i * bytes), count, plan->type);
             loops->exponentials(values, count, 1.0f, largest);
         }
         loops->scale(values, count, 1.0f / sum);
-        loops->save((void *)(plan->it.output + at + i * bytes), values, count, plan->type);
+        loops->save((void *)(plan->activation.output + at + i * bytes), values, count, plan->type);
     }
 }
 
 static void run_rows(const void *arguments, const struct facet_host_group *group)
 {
     const struct activation *plan = *(struct activation *const *)arguments;
-    uint64_t first = group->group_id[0] * plan->images, end = cpu_math_least(first + plan->images, plan->it.batch);
+    uint64_t first = group->group_id[0] * plan->images,
+             end = cpu_math_min(first + plan->images, plan->activation.batch);
 
     for (uint64_t image = first; image < end; image++)
         softmax_row(plan, image, group->scratch);
@@ -174,17 +176,17 @@ static void run_rows(const void *arguments, const struct facet_host_group *group
 
 static uint64_t cut_softmax(struct activation *plan)
 {
-    const struct facet_activation *it = &plan->it;
+    const struct facet_activation *activation = &plan->activation;
 
     if (plan->positions == 1) {
         plan->piece.work.kernel.run = run_rows;
-        plan->images = cpu_math_most(ELEMENTS / it->channels, 1);
-        return cpu_math_parts(it->batch, plan->images);
+        plan->images = cpu_math_max(ELEMENTS / activation->channels, 1);
+        return cpu_math_parts(activation->batch, plan->images);
     }
     plan->piece.work.kernel.run = run_softmax;
-    plan->width = cpu_math_least(plan->positions, cpu_math_most(KEPT / it->channels / 16 * 16, 16));
-    plan->depth = KEPT / plan->width;
-    return it->batch * cpu_math_parts(plan->positions, plan->width);
+    plan->width = cpu_math_min(plan->positions, cpu_math_max(CACHED_VALUES / activation->channels / 16 * 16, 16));
+    plan->depth = CACHED_VALUES / plan->width;
+    return activation->batch * cpu_math_parts(plan->positions, plan->width);
 }
 
 enum facet_status cpu_math_prepare_activation(struct cpu_math_engine *engine, const struct facet_math *operation,
@@ -197,15 +199,15 @@ enum facet_status cpu_math_prepare_activation(struct cpu_math_engine *engine, co
     if (status != FACET_OK)
         return status;
     struct activation *plan = (struct activation *)piece;
-    plan->it = operation->of.activation;
+    plan->activation = operation->of.activation;
     plan->type = operation->type;
     plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : plan->type == FACET_MATH_INT8 ? 1 : 2;
-    plan->positions = plan->it.height * plan->it.width;
-    plan->count = plan->it.batch * plan->it.channels * plan->positions;
-    bool softmax = plan->it.kind == FACET_ACTIVATION_SOFTMAX;
+    plan->positions = plan->activation.height * plan->activation.width;
+    plan->count = plan->activation.batch * plan->activation.channels * plan->positions;
+    bool softmax = plan->activation.kind == FACET_ACTIVATION_SOFTMAX;
     uint64_t groups = softmax ? cut_softmax(plan) : cpu_math_parts(plan->count, ELEMENTS);
     snprintf(name, sizeof name, "activation facet:x86-64-%s f32", engine->loops->name);
-    status = cpu_math_piece_finish(piece, name, softmax ? 3 * KEPT * sizeof(float) : 0, 1, &groups, error);
+    status = cpu_math_piece_finish(piece, name, softmax ? 3 * CACHED_VALUES * sizeof(float) : 0, 1, &groups, error);
     if (status != FACET_OK)
         cpu_math_piece_free(piece);
     else

@@ -24,7 +24,7 @@ struct step {
 
 struct attention {
     struct cpu_math_piece piece;
-    struct facet_attention it;
+    struct facet_attention attention;
     uint32_t type;
     bool causal;
     enum cpu_math_as as;
@@ -36,8 +36,8 @@ struct attention {
     struct step *steps;
     uint32_t step_count;
     /* In the piece's memory: packed K and V by block, then the carried values: sums, largest, outputs. */
-    uint64_t k_bytes, v_bytes, carried_at;
-    uint64_t scratch_at[6]; /* queries, scores, weights, products, carried, of primitives */
+    uint64_t k_bytes, v_bytes, carried_offset;
+    uint64_t scratch_offsets[6]; /* queries, scores, weights, products, carried, of primitives */
 };
 
 enum { AT_QUERIES, AT_SCORES, AT_WEIGHTS, AT_PRODUCTS, AT_CARRIED, AT_REST };
@@ -61,7 +61,7 @@ static char *packed_block(const struct attention *plan, uint64_t head, uint64_t 
 
 static uint64_t row_of(const struct attention *plan, const struct step *step, uint64_t head, uint64_t block)
 {
-    return ((step->h0 + head) * plan->it.keys + step->k0 + block * plan->block_k) * plan->it.dimension;
+    return ((step->h0 + head) * plan->attention.keys + step->k0 + block * plan->block_k) * plan->attention.dimension;
 }
 
 static enum facet_status pack_block(const struct attention *plan, const struct step *step, uint64_t index)
@@ -71,12 +71,12 @@ static enum facet_status pack_block(const struct attention *plan, const struct s
     if (blocks == 0) /* without keys there is nothing to pack */
         return FACET_OK;
     uint64_t block = index % blocks, head = index / blocks;
-    uint64_t keys = cpu_math_least(plan->block_k, step->keys - block * plan->block_k);
-    uint64_t at = row_of(plan, step, head, block) * plan->type_bytes, count = keys * plan->it.dimension;
+    uint64_t keys = cpu_math_min(plan->block_k, step->keys - block * plan->block_k);
+    uint64_t at = row_of(plan, step, head, block) * plan->type_bytes, count = keys * plan->attention.dimension;
     char *to = packed_block(plan, head, block);
 
-    cpu_math_convert(plan->piece.engine, to, (const void *)(plan->it.k + at), count, plan->type, plan->as);
-    cpu_math_convert(plan->piece.engine, to + plan->k_bytes, (const void *)(plan->it.v + at), count, plan->type,
+    cpu_math_convert(plan->piece.engine, to, (const void *)(plan->attention.k + at), count, plan->type, plan->as);
+    cpu_math_convert(plan->piece.engine, to + plan->k_bytes, (const void *)(plan->attention.v + at), count, plan->type,
                      plan->as);
     return FACET_OK;
 }
@@ -94,16 +94,17 @@ struct block {
 
 static void *scratch_of(const struct block *block, int what)
 {
-    return block->scratch + block->plan->scratch_at[what];
+    return block->scratch + block->plan->scratch_offsets[what];
 }
 
 /* Q as it is multiplied. */
 static const void *load_queries(const struct block *block)
 {
     const struct attention *plan = block->plan;
-    uint64_t count = block->queries * plan->it.dimension;
-    const void *from = (const void *)(plan->it.q + ((block->step->h0 + block->head) * plan->it.queries + block->q0) *
-                                                       plan->it.dimension * plan->type_bytes);
+    uint64_t count = block->queries * plan->attention.dimension;
+    const void *from =
+        (const void *)(plan->attention.q + ((block->step->h0 + block->head) * plan->attention.queries + block->q0) *
+                                               plan->attention.dimension * plan->type_bytes);
     void *to = scratch_of(block, AT_QUERIES);
 
     if (!plan->packs)
@@ -127,8 +128,8 @@ static void weigh_scores(const struct block *block, float *scores, uint64_t keys
 {
     const struct attention *plan = block->plan;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
-    float scale = plan->it.scale;
-    uint64_t dimension = plan->it.dimension;
+    float scale = plan->attention.scale;
+    uint64_t dimension = plan->attention.dimension;
 
     for (uint64_t i = 0; i < block->queries; i++) {
         float *row = scores + i * keys, *largest = &block->carried.largest[i];
@@ -156,7 +157,7 @@ static void subtract_rounded(const struct cpu_math_loops *loops, float *weights,
     float values[256];
 
     for (uint64_t i = 0, part; i < count; i += part) {
-        part = cpu_math_least(count - i, 256);
+        part = cpu_math_min(count - i, 256);
         loops->load(values, rounded + i, part, FACET_MATH_BF16);
         for (uint64_t j = 0; j < part; j++)
             weights[i + j] -= values[j];
@@ -187,7 +188,7 @@ static enum facet_status add_values(const struct block *block, float *weights, c
         status = cpu_math_execute(engine, matmul, rounds ? (const void *)rounded : weights, v, products,
                                   scratch_of(block, AT_REST));
         if (status == FACET_OK)
-            engine->loops->add(block->carried.output, products, block->queries * plan->it.dimension);
+            engine->loops->add(block->carried.output, products, block->queries * plan->attention.dimension);
     }
     return status;
 }
@@ -197,8 +198,8 @@ static enum facet_status add_keys(const struct block *block, uint64_t index, uin
     const struct attention *plan = block->plan;
     int edge_q = block->queries != plan->block_q, edge_k = keys != plan->block_k;
     uint64_t at = row_of(plan, block->step, block->head, index) * plan->type_bytes;
-    const char *k = plan->packs ? packed_block(plan, block->head, index) : (const char *)(plan->it.k + at);
-    const char *v = plan->packs ? k + plan->k_bytes : (const char *)(plan->it.v + at);
+    const char *k = plan->packs ? packed_block(plan, block->head, index) : (const char *)(plan->attention.k + at);
+    const char *v = plan->packs ? k + plan->k_bytes : (const char *)(plan->attention.v + at);
     float *scores = scratch_of(block, AT_SCORES);
     uint64_t key = block->step->k0 + index * plan->block_k;
     enum facet_status status = cpu_math_execute(plan->piece.engine, plan->scores[edge_q][edge_k], block->q, k, scores,
@@ -217,21 +218,22 @@ static void begin_block(const struct block *block)
     for (uint64_t i = 0; i < block->queries; i++)
         block->carried.largest[i] = -__builtin_inff();
     memset(block->carried.sums, 0, block->queries * sizeof(float));
-    memset(block->carried.output, 0, block->queries * block->plan->it.dimension * sizeof(float));
+    memset(block->carried.output, 0, block->queries * block->plan->attention.dimension * sizeof(float));
 }
 
 static void end_block(const struct block *block)
 {
     const struct attention *plan = block->plan;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
-    uint64_t dimension = plan->it.dimension;
+    uint64_t dimension = plan->attention.dimension;
 
     for (uint64_t i = 0; i < block->queries; i++) {
-        uint64_t row = (block->step->h0 + block->head) * plan->it.queries + block->q0 + i;
+        uint64_t row = (block->step->h0 + block->head) * plan->attention.queries + block->q0 + i;
         float *output = block->carried.output + i * dimension;
 
         loops->scale(output, dimension, 1.0f / block->carried.sums[i]);
-        loops->save((void *)(plan->it.output + row * dimension * plan->type_bytes), output, dimension, plan->type);
+        loops->save((void *)(plan->attention.output + row * dimension * plan->type_bytes), output, dimension,
+                    plan->type);
     }
 }
 
@@ -239,18 +241,18 @@ static void end_block(const struct block *block)
 static struct carried carried_of(const struct attention *plan, const struct block *block)
 {
     float *place = scratch_of(block, AT_CARRIED);
-    uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q);
+    uint64_t blocks = cpu_math_parts(plan->attention.queries, plan->block_q);
 
-    if (plan->piece.memory_bytes > plan->carried_at)
-        place = (float *)(plan->piece.memory + plan->carried_at) +
-                (block->head * blocks + block->q0 / plan->block_q) * plan->block_q * (plan->it.dimension + 2);
+    if (plan->piece.memory_bytes > plan->carried_offset)
+        place = (float *)(plan->piece.memory + plan->carried_offset) +
+                (block->head * blocks + block->q0 / plan->block_q) * plan->block_q * (plan->attention.dimension + 2);
     return (struct carried){place, place + plan->block_q, place + 2 * plan->block_q};
 }
 
 static enum facet_status attend_block(const struct attention *plan, const struct step *step, uint64_t index,
                                       char *scratch)
 {
-    uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q);
+    uint64_t blocks = cpu_math_parts(plan->attention.queries, plan->block_q);
 
     if (blocks == 0) /* without queries there is no output */
         return FACET_OK;
@@ -258,7 +260,7 @@ static enum facet_status attend_block(const struct attention *plan, const struct
     enum facet_status status = FACET_OK;
 
     block.q0 = index % blocks * plan->block_q;
-    block.queries = cpu_math_least(plan->block_q, plan->it.queries - block.q0);
+    block.queries = cpu_math_min(plan->block_q, plan->attention.queries - block.q0);
     block.carried = carried_of(plan, &block);
     block.q = load_queries(&block);
     if (step->k0 == 0)
@@ -268,9 +270,9 @@ static enum facet_status attend_block(const struct attention *plan, const struct
 
         if (plan->causal && step->k0 + key >= block.q0 + block.queries)
             break;
-        status = add_keys(&block, i, cpu_math_least(plan->block_k, step->keys - key));
+        status = add_keys(&block, i, cpu_math_min(plan->block_k, step->keys - key));
     }
-    if (status == FACET_OK && step->k0 + step->keys == plan->it.keys)
+    if (status == FACET_OK && step->k0 + step->keys == plan->attention.keys)
         end_block(&block);
     return status;
 }
@@ -292,44 +294,45 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 
 static void choose_blocks(struct attention *plan)
 {
-    const struct facet_attention *it = &plan->it;
+    const struct facet_attention *attention = &plan->attention;
 
-    plan->block_k = cpu_math_least(it->keys, KEYS);
-    plan->block_q = cpu_math_least(
-        it->queries, cpu_math_least(QUERIES, cpu_math_most(TILE / 2 / plan->block_k / it->dimension / 16 * 16, 16)));
-    uint64_t keys = TILE / 2 / plan->block_q / it->dimension / plan->block_k;
-    uint64_t fit = PACK_BYTES / 2 / plan->as_bytes / it->dimension / plan->block_k;
-    plan->step_k = cpu_math_least(it->keys, cpu_math_most(cpu_math_least(keys, fit), 1) * plan->block_k);
+    plan->block_k = cpu_math_min(attention->keys, KEYS);
+    plan->block_q = cpu_math_min(
+        attention->queries,
+        cpu_math_min(QUERIES, cpu_math_max(TILE / 2 / plan->block_k / attention->dimension / 16 * 16, 16)));
+    uint64_t keys = TILE / 2 / plan->block_q / attention->dimension / plan->block_k;
+    uint64_t fit = PACK_BYTES / 2 / plan->as_bytes / attention->dimension / plan->block_k;
+    plan->step_k = cpu_math_min(attention->keys, cpu_math_max(cpu_math_min(keys, fit), 1) * plan->block_k);
     plan->step_h =
-        !plan->packs && plan->step_k == it->keys
+        !plan->packs && plan->step_k == attention->keys
             ? plan->heads
-            : cpu_math_least(plan->heads,
-                             cpu_math_most(PACK_BYTES / 2 / plan->as_bytes / it->dimension / plan->step_k, 1));
+            : cpu_math_min(plan->heads,
+                           cpu_math_max(PACK_BYTES / 2 / plan->as_bytes / attention->dimension / plan->step_k, 1));
 }
 
 static enum facet_status get_pair(struct attention *plan, int edge_q, int edge_k, struct facet_error *error)
 {
-    const struct facet_attention *it = &plan->it;
-    uint64_t queries = edge_q ? it->queries % plan->block_q : plan->block_q;
-    uint64_t keys = edge_k ? it->keys % plan->block_k : plan->block_k;
+    const struct facet_attention *attention = &plan->attention;
+    uint64_t queries = edge_q ? attention->queries % plan->block_q : plan->block_q;
+    uint64_t keys = edge_k ? attention->keys % plan->block_k : plan->block_k;
 
     if (queries == 0 || keys == 0)
         return FACET_OK;
     const struct cpu_math_matmul scores = {.m = queries,
                                            .n = keys,
-                                           .k = it->dimension,
+                                           .k = attention->dimension,
                                            .as = plan->as,
-                                           .a_row = it->dimension,
+                                           .a_row = attention->dimension,
                                            .a_column = 1,
                                            .b_row = 1,
-                                           .b_column = it->dimension};
+                                           .b_column = attention->dimension};
     const struct cpu_math_matmul values = {.m = queries,
-                                           .n = it->dimension,
+                                           .n = attention->dimension,
                                            .k = keys,
                                            .as = plan->as,
                                            .a_row = keys,
                                            .a_column = 1,
-                                           .b_row = it->dimension,
+                                           .b_row = attention->dimension,
                                            .b_column = 1};
     enum facet_status status = cpu_math_matmul(plan->piece.engine, &scores, &plan->scores[edge_q][edge_k], error);
     if (status == FACET_OK)
@@ -355,33 +358,33 @@ static uint64_t scratch_most(const struct attention *plan)
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i])
-            most = cpu_math_most(most, all[i]->scratch_bytes);
+            most = cpu_math_max(most, all[i]->scratch_bytes);
     return most;
 }
 
 static void place_scratch(struct attention *plan)
 {
-    uint64_t q = plan->block_q, k = plan->block_k, d = plan->it.dimension;
-    const uint64_t sizes[] = {cpu_math_most(q * d, k * d) * 4, q * k * 4, q * k * 2, q * d * 4, q * (d + 2) * 4};
-    uint64_t blocks = cpu_math_parts(plan->it.queries, q);
+    uint64_t q = plan->block_q, k = plan->block_k, d = plan->attention.dimension;
+    const uint64_t sizes[] = {cpu_math_max(q * d, k * d) * 4, q * k * 4, q * k * 2, q * d * 4, q * (d + 2) * 4};
+    uint64_t blocks = cpu_math_parts(plan->attention.queries, q);
 
     for (int i = 0; i < 5; i++)
-        plan->scratch_at[i + 1] = plan->scratch_at[i] + cpu_math_round(sizes[i], CPU_MATH_ALIGN);
+        plan->scratch_offsets[i + 1] = plan->scratch_offsets[i] + cpu_math_round(sizes[i], CPU_MATH_ALIGN);
     plan->k_bytes = plan->v_bytes = plan->packs ? cpu_math_round(k * d * plan->as_bytes, CPU_MATH_ALIGN) : 0;
-    plan->carried_at = plan->step_h * blocks_of(plan, plan->step_k) * (plan->k_bytes + plan->v_bytes);
-    plan->piece.memory_bytes = plan->carried_at;
-    if (plan->step_k < plan->it.keys)
+    plan->carried_offset = plan->step_h * blocks_of(plan, plan->step_k) * (plan->k_bytes + plan->v_bytes);
+    plan->piece.memory_bytes = plan->carried_offset;
+    if (plan->step_k < plan->attention.keys)
         plan->piece.memory_bytes += plan->step_h * blocks * q * (d + 2) * 4;
 }
 
 static void fill_steps(struct attention *plan, uint64_t *ends)
 {
-    uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q), end = 0;
+    uint64_t blocks = cpu_math_parts(plan->attention.queries, plan->block_q), end = 0;
 
     for (uint64_t h = 0; h < plan->heads; h += plan->step_h)
-        for (uint64_t k = 0; k < plan->it.keys; k += plan->step_k) {
-            struct step step = {h, cpu_math_least(plan->step_h, plan->heads - h), k,
-                                cpu_math_least(plan->step_k, plan->it.keys - k), true};
+        for (uint64_t k = 0; k < plan->attention.keys; k += plan->step_k) {
+            struct step step = {h, cpu_math_min(plan->step_h, plan->heads - h), k,
+                                cpu_math_min(plan->step_k, plan->attention.keys - k), true};
 
             if (plan->packs) {
                 plan->steps[plan->step_count] = step;
@@ -398,7 +401,7 @@ static enum facet_status make_steps(struct attention *plan, struct facet_error *
     uint64_t count = 2 * cpu_math_parts(plan->heads, plan->step_h);
     char name[64];
 
-    if (__builtin_mul_overflow(count, cpu_math_parts(plan->it.keys, plan->step_k), &count) || count > STEPS_MOST)
+    if (__builtin_mul_overflow(count, cpu_math_parts(plan->attention.keys, plan->step_k), &count) || count > STEPS_MOST)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "attention is too large to be cut into 2^20 steps");
     uint64_t *ends = calloc(count, sizeof *ends);
     plan->steps = calloc(count, sizeof *plan->steps);
@@ -406,7 +409,7 @@ static enum facet_status make_steps(struct attention *plan, struct facet_error *
     if (ends && plan->steps) {
         fill_steps(plan, ends);
         snprintf(name, sizeof name, "attention %.40s %s", plan->scores[0][0]->name, cpu_math_as_name(plan->as));
-        status = cpu_math_piece_finish(&plan->piece, name, plan->scratch_at[AT_REST] + scratch_most(plan),
+        status = cpu_math_piece_finish(&plan->piece, name, plan->scratch_offsets[AT_REST] + scratch_most(plan),
                                        plan->step_count, ends, error);
     } else {
         facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of attention", count);
@@ -434,15 +437,15 @@ enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, con
     if (status != FACET_OK)
         return status;
     struct attention *plan = (struct attention *)piece;
-    piece->again = true;
-    plan->it = operation->of.attention;
+    piece->is_repeatable = true;
+    plan->attention = operation->of.attention;
     plan->type = operation->type;
     plan->causal = operation->flags & FACET_MATH_CAUSAL;
     plan->as = cpu_math_as_of(engine, plan->type, operation->flags);
     plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : 2;
     plan->as_bytes = cpu_math_as_bytes(plan->as);
     plan->packs = plan->type_bytes != plan->as_bytes;
-    plan->heads = plan->it.batch * plan->it.heads;
+    plan->heads = plan->attention.batch * plan->attention.heads;
     choose_blocks(plan);
     status = get_primitives(plan, error);
     if (status == FACET_OK) {

@@ -11,10 +11,10 @@
 #define POSITIONS UINT64_C(64) /* below them a product's rows are short of vectors */
 
 /* Whether the windows are the input as it lies. */
-static bool is_pointwise(const struct facet_convolution *it)
+static bool is_pointwise(const struct facet_convolution *convolution)
 {
     for (int i = 0; i < 2; i++)
-        if (it->kernel[i] != 1 || it->stride[i] != 1 || it->padding[i] != 0)
+        if (convolution->kernel[i] != 1 || convolution->stride[i] != 1 || convolution->padding[i] != 0)
             return false;
     return true;
 }
@@ -23,25 +23,26 @@ static bool is_pointwise(const struct facet_convolution *it)
 static enum facet_status prepare_product(struct cpu_math_engine *engine, const struct facet_math *operation,
                                          struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
-    const struct facet_convolution *it = &operation->of.convolution;
-    uint64_t in = it->in_channels / it->groups, out = it->out_channels / it->groups;
-    uint64_t k = in * it->kernel[0] * it->kernel[1], positions = kit_math_outputs(it, 0) * kit_math_outputs(it, 1);
+    const struct facet_convolution *convolution = &operation->of.convolution;
+    uint64_t in = convolution->in_channels / convolution->groups, out = convolution->out_channels / convolution->groups;
+    uint64_t k = in * convolution->kernel[0] * convolution->kernel[1],
+             positions = kit_math_outputs(convolution, 0) * kit_math_outputs(convolution, 1);
     const struct cpu_math_product product = {
         .operation = "convolution",
-        .a = {it->filter, k, 1, out * k},
-        .b = {it->input, positions, 1, in * it->height * it->width},
-        .c = {it->output, positions, 1, out * positions},
+        .a = {convolution->filter, k, 1, out * k},
+        .b = {convolution->input, positions, 1, in * convolution->height * convolution->width},
+        .c = {convolution->output, positions, 1, out * positions},
         .m = out,
         .n = positions,
         .k = k,
-        .batch = it->batch * it->groups,
+        .batch = convolution->batch * convolution->groups,
         .type = operation->type,
         .flags = operation->flags,
         .alpha = 1.0f,
-        .bias = it->bias,
-        .period = it->groups,
-        .windows = !is_pointwise(it),
-        .convolution = *it,
+        .bias = convolution->bias,
+        .period = convolution->groups,
+        .windows = !is_pointwise(convolution),
+        .convolution = *convolution,
     };
 
     return cpu_math_product_prepare(engine, &product, ret_piece, error);
@@ -54,13 +55,14 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
  */
 static bool is_product(const struct cpu_math_engine *engine, const struct facet_math *operation)
 {
-    const struct facet_convolution *it = &operation->of.convolution;
+    const struct facet_convolution *convolution = &operation->of.convolution;
     enum cpu_math_as as = cpu_math_as_of(engine, operation->type, operation->flags);
     bool same = (operation->type == FACET_MATH_F32 && as == CPU_MATH_AS_F32) ||
                 (operation->type == FACET_MATH_BF16 && as == CPU_MATH_AS_BF16);
 
-    return same && is_pointwise(it) && it->bias == 0 && it->in_channels / it->groups >= CHANNELS &&
-           it->height * it->width >= POSITIONS;
+    return same && is_pointwise(convolution) && convolution->bias == 0 &&
+           convolution->in_channels / convolution->groups >= CHANNELS &&
+           convolution->height * convolution->width >= POSITIONS;
 }
 
 enum facet_status cpu_math_prepare_convolution(struct cpu_math_engine *engine, const struct facet_math *operation,

@@ -23,11 +23,11 @@
 #include "math/microkernels.h"
 #include "math_library.h"
 
-#define CPU_MATH_ALIGN  128u
-#define CPU_MATH_KEY    12u
-#define CPU_MATH_SPARE  4u
-#define CPU_MATH_KEPT   8u
-#define CPU_MATH_PIECES 16u
+#define CPU_MATH_ALIGN           128u
+#define CPU_MATH_KEY             12u
+#define CPU_MATH_SPARE_MEMORIES  4u
+#define CPU_MATH_CACHED_MEMORIES 8u
+#define CPU_MATH_PIECES          16u
 
 /* The type in which numbers are multiplied. */
 enum cpu_math_as {
@@ -52,7 +52,8 @@ struct cpu_math_primitive {
     dnnl_memory_desc_t from, weights, to, scratch;
     uint64_t scratch_bytes;
     char name[40];
-    _Atomic(struct cpu_math_memories *) kept[CPU_MATH_KEPT]; /* for the next runs; NULL: taken, or never made */
+    /* For the next runs; NULL: in use, or never made. */
+    _Atomic(struct cpu_math_memories *) cached_memories[CPU_MATH_CACHED_MEMORIES];
 };
 
 struct cpu_math_engine {
@@ -72,7 +73,7 @@ struct cpu_math_engine {
     struct {
         void *memory;
         uint64_t bytes;
-    } spare[CPU_MATH_SPARE];
+    } spare_memories[CPU_MATH_SPARE_MEMORIES];
 };
 
 /* --- onednn.c --- */
@@ -83,12 +84,12 @@ struct cpu_math_matmul {
     enum cpu_math_as as;
     uint64_t a_row, a_column, b_row, b_column;
     uint64_t c_row; /* 0: in one piece */
-    bool rounds;    /* C is bf16, rounded once; else the sums themselves */
+    bool rounds_c;  /* C is bf16, rounded once; else the sums themselves */
     /*
-     * B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS. The library
-     * takes it so: FACET_UNSUPPORTED where it does not. An unordered B would be ordered anew for each tile.
+     * B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS.
+     * FACET_UNSUPPORTED: the library does not take B in that order. An unordered B would be ordered anew for each tile.
      */
-    bool ordered;
+    bool orders_b;
 };
 #define CPU_MATH_ORDER_ROWS    32u
 #define CPU_MATH_ORDER_COLUMNS 64u
@@ -100,7 +101,7 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
  * library's own, which another primitive brings about. Writes the sums. FACET_UNSUPPORTED: it has none.
  */
 struct cpu_math_convolve {
-    uint64_t in, out, high, wide; /* high, wide: of its input */
+    uint64_t in_channels, out_channels, input_height, input_width;
     uint64_t kernel[2], stride[2], dilation[2];
     enum cpu_math_as as;
 };
@@ -153,11 +154,11 @@ struct cpu_math_piece {
     struct cpu_math_work work;
     TAILQ_ENTRY(cpu_math_piece) link;
     struct facet_math operation;
-    bool again; /* its work-groups change nothing in it, so it may be run once more */
+    bool is_repeatable; /* its work-groups change nothing in it, so it may be run once more */
     struct cpu_math_engine *engine;
     void (*release)(struct cpu_math_piece *piece); /* releases the fields behind it; then the piece is freed */
     /* Memory that its work-groups share: the first of them takes it, so that queued pieces have none. */
-    uint64_t memory_bytes, memory_room;
+    uint64_t memory_bytes, memory_capacity;
     _Atomic(char *) memory;
 };
 /* `bytes` are its own, zeros except the piece that they begin with. */
@@ -165,7 +166,8 @@ enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t by
                                      void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
                                      struct facet_error *error);
 void cpu_math_piece_free(struct cpu_math_piece *piece);
-/* Some finished pieces are kept: preparing a small operation takes as long as running it. NULL: there is none of it. */
+/* Some finished pieces are kept: preparing a small operation takes as long as running it. NULL: none of this operation
+ * is. */
 struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation);
 /* Keeps the piece instead of freeing it. False: it is not one to keep. */
 bool cpu_math_piece_keep(struct cpu_math_piece *piece);
@@ -183,12 +185,12 @@ uint32_t cpu_math_phase_of(const struct cpu_math_work *work, uint64_t group, uin
 
 /* --- small things --- */
 
-static inline uint64_t cpu_math_least(uint64_t left, uint64_t right)
+static inline uint64_t cpu_math_min(uint64_t left, uint64_t right)
 {
     return left < right ? left : right;
 }
 
-static inline uint64_t cpu_math_most(uint64_t left, uint64_t right)
+static inline uint64_t cpu_math_max(uint64_t left, uint64_t right)
 {
     return left > right ? left : right;
 }

@@ -28,98 +28,101 @@ void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void
 }
 
 /* Columns lie in one piece. */
-static void gather_transposed(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, char *to)
+static void gather_transposed(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, char *to)
 {
-    uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
+    uint64_t bytes = bytes_of(matrix->type), as_bytes = cpu_math_as_bytes(matrix->as);
     uint32_t block[BLOCK * BLOCK];
 
-    for (uint64_t j = 0; j < it->columns; j += BLOCK)
-        for (uint64_t i = 0; i < it->rows; i += BLOCK) {
-            uint64_t rows = cpu_math_least(BLOCK, it->rows - i), columns = cpu_math_least(BLOCK, it->columns - j);
-            const void *from = (const void *)(it->from + (i + j * it->column) * bytes);
+    for (uint64_t j = 0; j < matrix->columns; j += BLOCK)
+        for (uint64_t i = 0; i < matrix->rows; i += BLOCK) {
+            uint64_t rows = cpu_math_min(BLOCK, matrix->rows - i), columns = cpu_math_min(BLOCK, matrix->columns - j);
+            const void *from = (const void *)(matrix->from + (i + j * matrix->column) * bytes);
 
             if (bytes == as_bytes) {
-                engine->loops->transpose(to + (i * it->columns + j) * bytes, it->columns, from, it->column, rows,
-                                         columns, bytes);
+                engine->loops->transpose(to + (i * matrix->columns + j) * bytes, matrix->columns, from, matrix->column,
+                                         rows, columns, bytes);
                 continue;
             }
-            engine->loops->transpose(block, BLOCK, from, it->column, rows, columns, bytes);
+            engine->loops->transpose(block, BLOCK, from, matrix->column, rows, columns, bytes);
             for (uint64_t l = 0; l < rows; l++)
-                cpu_math_convert(engine, to + ((i + l) * it->columns + j) * as_bytes,
-                                 (const char *)block + l * BLOCK * bytes, columns, it->type, it->as);
+                cpu_math_convert(engine, to + ((i + l) * matrix->columns + j) * as_bytes,
+                                 (const char *)block + l * BLOCK * bytes, columns, matrix->type, matrix->as);
         }
 }
 
-void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, void *to)
+void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, void *to)
 {
-    uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
+    uint64_t bytes = bytes_of(matrix->type), as_bytes = cpu_math_as_bytes(matrix->as);
 
-    if (it->column != 1) {
-        gather_transposed(engine, it, to);
+    if (matrix->column != 1) {
+        gather_transposed(engine, matrix, to);
         return;
     }
-    for (uint64_t i = 0; i < it->rows; i++)
-        cpu_math_convert(engine, (char *)to + i * it->columns * as_bytes,
-                         (const void *)(it->from + i * it->row * bytes), it->columns, it->type, it->as);
+    for (uint64_t i = 0; i < matrix->rows; i++)
+        cpu_math_convert(engine, (char *)to + i * matrix->columns * as_bytes,
+                         (const void *)(matrix->from + i * matrix->row * bytes), matrix->columns, matrix->type,
+                         matrix->as);
 }
 
 /* Along rows first, so that each page of B is met once. */
-void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t depth, void *to)
+void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, uint64_t depth,
+                    void *to)
 {
-    uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
+    uint64_t bytes = bytes_of(matrix->type), as_bytes = cpu_math_as_bytes(matrix->as);
     uint16_t rows[CPU_MATH_ORDER_ROWS][CPU_MATH_ORDER_COLUMNS];
-    struct cpu_math_gather block = *it;
+    struct cpu_math_gather block = *matrix;
 
     block.rows = CPU_MATH_ORDER_ROWS;
     block.columns = CPU_MATH_ORDER_COLUMNS;
-    for (uint64_t i = 0; i < it->rows; i += block.rows)
-        for (uint64_t j = 0; j < it->columns; j += block.columns) {
+    for (uint64_t i = 0; i < matrix->rows; i += block.rows)
+        for (uint64_t j = 0; j < matrix->columns; j += block.columns) {
             char *at = (char *)to + (j * depth + i * block.columns) * as_bytes;
 
-            block.from = it->from + (i * it->row + j * it->column) * bytes;
-            cpu_math_gather(engine, &block, it->as == CPU_MATH_AS_BF16 ? (void *)rows : at);
-            for (uint64_t l = 0; it->as == CPU_MATH_AS_BF16 && l < block.rows; l += 2)
+            block.from = matrix->from + (i * matrix->row + j * matrix->column) * bytes;
+            cpu_math_gather(engine, &block, matrix->as == CPU_MATH_AS_BF16 ? (void *)rows : at);
+            for (uint64_t l = 0; matrix->as == CPU_MATH_AS_BF16 && l < block.rows; l += 2)
                 engine->loops->pair((uint16_t *)at + l * block.columns, rows[l], rows[l + 1], block.columns);
         }
 }
 
 /* Rows [row, row + rows) of some columns, each in one piece: as they lie, or transposed into `transposed`. */
-static const char *rows_of(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t row,
+static const char *rows_of(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, uint64_t row,
                            uint64_t rows, uint64_t column, uint64_t columns, void *transposed, uint64_t *ret_stride)
 {
-    uint64_t bytes = bytes_of(it->type);
-    const char *from = (const char *)it->from + (row * it->row + column * it->column) * bytes;
+    uint64_t bytes = bytes_of(matrix->type);
+    const char *from = (const char *)matrix->from + (row * matrix->row + column * matrix->column) * bytes;
 
-    *ret_stride = it->row * bytes;
-    if (it->column == 1)
+    *ret_stride = matrix->row * bytes;
+    if (matrix->column == 1)
         return from;
-    engine->loops->transpose(transposed, columns, from, it->column, rows, columns, bytes);
+    engine->loops->transpose(transposed, columns, from, matrix->column, rows, columns, bytes);
     *ret_stride = columns * bytes;
     return transposed;
 }
 
 /* Whole blocks, so that each page of B is met once, and nothing is transposed twice. */
-void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t depth, void *to)
+void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, uint64_t depth,
+                     void *to)
 {
     const struct cpu_math_microkernels *microkernels = engine->microkernels;
-    uint64_t step = it->as == CPU_MATH_AS_INT16 ? 2 : 1, panel = depth / step * CPU_MATH_PANEL, stride;
+    uint64_t step = matrix->as == CPU_MATH_AS_INT16 ? 2 : 1, panel = depth / step * CPU_MATH_PANEL, stride;
     uint32_t transposed[BLOCK * BLOCK];
     float values[BLOCK];
 
-    for (uint64_t i = 0; i < it->rows; i += BLOCK)
-        for (uint64_t j = 0; j < it->columns; j += BLOCK) {
-            uint64_t rows = cpu_math_least(BLOCK, it->rows - i), columns = cpu_math_least(BLOCK, it->columns - j);
-            const char *from = rows_of(engine, it, i, rows, j, columns, transposed, &stride);
+    for (uint64_t i = 0; i < matrix->rows; i += BLOCK)
+        for (uint64_t j = 0; j < matrix->columns; j += BLOCK) {
+            uint64_t rows = cpu_math_min(BLOCK, matrix->rows - i), columns = cpu_math_min(BLOCK, matrix->columns - j);
+            const char *from = rows_of(engine, matrix, i, rows, j, columns, transposed, &stride);
             uint32_t *at = (uint32_t *)to + j / CPU_MATH_PANEL * panel + i / step * CPU_MATH_PANEL;
 
             for (uint64_t l = 0; l < rows; l += step, at += CPU_MATH_PANEL, from += step * stride) {
-                if (it->as == CPU_MATH_AS_INT16) {
+                if (matrix->as == CPU_MATH_AS_INT16) {
                     microkernels->spread_pairs(at, panel, (const int8_t *)from, (const int8_t *)from + stride, columns);
                     continue;
                 }
-                if (it->type != FACET_MATH_F32)
-                    engine->loops->load(values, from, columns, it->type);
-                microkernels->spread((float *)at, panel, it->type == FACET_MATH_F32 ? (const float *)from : values,
+                if (matrix->type != FACET_MATH_F32)
+                    engine->loops->load(values, from, columns, matrix->type);
+                microkernels->spread((float *)at, panel, matrix->type == FACET_MATH_F32 ? (const float *)from : values,
                                      columns);
             }
         }

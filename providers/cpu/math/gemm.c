@@ -11,24 +11,24 @@ static struct cpu_math_matrix matrix_of(uint64_t address, uint64_t lead, uint64_
 enum facet_status cpu_math_prepare_gemm(struct cpu_math_engine *engine, const struct facet_math *operation,
                                         struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
-    const struct facet_gemm *it = &operation->of.gemm;
+    const struct facet_gemm *gemm = &operation->of.gemm;
     bool columns = operation->flags & FACET_MATH_COLUMN_MAJOR;
     bool turn_a = operation->flags & FACET_MATH_TRANSPOSE_A, turn_b = operation->flags & FACET_MATH_TRANSPOSE_B;
-    const struct cpu_math_matrix a = matrix_of(it->a, it->lead_a, it->stride_a, turn_a),
-                                 b = matrix_of(it->b, it->lead_b, it->stride_b, turn_b);
+    const struct cpu_math_matrix a = matrix_of(gemm->a, gemm->lead_a, gemm->stride_a, turn_a),
+                                 b = matrix_of(gemm->b, gemm->lead_b, gemm->stride_b, turn_b);
     const struct cpu_math_product product = {
         .operation = "gemm",
         .a = columns ? b : a,
         .b = columns ? a : b,
-        .c = matrix_of(it->c, it->lead_c, it->stride_c, false),
-        .m = columns ? it->n : it->m,
-        .n = columns ? it->m : it->n,
-        .k = it->k,
-        .batch = it->batch,
+        .c = matrix_of(gemm->c, gemm->lead_c, gemm->stride_c, false),
+        .m = columns ? gemm->n : gemm->m,
+        .n = columns ? gemm->m : gemm->n,
+        .k = gemm->k,
+        .batch = gemm->batch,
         .type = operation->type,
         .flags = operation->flags,
-        .alpha = it->alpha,
-        .beta = it->beta,
+        .alpha = gemm->alpha,
+        .beta = gemm->beta,
     };
 
     return cpu_math_product_prepare(engine, &product, ret_piece, error);

@@ -91,8 +91,8 @@ static void close_engine(struct cpu_math_engine *engine)
 {
     cpu_math_pieces_forget(engine);
     cpu_math_forget_all(engine);
-    for (unsigned i = 0; i < CPU_MATH_SPARE; i++)
-        free(engine->spare[i].memory);
+    for (unsigned i = 0; i < CPU_MATH_SPARE_MEMORIES; i++)
+        free(engine->spare_memories[i].memory);
     dnnl_stream_destroy(engine->stream);
     dnnl_engine_destroy(engine->dnnl);
     pthread_mutex_destroy(&engine->lock);

@@ -240,7 +240,7 @@ static bool store_streamed(char *c, const char *products, uint64_t count, const 
     uint64_t bytes = store->type == FACET_MATH_F32 || store->type == FACET_MATH_INT8 ? 4 : 2;
     _Alignas(LINE) float block[BLOCK]; /* of any type */
 
-    if (!store->streams || store->beta != 0.0f || (uintptr_t)c % LINE || count * bytes % LINE)
+    if (!store->streams_c || store->beta != 0.0f || (uintptr_t)c % LINE || count * bytes % LINE)
         return false;
     for (uint64_t i = 0, step; i < count; i += step) {
         step = least(count - i, BLOCK);

@@ -14,9 +14,9 @@
 
 /* How a row of products becomes a row of C. */
 struct cpu_math_store {
-    uint32_t type;     /* of C: enum facet_math_type; INT8 stands for the int32 that int8 gives */
-    uint32_t integers; /* whether the products are int32; else f32 */
-    uint32_t streams;  /* past the caches, where that is possible: others see it after cpu_math_streamed() */
+    uint32_t type;      /* of C: enum facet_math_type; INT8 stands for the int32 that int8 gives */
+    uint32_t integers;  /* whether the products are int32; else f32 */
+    uint32_t streams_c; /* past the caches, where that is possible: others see it after cpu_math_streamed() */
     float alpha, beta;
     const void *bias; /* of this row: one number; NULL: none */
 };

@@ -59,9 +59,9 @@ struct part {
 
 #define BEGIN_ROW(i, type)                                                                                             \
     type##_lanes left_##i = {0}, right_##i = {0};                                                                      \
-    if (i < rows && it->adds) {                                                                                        \
-        left_##i = type##_load(it->c + i * it->c_row);                                                                 \
-        right_##i = type##_load(it->c + i * it->c_row + LANES);                                                        \
+    if (i < rows && part->adds) {                                                                                      \
+        left_##i = type##_load(part->c + i * part->c_row);                                                             \
+        right_##i = type##_load(part->c + i * part->c_row + LANES);                                                    \
     }
 
 #define ADD_ROW(i, type)                                                                                               \
@@ -74,17 +74,17 @@ struct part {
 
 #define END_ROW(i, type)                                                                                               \
     if (i < rows) {                                                                                                    \
-        type##_store(it->c + i * it->c_row, left_##i);                                                                 \
-        type##_store(it->c + i * it->c_row + LANES, right_##i);                                                        \
+        type##_store(part->c + i * part->c_row, left_##i);                                                             \
+        type##_store(part->c + i * part->c_row + LANES, right_##i);                                                    \
     }
 
 /* `packs`: rows of B are apart, and are packed by the way. */
 #define DEFINE_ROWS(type)                                                                                              \
-    INLINE void type##_rows(const struct part *it, unsigned rows, bool packs)                                          \
+    INLINE void type##_rows(const struct part *part, unsigned rows, bool packs)                                        \
     {                                                                                                                  \
-        const uint32_t *a = it->a, *b = it->b, *end = a + it->depth;                                                   \
-        uint64_t a_row = it->a_row, b_row = packs ? it->b_row : CPU_MATH_PANEL;                                        \
-        uint32_t *packed = it->packed;                                                                                 \
+        const uint32_t *a = part->a, *b = part->b, *end = a + part->depth;                                             \
+        uint64_t a_row = part->a_row, b_row = packs ? part->b_row : CPU_MATH_PANEL;                                    \
+        uint32_t *packed = part->packed;                                                                               \
                                                                                                                        \
         EACH_ROW(BEGIN_ROW, type)                                                                                      \
         do {                                                                                                           \
@@ -105,22 +105,22 @@ DEFINE_ROWS(int16)
 
 /* Functions of their own, so that each has all registers. */
 #define DEFINE_SOME(i, type)                                                                                           \
-    static __attribute__((noinline)) void type##_rows_##i(const struct part *it)                                       \
+    static __attribute__((noinline)) void type##_rows_##i(const struct part *part)                                     \
     {                                                                                                                  \
-        type##_rows(it, i + 1, false);                                                                                 \
+        type##_rows(part, i + 1, false);                                                                               \
     }
 EACH_ROW(DEFINE_SOME, f32)
 EACH_ROW(DEFINE_SOME, int16)
 
 #define DEFINE_FIRST(i, type)                                                                                          \
-    static __attribute__((noinline)) void type##_first_##i(const struct part *it)                                      \
+    static __attribute__((noinline)) void type##_first_##i(const struct part *part)                                    \
     {                                                                                                                  \
-        type##_rows(it, i + 1, true);                                                                                  \
+        type##_rows(part, i + 1, true);                                                                                \
     }
 EACH_ROW(DEFINE_FIRST, f32)
 
 /* By the number of rows less one. */
-typedef void (*multiply_func)(const struct part *it);
+typedef void (*multiply_func)(const struct part *part);
 static const multiply_func f32_some[ROWS] = {f32_rows_0, f32_rows_1, f32_rows_2, f32_rows_3, f32_rows_4, f32_rows_5};
 static const multiply_func f32_first[ROWS] = {f32_first_0, f32_first_1, f32_first_2,
                                               f32_first_3, f32_first_4, f32_first_5};
@@ -135,56 +135,56 @@ static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint6
 }
 
 /* The last panel: sums beyond C are dropped. */
-static void multiply_edge(const struct part *it, uint64_t rows, uint64_t columns, multiply_func multiply_part)
+static void multiply_edge(const struct part *part, uint64_t rows, uint64_t columns, multiply_func multiply_part)
 {
     uint32_t sums[ROWS * CPU_MATH_PANEL];
-    struct part edge = *it;
+    struct part edge = *part;
 
     edge.c = sums;
     edge.c_row = CPU_MATH_PANEL;
-    if (it->adds)
-        copy_rows(sums, CPU_MATH_PANEL, it->c, it->c_row, rows, columns);
+    if (part->adds)
+        copy_rows(sums, CPU_MATH_PANEL, part->c, part->c_row, rows, columns);
     multiply_part(&edge);
-    copy_rows(it->c, it->c_row, sums, CPU_MATH_PANEL, rows, columns);
+    copy_rows(part->c, part->c_row, sums, CPU_MATH_PANEL, rows, columns);
 }
 
-static struct part part_of(const struct cpu_math_tile *it, uint64_t k, uint64_t j, uint64_t i)
+static struct part part_of(const struct cpu_math_tile *tile, uint64_t k, uint64_t j, uint64_t i)
 {
-    uint64_t depth = least(CPU_MATH_BLOCK, it->depth - k);
+    uint64_t depth = least(CPU_MATH_BLOCK, tile->depth - k);
 
     return (struct part){
-        .c = (uint32_t *)it->c + i * it->c_row + j,
-        .a = (const uint32_t *)it->a + (it->a_row ? i * it->a_row + k : k * it->rows + i * depth),
-        .b = (const uint32_t *)it->b + (it->b_row ? k * it->b_row + j : j * it->depth + k * CPU_MATH_PANEL),
-        .packed = it->packed,
-        .c_row = it->c_row,
-        .a_row = it->a_row ? it->a_row : depth,
-        .b_row = it->b_row,
+        .c = (uint32_t *)tile->c + i * tile->c_row + j,
+        .a = (const uint32_t *)tile->a + (tile->a_row ? i * tile->a_row + k : k * tile->rows + i * depth),
+        .b = (const uint32_t *)tile->b + (tile->b_row ? k * tile->b_row + j : j * tile->depth + k * CPU_MATH_PANEL),
+        .packed = tile->packed,
+        .c_row = tile->c_row,
+        .a_row = tile->a_row ? tile->a_row : depth,
+        .b_row = tile->b_row,
         .depth = depth,
-        .adds = it->adds || k > 0,
+        .adds = tile->adds || k > 0,
     };
 }
 
 /* One panel along one block. `first` is for the first rows, if B is packed by the way. */
-static void multiply_panel(const struct cpu_math_tile *it, uint64_t k, uint64_t j, const multiply_func *some,
+static void multiply_panel(const struct cpu_math_tile *tile, uint64_t k, uint64_t j, const multiply_func *some,
                            const multiply_func *first)
 {
-    uint64_t columns = least(CPU_MATH_PANEL, it->columns - j);
-    bool packs = it->b_row > 0, edge = columns < CPU_MATH_PANEL;
+    uint64_t columns = least(CPU_MATH_PANEL, tile->columns - j);
+    bool packs = tile->b_row > 0, edge = columns < CPU_MATH_PANEL;
 
     if (packs && edge) {
-        struct part part = part_of(it, k, j, 0);
+        struct part part = part_of(tile, k, j, 0);
 
-        memset(it->packed, 0, part.depth * CPU_MATH_PANEL * 4);
-        copy_rows(it->packed, CPU_MATH_PANEL, part.b, it->b_row, part.depth, columns);
+        memset(tile->packed, 0, part.depth * CPU_MATH_PANEL * 4);
+        copy_rows(tile->packed, CPU_MATH_PANEL, part.b, tile->b_row, part.depth, columns);
     }
-    for (uint64_t i = 0; i < it->rows; i += ROWS) {
-        uint64_t rows = least(ROWS, it->rows - i);
-        struct part part = part_of(it, k, j, i);
+    for (uint64_t i = 0; i < tile->rows; i += ROWS) {
+        uint64_t rows = least(ROWS, tile->rows - i);
+        struct part part = part_of(tile, k, j, i);
         const multiply_func *multiply = packs && !edge && i == 0 ? first : some;
 
         if (packs && multiply == some)
-            part.b = it->packed;
+            part.b = tile->packed;
         if (edge)
             multiply_edge(&part, rows, columns, multiply[rows - 1]);
         else
@@ -192,11 +192,11 @@ static void multiply_panel(const struct cpu_math_tile *it, uint64_t k, uint64_t 
     }
 }
 
-static void multiply_tile(const struct cpu_math_tile *it, const multiply_func *some, const multiply_func *first)
+static void multiply_tile(const struct cpu_math_tile *tile, const multiply_func *some, const multiply_func *first)
 {
-    for (uint64_t k = 0; k < it->depth; k += CPU_MATH_BLOCK)
-        for (uint64_t j = 0; j < it->columns; j += CPU_MATH_PANEL)
-            multiply_panel(it, k, j, some, first);
+    for (uint64_t k = 0; k < tile->depth; k += CPU_MATH_BLOCK)
+        for (uint64_t j = 0; j < tile->columns; j += CPU_MATH_PANEL)
+            multiply_panel(tile, k, j, some, first);
 }
 
 static void multiply_f32(const struct cpu_math_tile *tile)

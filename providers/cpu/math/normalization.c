@@ -15,7 +15,7 @@ struct moments {
 
 struct normalization {
     struct cpu_math_piece piece;
-    struct facet_normalization it;
+    struct facet_normalization normalization;
     uint32_t type, type_bytes;
     uint64_t count, positions;
     uint64_t parts;    /* of a channel's elements, for the sums */
@@ -25,7 +25,8 @@ struct normalization {
 
 static const char *plane_of(const struct normalization *plan, uint64_t image, uint64_t channel)
 {
-    return (const char *)(plan->it.input + (image * plan->it.channels + channel) * plan->positions * plan->type_bytes);
+    return (const char *)(plan->normalization.input +
+                          (image * plan->normalization.channels + channel) * plan->positions * plan->type_bytes);
 }
 
 /* Numbers are summed as distances from the first: so little is lost where they are far from zero. */
@@ -48,7 +49,7 @@ static void sum_part(const struct normalization *plan, uint64_t channel, uint64_
     for (uint64_t i = first, count; i < end; i += count) {
         uint64_t image = i / plan->positions, position = i % plan->positions;
 
-        count = cpu_math_least(plan->positions - position, end - i);
+        count = cpu_math_min(plan->positions - position, end - i);
         plan->piece.engine->loops->moments(plane_of(plan, image, channel) + position * plan->type_bytes, count,
                                            plan->type, shift, &moments->sum, &moments->squares);
     }
@@ -56,12 +57,13 @@ static void sum_part(const struct normalization *plan, uint64_t channel, uint64_
 
 static void sum_channels(const struct normalization *plan, uint64_t index)
 {
-    uint64_t all = plan->it.batch * plan->positions, part = index % plan->parts;
+    uint64_t all = plan->normalization.batch * plan->positions, part = index % plan->parts;
     uint64_t first = index / plan->parts * plan->channels;
-    uint64_t end = cpu_math_least(first + plan->channels, plan->it.channels), size = cpu_math_parts(all, plan->parts);
+    uint64_t end = cpu_math_min(first + plan->channels, plan->normalization.channels),
+             size = cpu_math_parts(all, plan->parts);
 
     for (uint64_t channel = first; channel < end; channel++)
-        sum_part(plan, channel, cpu_math_least(part * size, all), cpu_math_least((part + 1) * size, all),
+        sum_part(plan, channel, cpu_math_min(part * size, all), cpu_math_min((part + 1) * size, all),
                  &plan->moments[channel * plan->parts + part]);
 }
 
@@ -72,8 +74,8 @@ static void put_value(uint64_t address, uint64_t index, double value)
 
 static void conclude_moments(const struct normalization *plan, uint64_t index)
 {
-    uint64_t end = cpu_math_least((index + 1) * ELEMENTS, plan->it.channels);
-    double all = (double)(plan->it.batch * plan->positions);
+    uint64_t end = cpu_math_min((index + 1) * ELEMENTS, plan->normalization.channels);
+    double all = (double)(plan->normalization.batch * plan->positions);
 
     for (uint64_t channel = index * ELEMENTS; channel < end; channel++) {
         struct moments total = {0};
@@ -84,8 +86,8 @@ static void conclude_moments(const struct normalization *plan, uint64_t index)
         }
         double distance = total.sum / all, variance = total.squares / all - distance * distance;
 
-        put_value(plan->it.mean, channel, (double)shift_of(plan, channel) + distance);
-        put_value(plan->it.variance, channel, variance < 0.0 ? 0.0 : variance);
+        put_value(plan->normalization.mean, channel, (double)shift_of(plan, channel) + distance);
+        put_value(plan->normalization.variance, channel, variance < 0.0 ? 0.0 : variance);
     }
 }
 
@@ -98,17 +100,19 @@ static float value_or(uint64_t address, uint64_t index, float otherwise)
 
 static void normalize_elements(const struct normalization *plan, uint64_t index)
 {
-    const struct facet_normalization *it = &plan->it;
-    uint64_t end = cpu_math_least((index + 1) * ELEMENTS, plan->count);
+    const struct facet_normalization *normalization = &plan->normalization;
+    uint64_t end = cpu_math_min((index + 1) * ELEMENTS, plan->count);
 
     for (uint64_t i = index * ELEMENTS, count; i < end; i += count) {
-        uint64_t channel = i / plan->positions % it->channels;
+        uint64_t channel = i / plan->positions % normalization->channels;
 
-        count = cpu_math_least(plan->positions - i % plan->positions, end - i);
-        float factor = value_or(it->scale, channel, 1.0f) / sqrtf(value_or(it->variance, channel, 0.0f) + it->epsilon);
-        plan->piece.engine->loops->linear((void *)(it->output + i * plan->type_bytes),
-                                          (const void *)(it->input + i * plan->type_bytes), count, plan->type,
-                                          value_or(it->mean, channel, 0.0f), factor, value_or(it->bias, channel, 0.0f));
+        count = cpu_math_min(plan->positions - i % plan->positions, end - i);
+        float factor = value_or(normalization->scale, channel, 1.0f) /
+                       sqrtf(value_or(normalization->variance, channel, 0.0f) + normalization->epsilon);
+        plan->piece.engine->loops->linear((void *)(normalization->output + i * plan->type_bytes),
+                                          (const void *)(normalization->input + i * plan->type_bytes), count,
+                                          plan->type, value_or(normalization->mean, channel, 0.0f), factor,
+                                          value_or(normalization->bias, channel, 0.0f));
     }
 }
 
@@ -136,10 +140,10 @@ static void release_plan(struct cpu_math_piece *piece)
 
 static enum facet_status cut_training(struct normalization *plan, uint64_t *ends, struct facet_error *error)
 {
-    uint64_t each = plan->it.batch * plan->positions, channels = plan->it.channels;
+    uint64_t each = plan->normalization.batch * plan->positions, channels = plan->normalization.channels;
 
     plan->parts = cpu_math_parts(each, ELEMENTS);
-    plan->channels = plan->parts > 1 ? 1 : cpu_math_most(ELEMENTS / each, 1);
+    plan->channels = plan->parts > 1 ? 1 : cpu_math_max(ELEMENTS / each, 1);
     plan->moments = calloc(channels * plan->parts, sizeof *plan->moments);
     if (!plan->moments)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the sums of %" PRIu64 " channels", channels);
@@ -161,11 +165,11 @@ enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine,
     if (status != FACET_OK)
         return status;
     struct normalization *plan = (struct normalization *)piece;
-    plan->it = operation->of.normalization;
+    plan->normalization = operation->of.normalization;
     plan->type = operation->type;
     plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : 2;
-    plan->positions = plan->it.height * plan->it.width;
-    plan->count = plan->it.batch * plan->it.channels * plan->positions;
+    plan->positions = plan->normalization.height * plan->normalization.width;
+    plan->count = plan->normalization.batch * plan->normalization.channels * plan->positions;
     ends[0] = cpu_math_parts(plan->count, ELEMENTS);
     bool training = operation->flags & FACET_MATH_TRAINING;
     if (training)

@@ -63,8 +63,8 @@ static void free_memories(struct cpu_math_memories *memories)
 
 static void free_primitive(struct cpu_math_primitive *primitive)
 {
-    for (unsigned i = 0; i < CPU_MATH_KEPT; i++)
-        free_memories(atomic_load(&primitive->kept[i]));
+    for (unsigned i = 0; i < CPU_MATH_CACHED_MEMORIES; i++)
+        free_memories(atomic_load(&primitive->cached_memories[i]));
     if (primitive->handle)
         dnnl_primitive_destroy(primitive->handle);
     free(primitive);
@@ -193,22 +193,23 @@ static dnnl_status_t describe_matrix(dnnl_memory_desc_t *ret_matrix, uint64_t ro
 static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t attributes,
                                      dnnl_primitive_desc_t *ret_description)
 {
-    const struct cpu_math_matmul *it = what;
+    const struct cpu_math_matmul *matmul = what;
     dnnl_memory_desc_t a, b, c;
     dnnl_matmul_desc_t operation;
-    dnnl_status_t status = describe_matrix(&a, it->m, it->k, types_as[it->as], it->a_row, it->a_column);
+    dnnl_status_t status =
+        describe_matrix(&a, matmul->m, matmul->k, types_as[matmul->as], matmul->a_row, matmul->a_column);
 
-    if (status == dnnl_success && it->ordered)
-        status = dnnl_memory_desc_init_by_tag(&b, 2, (dnnl_dims_t){(dnnl_dim_t)it->k, (dnnl_dim_t)it->n},
-                                              types_as[it->as], dnnl_format_tag_any);
+    if (status == dnnl_success && matmul->orders_b)
+        status = dnnl_memory_desc_init_by_tag(&b, 2, (dnnl_dims_t){(dnnl_dim_t)matmul->k, (dnnl_dim_t)matmul->n},
+                                              types_as[matmul->as], dnnl_format_tag_any);
     else if (status == dnnl_success)
-        status = describe_matrix(&b, it->k, it->n, types_as[it->as], it->b_row, it->b_column);
+        status = describe_matrix(&b, matmul->k, matmul->n, types_as[matmul->as], matmul->b_row, matmul->b_column);
     if (status == dnnl_success)
-        status = describe_matrix(&c, it->m, it->n,
-                                 it->rounds                   ? dnnl_bf16
-                                 : it->as == CPU_MATH_AS_INT8 ? dnnl_s32
-                                                              : dnnl_f32,
-                                 it->c_row ? it->c_row : it->n, 1);
+        status = describe_matrix(&c, matmul->m, matmul->n,
+                                 matmul->rounds_c                 ? dnnl_bf16
+                                 : matmul->as == CPU_MATH_AS_INT8 ? dnnl_s32
+                                                                  : dnnl_f32,
+                                 matmul->c_row ? matmul->c_row : matmul->n, 1);
     if (status == dnnl_success)
         status = dnnl_matmul_desc_init(&operation, &a, &b, NULL, &c);
     if (status == dnnl_success)
@@ -217,31 +218,32 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
 }
 
 /* Blocks of 16 rows (of bf16: of pairs of rows) and 64 columns, in panels of 64 columns. */
-static bool is_ordered(const dnnl_memory_desc_t *b, const struct cpu_math_matmul *it)
+static bool is_ordered(const dnnl_memory_desc_t *b, const struct cpu_math_matmul *matmul)
 {
     const dnnl_blocking_desc_t *how = &b->format_desc.blocking;
-    bool pairs = it->as == CPU_MATH_AS_BF16;
+    bool pairs = matmul->as == CPU_MATH_AS_BF16;
     dnnl_dim_t block = (pairs ? 32 : 16) * CPU_MATH_ORDER_COLUMNS;
 
-    return b->format_kind == dnnl_blocked && it->as != CPU_MATH_AS_INT8 && b->extra.flags == 0 &&
+    return b->format_kind == dnnl_blocked && matmul->as != CPU_MATH_AS_INT8 && b->extra.flags == 0 &&
            how->inner_nblks == (pairs ? 3 : 2) && how->inner_idxs[0] == 0 && how->inner_blks[0] == 16 &&
            how->inner_idxs[1] == 1 && how->inner_blks[1] == CPU_MATH_ORDER_COLUMNS &&
            (!pairs || (how->inner_idxs[2] == 0 && how->inner_blks[2] == 2)) && how->strides[0] == block &&
-           how->strides[1] == (dnnl_dim_t)(it->k * CPU_MATH_ORDER_COLUMNS);
+           how->strides[1] == (dnnl_dim_t)(matmul->k * CPU_MATH_ORDER_COLUMNS);
 }
 
-enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *it,
+enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *matmul,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error)
 {
-    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL,   it->m,      it->n,        it->k,     it->a_row,
-                                        it->a_column, it->b_row,  it->b_column, it->c_row, (uint64_t)it->as,
-                                        it->rounds,   it->ordered};
+    const uint64_t key[CPU_MATH_KEY] = {
+        KEY_MATMUL,       matmul->m,       matmul->n,        matmul->k,     matmul->a_row,
+        matmul->a_column, matmul->b_row,   matmul->b_column, matmul->c_row, (uint64_t)matmul->as,
+        matmul->rounds_c, matmul->orders_b};
     struct cpu_math_primitive *primitive = NULL;
-    enum facet_status status = get_primitive(engine, key, describe_matmul, it, &primitive, error);
+    enum facet_status status = get_primitive(engine, key, describe_matmul, matmul, &primitive, error);
 
     if (status != FACET_OK)
         return status;
-    if (it->ordered && !is_ordered(&primitive->weights, it)) {
+    if (matmul->orders_b && !is_ordered(&primitive->weights, matmul)) {
         cpu_math_drop(engine, &primitive, 1);
         return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN wants another order of B");
     }
@@ -251,51 +253,63 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
 
 /* ---- convolution ---- */
 
-static void make_key(const struct cpu_math_convolve *it, uint64_t kind, uint64_t *ret_key)
+static void make_key(const struct cpu_math_convolve *convolve, uint64_t kind, uint64_t *ret_key)
 {
-    const uint64_t key[CPU_MATH_KEY] = {kind,          it->in,          it->out,         it->high,
-                                        it->wide,      it->kernel[0],   it->kernel[1],   it->stride[0],
-                                        it->stride[1], it->dilation[0], it->dilation[1], (uint64_t)it->as};
+    const uint64_t key[CPU_MATH_KEY] = {kind,
+                                        convolve->in_channels,
+                                        convolve->out_channels,
+                                        convolve->input_height,
+                                        convolve->input_width,
+                                        convolve->kernel[0],
+                                        convolve->kernel[1],
+                                        convolve->stride[0],
+                                        convolve->stride[1],
+                                        convolve->dilation[0],
+                                        convolve->dilation[1],
+                                        (uint64_t)convolve->as};
 
     memcpy(ret_key, key, sizeof key);
 }
 
-static dnnl_dim_t output_size(const struct cpu_math_convolve *it, int i)
+static dnnl_dim_t output_size(const struct cpu_math_convolve *convolve, int i)
 {
-    uint64_t size = i == 0 ? it->high : it->wide;
+    uint64_t size = i == 0 ? convolve->input_height : convolve->input_width;
 
-    return (dnnl_dim_t)((size - it->dilation[i] * (it->kernel[i] - 1) - 1) / it->stride[i] + 1);
+    return (dnnl_dim_t)((size - convolve->dilation[i] * (convolve->kernel[i] - 1) - 1) / convolve->stride[i] + 1);
 }
 
-static dnnl_status_t filter_memory(const struct cpu_math_convolve *it, dnnl_format_tag_t tag,
+static dnnl_status_t filter_memory(const struct cpu_math_convolve *convolve, dnnl_format_tag_t tag,
                                    dnnl_memory_desc_t *ret_filter)
 {
-    const dnnl_dims_t sizes = {(dnnl_dim_t)it->out, (dnnl_dim_t)it->in, (dnnl_dim_t)it->kernel[0],
-                               (dnnl_dim_t)it->kernel[1]};
+    const dnnl_dims_t sizes = {(dnnl_dim_t)convolve->out_channels, (dnnl_dim_t)convolve->in_channels,
+                               (dnnl_dim_t)convolve->kernel[0], (dnnl_dim_t)convolve->kernel[1]};
 
-    return dnnl_memory_desc_init_by_tag(ret_filter, 4, sizes, types_as[it->as], tag);
+    return dnnl_memory_desc_init_by_tag(ret_filter, 4, sizes, types_as[convolve->as], tag);
 }
 
 static dnnl_status_t describe_convolution(struct cpu_math_engine *engine, const void *what,
                                           dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *ret_description)
 {
-    const struct cpu_math_convolve *it = what;
-    const dnnl_dims_t from_sizes = {1, (dnnl_dim_t)it->in, (dnnl_dim_t)it->high, (dnnl_dim_t)it->wide};
-    const dnnl_dims_t to_sizes = {1, (dnnl_dim_t)it->out, output_size(it, 0), output_size(it, 1)}, none = {0, 0};
+    const struct cpu_math_convolve *convolve = what;
+    const dnnl_dims_t from_sizes = {1, (dnnl_dim_t)convolve->in_channels, (dnnl_dim_t)convolve->input_height,
+                                    (dnnl_dim_t)convolve->input_width};
+    const dnnl_dims_t to_sizes = {1, (dnnl_dim_t)convolve->out_channels, output_size(convolve, 0),
+                                  output_size(convolve, 1)},
+                      none = {0, 0};
     dnnl_dims_t strides, gaps;
     dnnl_memory_desc_t from, filter, to;
     dnnl_convolution_desc_t operation;
 
     for (int i = 0; i < 2; i++) {
-        strides[i] = (dnnl_dim_t)it->stride[i];
-        gaps[i] = (dnnl_dim_t)it->dilation[i] - 1;
+        strides[i] = (dnnl_dim_t)convolve->stride[i];
+        gaps[i] = (dnnl_dim_t)convolve->dilation[i] - 1;
     }
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&from, 4, from_sizes, types_as[it->as], dnnl_nhwc);
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&from, 4, from_sizes, types_as[convolve->as], dnnl_nhwc);
     if (status == dnnl_success)
-        status = filter_memory(it, dnnl_format_tag_any, &filter);
+        status = filter_memory(convolve, dnnl_format_tag_any, &filter);
     if (status == dnnl_success)
-        status =
-            dnnl_memory_desc_init_by_tag(&to, 4, to_sizes, it->as == CPU_MATH_AS_INT8 ? dnnl_s32 : dnnl_f32, dnnl_nhwc);
+        status = dnnl_memory_desc_init_by_tag(&to, 4, to_sizes, convolve->as == CPU_MATH_AS_INT8 ? dnnl_s32 : dnnl_f32,
+                                              dnnl_nhwc);
     if (status == dnnl_success)
         status = dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_inference, dnnl_convolution_direct,
                                                             &from, &filter, NULL, &to, strides, gaps, none, none);
@@ -304,13 +318,13 @@ static dnnl_status_t describe_convolution(struct cpu_math_engine *engine, const 
     return status;
 }
 
-enum facet_status cpu_math_convolution(struct cpu_math_engine *engine, const struct cpu_math_convolve *it,
+enum facet_status cpu_math_convolution(struct cpu_math_engine *engine, const struct cpu_math_convolve *convolve,
                                        struct cpu_math_primitive **ret_primitive, struct facet_error *error)
 {
     uint64_t key[CPU_MATH_KEY];
 
-    make_key(it, KEY_CONVOLUTION, key);
-    return get_primitive(engine, key, describe_convolution, it, ret_primitive, error);
+    make_key(convolve, KEY_CONVOLUTION, key);
+    return get_primitive(engine, key, describe_convolution, convolve, ret_primitive, error);
 }
 
 struct order {
@@ -321,24 +335,24 @@ struct order {
 static dnnl_status_t describe_order(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t attributes,
                                     dnnl_primitive_desc_t *ret_description)
 {
-    const struct order *it = what;
+    const struct order *order = what;
     dnnl_memory_desc_t from;
-    dnnl_status_t status = filter_memory(it->convolve, dnnl_oihw, &from);
+    dnnl_status_t status = filter_memory(order->convolve, dnnl_oihw, &from);
 
     if (status == dnnl_success)
-        status =
-            dnnl_reorder_primitive_desc_create(ret_description, &from, engine->dnnl, it->to, engine->dnnl, attributes);
+        status = dnnl_reorder_primitive_desc_create(ret_description, &from, engine->dnnl, order->to, engine->dnnl,
+                                                    attributes);
     return status;
 }
 
-enum facet_status cpu_math_filter_order(struct cpu_math_engine *engine, const struct cpu_math_convolve *it,
+enum facet_status cpu_math_filter_order(struct cpu_math_engine *engine, const struct cpu_math_convolve *convolve,
                                         const struct cpu_math_primitive *convolution,
                                         struct cpu_math_primitive **ret_primitive, struct facet_error *error)
 {
-    const struct order order = {it, &convolution->weights};
+    const struct order order = {convolve, &convolution->weights};
     uint64_t key[CPU_MATH_KEY];
 
-    make_key(it, KEY_FILTER, key);
+    make_key(convolve, KEY_FILTER, key);
     return get_primitive(engine, key, describe_order, &order, ret_primitive, error);
 }
 
@@ -358,9 +372,9 @@ static struct cpu_math_memories *take_memories(struct cpu_math_primitive *primit
 {
     struct cpu_math_memories *memories = NULL;
 
-    for (unsigned i = 0; i < CPU_MATH_KEPT && !memories; i++)
-        if (atomic_load_explicit(&primitive->kept[i], memory_order_relaxed))
-            memories = atomic_exchange_explicit(&primitive->kept[i], NULL, memory_order_acquire);
+    for (unsigned i = 0; i < CPU_MATH_CACHED_MEMORIES && !memories; i++)
+        if (atomic_load_explicit(&primitive->cached_memories[i], memory_order_relaxed))
+            memories = atomic_exchange_explicit(&primitive->cached_memories[i], NULL, memory_order_acquire);
     return memories;
 }
 
@@ -368,8 +382,8 @@ static void keep_memories(struct cpu_math_primitive *primitive, struct cpu_math_
 {
     struct cpu_math_memories *none;
 
-    for (unsigned i = 0; i < CPU_MATH_KEPT; i++)
-        if (none = NULL, atomic_compare_exchange_strong_explicit(&primitive->kept[i], &none, memories,
+    for (unsigned i = 0; i < CPU_MATH_CACHED_MEMORIES; i++)
+        if (none = NULL, atomic_compare_exchange_strong_explicit(&primitive->cached_memories[i], &none, memories,
                                                                  memory_order_release, memory_order_relaxed))
             return;
     free_memories(memories);

@@ -11,9 +11,9 @@
 
 struct tile {
     const struct cpu_math_step *step;
-    uint64_t batch, m, n;   /* of the tile, counted from the step's beginning */
-    uint64_t rows, columns; /* in elements */
-    int at_m, at_n, at_k;   /* whether its sizes are those of an edge */
+    uint64_t batch, m, n;       /* of the tile, counted from the step's beginning */
+    uint64_t rows, columns;     /* in elements */
+    int edge_m, edge_n, edge_k; /* whether its sizes are those of an edge */
     const struct facet_host_group *group;
 };
 
@@ -28,9 +28,9 @@ static uint64_t element_address(const struct cpu_math_matrix *matrix, uint64_t b
     return matrix->address + (batch * matrix->batch + row * matrix->row + column * matrix->column) * bytes;
 }
 
-static uint64_t period_of(const struct cpu_math_product *it, uint64_t batch)
+static uint64_t period_of(const struct cpu_math_product *product, uint64_t batch)
 {
-    return it->period ? batch % it->period : batch;
+    return product->period ? batch % product->period : batch;
 }
 
 static char *panel_of(const struct cpu_math_product_piece *plan, const struct tile *tile)
@@ -44,7 +44,7 @@ static char *slab_of(const struct cpu_math_product_piece *plan, const struct til
 {
     uint64_t slabs = cpu_math_parts(plan->step_m, plan->tile_m);
 
-    return plan->piece.memory + plan->a_at + (tile->batch * slabs + tile->m) * plan->slab_bytes;
+    return plan->piece.memory + plan->a_offset + (tile->batch * slabs + tile->m) * plan->slab_bytes;
 }
 
 /* ---- packing ---- */
@@ -52,29 +52,29 @@ static char *slab_of(const struct cpu_math_product_piece *plan, const struct til
 /* Windows as they are, and then as they are multiplied. */
 static void pack_windows(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
-    uint64_t image = element_address(&it->b, step->b0 + tile->batch, 0, 0, plan->type_bytes);
-    void *to = panel_of(plan, tile), *raw = plan->converts ? tile->group->scratch : to;
+    uint64_t image = element_address(&product->b, step->b0 + tile->batch, 0, 0, plan->type_bytes);
+    void *to = panel_of(plan, tile), *raw = plan->converts_operands ? tile->group->scratch : to;
 
-    cpu_math_windows(&it->convolution, (const void *)image, step->k0, step->depth, step->n0 + tile->n * plan->tile_n,
-                     tile->columns, plan->type_bytes, raw);
-    if (plan->converts)
-        cpu_math_convert(plan->piece.engine, to, raw, step->depth * tile->columns, it->type, plan->as);
+    cpu_math_windows(&product->convolution, (const void *)image, step->k0, step->depth,
+                     step->n0 + tile->n * plan->tile_n, tile->columns, plan->type_bytes, raw);
+    if (plan->converts_operands)
+        cpu_math_convert(plan->piece.engine, to, raw, step->depth * tile->columns, product->type, plan->as);
 }
 
 static uint64_t parts_of(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
 {
-    return plan->ordered || plan->multiply ? cpu_math_parts(step->depth, plan->part) : 1;
+    return plan->orders_b || plan->multiply ? cpu_math_parts(step->depth, plan->pack_rows) : 1;
 }
 
 static void pack_ordered(const struct cpu_math_product_piece *plan, const struct tile *tile,
                          struct cpu_math_gather gather, uint64_t part)
 {
-    uint64_t row = part * plan->part;
+    uint64_t row = part * plan->pack_rows;
 
     gather.from += row * gather.row * plan->type_bytes;
-    gather.rows = cpu_math_least(plan->part, gather.rows - row);
+    gather.rows = cpu_math_min(plan->pack_rows, gather.rows - row);
     if (plan->multiply)
         cpu_math_panels(plan->piece.engine, &gather, tile->step->depth,
                         panel_of(plan, tile) + row * CPU_MATH_PANEL * plan->as_bytes);
@@ -85,22 +85,22 @@ static void pack_ordered(const struct cpu_math_product_piece *plan, const struct
 
 static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile, uint64_t part)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
     uint64_t column = step->n0 + tile->n * plan->tile_n;
     const struct cpu_math_gather gather = {
-        .from = element_address(&it->b, step->b0 + tile->batch, step->k0, column, plan->type_bytes),
-        .row = it->b.row,
-        .column = it->b.column,
+        .from = element_address(&product->b, step->b0 + tile->batch, step->k0, column, plan->type_bytes),
+        .row = product->b.row,
+        .column = product->b.column,
         .rows = step->depth,
         .columns = tile->columns,
-        .type = it->type,
+        .type = product->type,
         .as = plan->as,
     };
 
-    if (it->windows)
+    if (product->windows)
         pack_windows(plan, tile);
-    else if (plan->ordered || plan->multiply)
+    else if (plan->orders_b || plan->multiply)
         pack_ordered(plan, tile, gather, part);
     else
         cpu_math_gather(plan->piece.engine, &gather, panel_of(plan, tile));
@@ -108,16 +108,16 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
 
 static void pack_a(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
     uint64_t block = plan->multiply ? CPU_MATH_BLOCK * 4 / plan->as_bytes : step->depth;
     struct cpu_math_gather gather = {
-        .row = it->a.row, .column = it->a.column, .rows = tile->rows, .type = it->type, .as = plan->as};
+        .row = product->a.row, .column = product->a.column, .rows = tile->rows, .type = product->type, .as = plan->as};
 
     for (uint64_t k = 0; k < step->depth; k += block) {
-        gather.from = element_address(&it->a, period_of(it, step->b0 + tile->batch), step->m0 + tile->m * plan->tile_m,
-                                      step->k0 + k, plan->type_bytes);
-        gather.columns = cpu_math_least(block, step->depth - k);
+        gather.from = element_address(&product->a, period_of(product, step->b0 + tile->batch),
+                                      step->m0 + tile->m * plan->tile_m, step->k0 + k, plan->type_bytes);
+        gather.columns = cpu_math_min(block, step->depth - k);
         cpu_math_gather(plan->piece.engine, &gather, slab_of(plan, tile) + tile->rows * k * plan->as_bytes);
     }
 }
@@ -126,21 +126,21 @@ static void pack_a(const struct cpu_math_product_piece *plan, const struct tile 
 
 static void store_tile(const struct cpu_math_product_piece *plan, const struct tile *tile, const float *products)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m, n = tile->n * plan->tile_n;
-    bool first = step->k0 == 0, last = step->k0 + step->depth == it->k;
-    bool sums = plan->piece.memory_bytes > plan->sums_at;
-    struct cpu_math_store how = {.type = it->type,
+    bool first = step->k0 == 0, last = step->k0 + step->depth == product->k;
+    bool sums = plan->piece.memory_bytes > plan->sums_offset;
+    struct cpu_math_store how = {.type = product->type,
                                  .integers = plan->as == CPU_MATH_AS_INT8 || plan->as == CPU_MATH_AS_INT16,
-                                 .streams = plan->streams,
-                                 .alpha = it->alpha};
+                                 .streams_c = plan->streams_c,
+                                 .alpha = product->alpha};
 
-    how.beta = first || sums ? it->beta : 1.0f;
+    how.beta = first || sums ? product->beta : 1.0f;
     for (uint64_t i = 0; i < tile->rows; i++) {
         const float *row = products + i * tile->columns;
-        float *sum = sums ? (float *)(plan->piece.memory + plan->sums_at) +
+        float *sum = sums ? (float *)(plan->piece.memory + plan->sums_offset) +
                                 ((tile->batch * plan->step_m + tile->m * plan->tile_m + i) * plan->step_n + n)
                           : NULL;
 
@@ -150,12 +150,13 @@ static void store_tile(const struct cpu_math_product_piece *plan, const struct t
             loops->add(sum, row, tile->columns);
         if (sums && !last)
             continue;
-        how.bias =
-            it->bias && (first || sums) ? (const void *)(it->bias + (period_of(it, batch) * it->m + m + i) * 4) : NULL;
-        loops->store((void *)element_address(&it->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
+        how.bias = product->bias && (first || sums)
+                       ? (const void *)(product->bias + (period_of(product, batch) * product->m + m + i) * 4)
+                       : NULL;
+        loops->store((void *)element_address(&product->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
                      tile->columns, &how);
     }
-    if (plan->streams)
+    if (plan->streams_c)
         cpu_math_streamed();
 }
 
@@ -169,39 +170,39 @@ static enum facet_status multiply_packed(const struct cpu_math_product_piece *pl
         .c = c,
         .a = a,
         .b = b,
-        .c_row = plan->direct ? plan->it.c.row : tile->columns,
-        .a_row = plan->packs_a ? 0 : plan->it.a.row / word,
-        .b_row = plan->packs_b ? 0 : plan->it.b.row,
-        .packed = scratch_at(tile->group, plan->rest_at),
+        .c_row = plan->stores_directly ? plan->product.c.row : tile->columns,
+        .a_row = plan->packs_a ? 0 : plan->product.a.row / word,
+        .b_row = plan->packs_b ? 0 : plan->product.b.row,
+        .packed = scratch_at(tile->group, plan->rest_offset),
         .rows = tile->rows,
         .columns = tile->columns,
         .depth = tile->step->depth / word,
-        .adds = plan->direct && tile->step->k0 > 0,
+        .adds = plan->stores_directly && tile->step->k0 > 0,
     };
 
     if (!plan->multiply)
-        return cpu_math_execute(plan->piece.engine, plan->matmul[tile->at_m][tile->at_n][tile->at_k], a, b, c,
-                                scratch_at(tile->group, plan->rest_at));
+        return cpu_math_execute(plan->piece.engine, plan->matmul[tile->edge_m][tile->edge_n][tile->edge_k], a, b, c,
+                                scratch_at(tile->group, plan->rest_offset));
     plan->multiply(&packed);
     return FACET_OK;
 }
 
 static enum facet_status multiply_tile(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m;
     uint64_t n = step->n0 + tile->n * plan->tile_n;
-    const void *a = plan->packs_a
-                        ? slab_of(plan, tile)
-                        : (const void *)element_address(&it->a, period_of(it, batch), m, step->k0, plan->type_bytes);
+    const void *a = plan->packs_a ? slab_of(plan, tile)
+                                  : (const void *)element_address(&product->a, period_of(product, batch), m, step->k0,
+                                                                  plan->type_bytes);
     const void *b = plan->packs_b ? panel_of(plan, tile)
-                                  : (const void *)element_address(&it->b, batch, step->k0, n, plan->type_bytes);
-    void *c = plan->direct ? (void *)element_address(&it->c, batch, m, n, plan->c_bytes)
-                           : scratch_at(tile->group, plan->products_at);
+                                  : (const void *)element_address(&product->b, batch, step->k0, n, plan->type_bytes);
+    void *c = plan->stores_directly ? (void *)element_address(&product->c, batch, m, n, plan->c_bytes)
+                                    : scratch_at(tile->group, plan->products_offset);
     enum facet_status status = multiply_packed(plan, tile, a, b, c);
 
-    if (status == FACET_OK && !plan->direct)
+    if (status == FACET_OK && !plan->stores_directly)
         store_tile(plan, tile, c);
     if (plan->rest.columns > 0 && tile->m == 0)
         cpu_math_rest_gather(plan, step, tile->batch);
@@ -214,11 +215,11 @@ static void measure_tile(const struct cpu_math_product_piece *plan, struct tile 
 {
     const struct cpu_math_step *step = tile->step;
 
-    tile->rows = cpu_math_least(plan->tile_m, step->rows - cpu_math_least(step->rows, tile->m * plan->tile_m));
-    tile->columns = cpu_math_least(plan->tile_n, step->columns - cpu_math_least(step->columns, tile->n * plan->tile_n));
-    tile->at_m = tile->rows != plan->tile_m;
-    tile->at_n = tile->columns != plan->tile_n;
-    tile->at_k = step->depth != plan->tile_k;
+    tile->rows = cpu_math_min(plan->tile_m, step->rows - cpu_math_min(step->rows, tile->m * plan->tile_m));
+    tile->columns = cpu_math_min(plan->tile_n, step->columns - cpu_math_min(step->columns, tile->n * plan->tile_n));
+    tile->edge_m = tile->rows != plan->tile_m;
+    tile->edge_n = tile->columns != plan->tile_n;
+    tile->edge_k = step->depth != plan->tile_k;
 }
 
 static enum facet_status run_pack(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
@@ -231,11 +232,11 @@ static enum facet_status run_pack(const struct cpu_math_product_piece *plan, str
         return FACET_OK; /* nothing is packed, so no work-group comes here */
     uint64_t at = index % each;
     tile->batch = index / each;
-    tile->n = at < panels ? at / cpu_math_most(parts, 1) : 0;
+    tile->n = at < panels ? at / cpu_math_max(parts, 1) : 0;
     tile->m = at < panels ? 0 : at - panels;
     measure_tile(plan, tile);
     if (at < panels)
-        pack_b(plan, tile, at % cpu_math_most(parts, 1));
+        pack_b(plan, tile, at % cpu_math_max(parts, 1));
     else
         pack_a(plan, tile);
     return FACET_OK;
@@ -243,12 +244,13 @@ static enum facet_status run_pack(const struct cpu_math_product_piece *plan, str
 
 static enum facet_status run_multiply(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
 {
-    uint64_t panels = cpu_math_most(1, cpu_math_parts(tile->step->columns, plan->tile_n));
-    uint64_t slabs = cpu_math_most(1, cpu_math_parts(tile->step->rows, plan->tile_m));
+    uint64_t panels = cpu_math_max(1, cpu_math_parts(tile->step->columns, plan->tile_n));
+    uint64_t slabs = cpu_math_max(1, cpu_math_parts(tile->step->rows, plan->tile_m));
 
     tile->batch = index / slabs / panels;
     index %= slabs * panels;
-    uint64_t first = index / (plan->wave * panels) * plan->wave, wave = cpu_math_least(plan->wave, slabs - first);
+    uint64_t first = index / (plan->slabs_per_wave * panels) * plan->slabs_per_wave,
+             wave = cpu_math_min(plan->slabs_per_wave, slabs - first);
     index -= first * panels;
     tile->m = first + index % wave;
     tile->n = index / wave;
@@ -266,14 +268,14 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 
     if (!cpu_math_piece_ready(&plan->piece))
         return;
-    switch (step->does) {
-    case CPU_MATH_PACKS:
+    switch (step->task) {
+    case CPU_MATH_STEP_PACK:
         cpu_math_piece_fail(&plan->piece, run_pack(plan, &tile, index));
         break;
-    case CPU_MATH_MULTIPLIES:
+    case CPU_MATH_STEP_MULTIPLY:
         cpu_math_piece_fail(&plan->piece, run_multiply(plan, &tile, index));
         break;
-    case CPU_MATH_DOES_REST:
+    case CPU_MATH_STEP_REST:
         cpu_math_piece_fail(&plan->piece, cpu_math_rest_run(plan, step, index, group->scratch));
         break;
     }
@@ -285,9 +287,9 @@ static uint64_t groups_of(const struct cpu_math_product_piece *plan, const struc
 {
     uint64_t panels = cpu_math_parts(step->columns, plan->tile_n), slabs = cpu_math_parts(step->rows, plan->tile_m);
 
-    if (step->does == CPU_MATH_DOES_REST)
+    if (step->task == CPU_MATH_STEP_REST)
         return cpu_math_rest_groups(plan, step);
-    if (step->does == CPU_MATH_PACKS)
+    if (step->task == CPU_MATH_STEP_PACK)
         return step->batches * ((plan->packs_b ? panels * parts_of(plan, step) : 0) + (plan->packs_a ? slabs : 0));
     return step->batches * panels * slabs;
 }
@@ -303,27 +305,27 @@ static void add_step(struct cpu_math_product_piece *plan, uint64_t *ends, struct
 /* Along k last, so that sums are finished before others begin. */
 static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
 
-    for (uint64_t b = 0; b < it->batch; b += plan->step_batch)
-        for (uint64_t m = 0; m < it->m; m += plan->step_m)
-            for (uint64_t n = 0; n < plan->body; n += plan->step_n)
-                for (uint64_t k = 0; k < it->k; k += plan->tile_k) {
+    for (uint64_t b = 0; b < product->batch; b += plan->step_batch)
+        for (uint64_t m = 0; m < product->m; m += plan->step_m)
+            for (uint64_t n = 0; n < plan->main_columns; n += plan->step_n)
+                for (uint64_t k = 0; k < product->k; k += plan->tile_k) {
                     struct cpu_math_step step = {.b0 = b,
-                                                 .batches = cpu_math_least(plan->step_batch, it->batch - b),
+                                                 .batches = cpu_math_min(plan->step_batch, product->batch - b),
                                                  .m0 = m,
-                                                 .rows = cpu_math_least(plan->step_m, it->m - m),
+                                                 .rows = cpu_math_min(plan->step_m, product->m - m),
                                                  .n0 = n,
-                                                 .columns = cpu_math_least(plan->step_n, plan->body - n),
+                                                 .columns = cpu_math_min(plan->step_n, plan->main_columns - n),
                                                  .k0 = k,
-                                                 .depth = cpu_math_least(plan->tile_k, it->k - k),
-                                                 .does = CPU_MATH_PACKS};
+                                                 .depth = cpu_math_min(plan->tile_k, product->k - k),
+                                                 .task = CPU_MATH_STEP_PACK};
 
                     if (plan->packs_a || plan->packs_b)
                         add_step(plan, ends, step);
-                    step.does = CPU_MATH_MULTIPLIES;
+                    step.task = CPU_MATH_STEP_MULTIPLY;
                     add_step(plan, ends, step);
-                    step.does = CPU_MATH_DOES_REST;
+                    step.task = CPU_MATH_STEP_REST;
                     if (plan->rest.columns > 0)
                         add_step(plan, ends, step);
                 }
@@ -332,9 +334,10 @@ static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
 static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_t scratch_bytes,
                                     struct facet_error *error)
 {
-    const struct cpu_math_product *it = &plan->it;
-    uint64_t count = 2, parts[] = {cpu_math_parts(it->batch, plan->step_batch), cpu_math_parts(it->m, plan->step_m),
-                                   cpu_math_parts(it->n, plan->step_n), cpu_math_parts(it->k, plan->tile_k)};
+    const struct cpu_math_product *product = &plan->product;
+    uint64_t count = 2,
+             parts[] = {cpu_math_parts(product->batch, plan->step_batch), cpu_math_parts(product->m, plan->step_m),
+                        cpu_math_parts(product->n, plan->step_n), cpu_math_parts(product->k, plan->tile_k)};
     char name[64];
 
     for (int i = 0; i < 4; i++)
@@ -345,7 +348,7 @@ static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_
     enum facet_status status = FACET_NO_MEMORY;
     if (ends && plan->steps) {
         fill_steps(plan, ends);
-        snprintf(name, sizeof name, "%.16s %.36s %s", it->operation,
+        snprintf(name, sizeof name, "%.16s %.36s %s", product->operation,
                  plan->multiply ? plan->piece.engine->microkernels->name : plan->matmul[0][0][0]->name,
                  cpu_math_as_name(plan->as));
         status = cpu_math_piece_finish(&plan->piece, name, scratch_bytes, plan->step_count, ends, error);
@@ -375,11 +378,11 @@ enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const
     if (status != FACET_OK)
         return status;
     struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
-    piece->again = true;
-    plan->it = *product;
+    piece->is_repeatable = true;
+    plan->product = *product;
     status = cpu_math_product_plan(plan, error);
     if (status == FACET_OK)
-        status = make_steps(plan, plan->rest_at + plan->scratch_most, error);
+        status = make_steps(plan, plan->rest_offset + plan->scratch_most, error);
     if (status != FACET_OK)
         cpu_math_piece_free(piece);
     else

@@ -37,15 +37,15 @@ enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const
 
 /* Rows [k0, k0 + rows) and columns [n0, n0 + columns) of the matrix of windows of one image and group at `input`: a row
  * for each element of the filter, a column for each position of the output. In one piece; `bytes` of an element. */
-void cpu_math_windows(const struct facet_convolution *it, const void *input, uint64_t k0, uint64_t rows, uint64_t n0,
-                      uint64_t columns, uint64_t bytes, void *to);
+void cpu_math_windows(const struct facet_convolution *convolution, const void *input, uint64_t k0, uint64_t rows,
+                      uint64_t n0, uint64_t columns, uint64_t bytes, void *to);
 
 /* --- product_plan.c --- */
 
 /* A part of the product, whose B is packed at once: a phase packs, the next multiplies. */
 struct cpu_math_step {
     uint64_t b0, batches, m0, rows, n0, columns, k0, depth;
-    enum cpu_math_does { CPU_MATH_PACKS, CPU_MATH_MULTIPLIES, CPU_MATH_DOES_REST } does;
+    enum cpu_math_step_task { CPU_MATH_STEP_PACK, CPU_MATH_STEP_MULTIPLY, CPU_MATH_STEP_REST } task;
 };
 
 /* rest.c; from plan and piece. */
@@ -58,29 +58,32 @@ struct cpu_math_rest {
 
 struct cpu_math_product_piece {
     struct cpu_math_piece piece;
-    struct cpu_math_product it;
+    struct cpu_math_product product;
     enum cpu_math_as as;
     uint64_t type_bytes, c_bytes, as_bytes;
 
-    uint64_t body; /* columns of C without the rest */
+    uint64_t main_columns; /* columns of C without the rest */
     struct cpu_math_rest rest;
-    uint64_t tile_m, tile_n, tile_k;         /* of a tile; tile_k: of a step */
-    uint64_t step_m, step_n, step_batch;     /* multiples of tile_m and tile_n, or all */
-    bool packs_a, packs_b, converts, direct; /* converts: packing goes through f32; direct: products go straight to C */
-    bool streams;                            /* C is too large for caches to keep */
-    bool unordered;                          /* the library wants B otherwise */
-    bool ordered;                            /* packed B is in the order in which the library multiplies */
+    uint64_t tile_m, tile_n, tile_k;     /* of a tile; tile_k: of a step */
+    uint64_t step_m, step_n, step_batch; /* multiples of tile_m and tile_n, or all */
+    bool packs_a, packs_b;
+    bool converts_operands;                             /* packing goes through f32 */
+    bool stores_directly;                               /* products go straight to C */
+    bool streams_c;                                     /* C is too large for caches to keep */
+    bool refuses_order;                                 /* the library wants B in another order than ours */
+    bool orders_b;                                      /* packed B is in the order in which the library multiplies */
     void (*multiply)(const struct cpu_math_tile *tile); /* a microkernel instead of the library; NULL: none */
-    uint64_t part;                                      /* rows of a panel that a work-group packs */
-    uint64_t wave;                                      /* slabs that meet all panels before the next ones do */
+    uint64_t pack_rows;                                 /* rows of a panel that a work-group packs */
+    uint64_t slabs_per_wave;                            /* slabs that meet all panels before the next ones do */
     uint64_t panel_bytes, slab_bytes;                   /* of packed B and A for one tile */
     struct cpu_math_primitive *matmul[2][2][2];         /* by whether m, n, k are those of an edge */
 
     struct cpu_math_step *steps;
     uint32_t step_count;
-    uint64_t a_at, sums_at;        /* in the piece's memory, behind packed B: packed A, sums */
-    uint64_t scratch_most;         /* of a primitive */
-    uint64_t products_at, rest_at; /* in scratch memory: products; of primitives. Before them: the gathered operands */
+    uint64_t a_offset, sums_offset; /* in the piece's memory, behind packed B: packed A, sums */
+    uint64_t scratch_most;          /* of a primitive */
+    uint64_t products_offset;       /* in scratch memory, behind the gathered operands: the products */
+    uint64_t rest_offset;           /* behind them: the scratch memory of primitives */
 };
 
 /* Everything of the above but the steps and memory. */

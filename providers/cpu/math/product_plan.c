@@ -45,86 +45,86 @@ static bool in_one_piece(const struct cpu_math_matrix *matrix, uint64_t columns)
 /* The size of a part when `whole` is cut into parts of nearly the same size, as few as `most` allows. */
 static uint64_t even_size(uint64_t whole, uint64_t most, uint64_t step)
 {
-    return cpu_math_least(whole, cpu_math_round(cpu_math_parts(whole, cpu_math_parts(whole, most)), step));
+    return cpu_math_min(whole, cpu_math_round(cpu_math_parts(whole, cpu_math_parts(whole, most)), step));
 }
 
 static void choose_depth(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     uint64_t most = DEPTH;
 
-    if (it->type == FACET_MATH_INT8 && plan->as == CPU_MATH_AS_F32)
+    if (product->type == FACET_MATH_INT8 && plan->as == CPU_MATH_AS_F32)
         most = DEPTH_EXACT;
-    else if (it->m * it->n < 4096) /* both are below 2^48, and a product that wrapped is no worse a guess */
-        most = cpu_math_most(DEPTH, (UINT64_C(1) << 20) / cpu_math_least(it->n, 64));
-    plan->tile_k = it->k <= most + most / 4 && most != DEPTH_EXACT ? it->k : cpu_math_least(it->k, most);
+    else if (product->m * product->n < 4096) /* both are below 2^48, and a product that wrapped is no worse a guess */
+        most = cpu_math_max(DEPTH, (UINT64_C(1) << 20) / cpu_math_min(product->n, 64));
+    plan->tile_k = product->k <= most + most / 4 && most != DEPTH_EXACT ? product->k : cpu_math_min(product->k, most);
 }
 
 static void choose_tile(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
-    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = cpu_math_most(plan->tile_k, 1); /* no size is 0 */
+    const struct cpu_math_product *product = &plan->product;
+    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = cpu_math_max(plan->tile_k, 1); /* no size is 0 */
 
     uint64_t n = limit / (k * 256) >= 256 ? 256 : limit / (k * 128) >= 64 ? 128 : 64;
-    plan->tile_n = it->n <= n ? it->n : even_size(it->n, n, 64);
-    uint64_t m = limit / (k * cpu_math_most(plan->tile_n, 1)) / 16 * 16;
-    plan->tile_m = even_size(it->m, cpu_math_least(cpu_math_most(m, 16), 256), 16);
-    uint64_t tiles_n = cpu_math_parts(it->n, plan->tile_n);
-    while (plan->tile_m > 32 && it->batch < plan->piece.engine->units &&
-           tiles_n * cpu_math_parts(it->m, plan->tile_m) < 2 * (uint64_t)plan->piece.engine->units)
+    plan->tile_n = product->n <= n ? product->n : even_size(product->n, n, 64);
+    uint64_t m = limit / (k * cpu_math_max(plan->tile_n, 1)) / 16 * 16;
+    plan->tile_m = even_size(product->m, cpu_math_min(cpu_math_max(m, 16), 256), 16);
+    uint64_t tiles_n = cpu_math_parts(product->n, plan->tile_n);
+    while (plan->tile_m > 32 && product->batch < plan->piece.engine->units &&
+           tiles_n * cpu_math_parts(product->m, plan->tile_m) < 2 * (uint64_t)plan->piece.engine->units)
         plan->tile_m = cpu_math_round(plan->tile_m / 2, 16);
 }
 
 /* Little is packed for nothing: B as it lies is good enough. */
 static void choose_small(struct cpu_math_product_piece *plan, bool small)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     uint64_t units = plan->piece.engine->units;
 
-    plan->packs_a = plan->packs_b = plan->ordered = false;
+    plan->packs_a = plan->packs_b = plan->orders_b = false;
     if (small) {
-        plan->tile_n = it->n;
-        plan->tile_m = it->batch >= units ? it->m : cpu_math_parts(it->m, units);
-        uint64_t most = cpu_math_most(2 * TILE_F32 * 4 / plan->as_bytes / (it->n * it->k) / 16 * 16, 128);
-        plan->tile_m = even_size(it->m, cpu_math_least(cpu_math_most(plan->tile_m, 16), most), 16);
+        plan->tile_n = product->n;
+        plan->tile_m = product->batch >= units ? product->m : cpu_math_parts(product->m, units);
+        uint64_t most = cpu_math_max(2 * TILE_F32 * 4 / plan->as_bytes / (product->n * product->k) / 16 * 16, 128);
+        plan->tile_m = even_size(product->m, cpu_math_min(cpu_math_max(plan->tile_m, 16), most), 16);
     } else {
-        plan->tile_m = it->m;
-        plan->tile_n = cpu_math_least(it->n, cpu_math_round(cpu_math_most(TILE_MEMORY / plan->tile_k, 64), 64));
+        plan->tile_m = product->m;
+        plan->tile_n = cpu_math_min(product->n, cpu_math_round(cpu_math_max(TILE_MEMORY / plan->tile_k, 64), 64));
     }
 }
 
 static bool can_order(const struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
 
-    return !plan->unordered && !it->windows && plan->as != CPU_MATH_AS_INT8 && it->m > FEW_ROWS &&
-           it->k % CPU_MATH_ORDER_ROWS == 0 && plan->tile_k % CPU_MATH_ORDER_ROWS == 0 &&
-           it->n % CPU_MATH_ORDER_COLUMNS == 0;
+    return !plan->refuses_order && !product->windows && plan->as != CPU_MATH_AS_INT8 && product->m > FEW_ROWS &&
+           product->k % CPU_MATH_ORDER_ROWS == 0 && plan->tile_k % CPU_MATH_ORDER_ROWS == 0 &&
+           product->n % CPU_MATH_ORDER_COLUMNS == 0;
 }
 
 /* A tile is of whole rows of C where that is not too much: they are written in place then. */
 static void choose_ordered(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     uint64_t limit = TILE_F32 * 4 / plan->as_bytes, units = plan->piece.engine->units;
 
     bool f32 = plan->as == CPU_MATH_AS_F32;
 
     if (f32 && plan->tile_k > DEPTH_F32 + DEPTH_F32 / 4)
-        plan->tile_k = even_size(it->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
+        plan->tile_k = even_size(product->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
     bool deep = f32 && plan->tile_k > DEEP_F32;
-    uint64_t deep_rows = limit / CPU_MATH_ORDER_COLUMNS / cpu_math_most(plan->tile_k, 1);
-    deep_rows = cpu_math_least(cpu_math_most(deep_rows, ORDERED_ROWS), DEEP_ROWS);
-    plan->tile_m = even_size(it->m, deep ? deep_rows : ORDERED_ROWS, 16);
-    uint64_t column = cpu_math_most(plan->tile_m * plan->tile_k, 1); /* no size is 0 */
-    uint64_t n = cpu_math_least(limit / column / CPU_MATH_ORDER_COLUMNS * CPU_MATH_ORDER_COLUMNS, ORDERED_COLUMNS);
-    plan->tile_n = it->n <= 2 * limit / column
-                       ? it->n
-                       : even_size(it->n, cpu_math_most(n, CPU_MATH_ORDER_COLUMNS), CPU_MATH_ORDER_COLUMNS);
-    while (plan->tile_n > CPU_MATH_ORDER_COLUMNS && it->batch < units &&
-           cpu_math_parts(it->m, plan->tile_m) * cpu_math_parts(it->n, plan->tile_n) < 2 * units)
+    uint64_t deep_rows = limit / CPU_MATH_ORDER_COLUMNS / cpu_math_max(plan->tile_k, 1);
+    deep_rows = cpu_math_min(cpu_math_max(deep_rows, ORDERED_ROWS), DEEP_ROWS);
+    plan->tile_m = even_size(product->m, deep ? deep_rows : ORDERED_ROWS, 16);
+    uint64_t column = cpu_math_max(plan->tile_m * plan->tile_k, 1); /* no size is 0 */
+    uint64_t n = cpu_math_min(limit / column / CPU_MATH_ORDER_COLUMNS * CPU_MATH_ORDER_COLUMNS, ORDERED_COLUMNS);
+    plan->tile_n = product->n <= 2 * limit / column
+                       ? product->n
+                       : even_size(product->n, cpu_math_max(n, CPU_MATH_ORDER_COLUMNS), CPU_MATH_ORDER_COLUMNS);
+    while (plan->tile_n > CPU_MATH_ORDER_COLUMNS && product->batch < units &&
+           cpu_math_parts(product->m, plan->tile_m) * cpu_math_parts(product->n, plan->tile_n) < 2 * units)
         plan->tile_n = cpu_math_round(plan->tile_n / 2, CPU_MATH_ORDER_COLUMNS);
-    plan->part = cpu_math_round(cpu_math_most(PART / cpu_math_most(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
+    plan->pack_rows = cpu_math_round(cpu_math_max(PART / cpu_math_max(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
 }
 
 /*
@@ -133,15 +133,15 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
  */
 static void find_microkernel(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_microkernels *microkernels = plan->piece.engine->microkernels;
 
-    if (!microkernels || it->windows || plan->as != CPU_MATH_AS_F32 || it->m < KERNEL_LEAST || it->n < KERNEL_LEAST ||
-        it->k == 0)
+    if (!microkernels || product->windows || plan->as != CPU_MATH_AS_F32 || product->m < KERNEL_LEAST ||
+        product->n < KERNEL_LEAST || product->k == 0)
         return;
-    if (it->n % CPU_MATH_PANEL == 0 || it->n >= KERNEL_COLUMNS)
+    if (product->n % CPU_MATH_PANEL == 0 || product->n >= KERNEL_COLUMNS)
         plan->multiply = microkernels->multiply_f32;
-    if (it->type != FACET_MATH_INT8 || (it->flags & FACET_MATH_NO_TENSOR) || it->k % 2 != 0)
+    if (product->type != FACET_MATH_INT8 || (product->flags & FACET_MATH_NO_TENSOR) || product->k % 2 != 0)
         return;
     plan->as = CPU_MATH_AS_INT16;
     plan->multiply = microkernels->multiply_int16;
@@ -150,84 +150,86 @@ static void find_microkernel(struct cpu_math_product_piece *plan)
 /* Where tiles are few, makes them smaller until the units can share them evenly. */
 static void choose_microkernel(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     uint64_t limit = KERNEL_TILE * 4 / plan->as_bytes, units = plan->piece.engine->units;
 
-    plan->packs_b = plan->converts || it->b.column != 1 || it->n > KERNEL_B / it->k;
+    plan->packs_b = plan->converts_operands || product->b.column != 1 || product->n > KERNEL_B / product->k;
     uint64_t rows_most = plan->packs_b ? KERNEL_ROWS : KERNEL_B_ROWS;
     uint64_t depth = KERNEL_DEPTH * 4 / plan->as_bytes;
-    plan->tile_k = it->k <= depth + depth / 4 ? it->k : even_size(it->k, depth, depth);
-    uint64_t rows = cpu_math_most(cpu_math_parts(it->m, rows_most), 1), tallest = cpu_math_parts(it->m, rows);
-    uint64_t most =
-        cpu_math_most(limit / cpu_math_most(tallest * plan->tile_k, 1) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
-    plan->tile_n = even_size(it->n, cpu_math_least(most, KERNEL_COLUMNS), CPU_MATH_PANEL);
-    uint64_t columns = cpu_math_parts(it->n, plan->tile_n);
-    while (rows * columns * it->batch < 2 * units && plan->tile_n > CPU_MATH_PANEL) {
+    plan->tile_k = product->k <= depth + depth / 4 ? product->k : even_size(product->k, depth, depth);
+    uint64_t rows = cpu_math_max(cpu_math_parts(product->m, rows_most), 1), tallest = cpu_math_parts(product->m, rows);
+    uint64_t most = cpu_math_max(limit / cpu_math_max(tallest * plan->tile_k, 1) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
+    plan->tile_n = even_size(product->n, cpu_math_min(most, KERNEL_COLUMNS), CPU_MATH_PANEL);
+    uint64_t columns = cpu_math_parts(product->n, plan->tile_n);
+    while (rows * columns * product->batch < 2 * units && plan->tile_n > CPU_MATH_PANEL) {
         plan->tile_n = cpu_math_round(plan->tile_n / 2, CPU_MATH_PANEL);
-        columns = cpu_math_parts(it->n, plan->tile_n);
+        columns = cpu_math_parts(product->n, plan->tile_n);
     }
-    while (rows * columns * it->batch < 8 * units && rows * columns * it->batch % units != 0)
+    while (rows * columns * product->batch < 8 * units && rows * columns * product->batch % units != 0)
         rows++;
-    plan->tile_m = cpu_math_least(it->m, cpu_math_round(cpu_math_parts(it->m, rows), 2));
-    plan->part = cpu_math_round(cpu_math_most(PART / cpu_math_most(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
-    plan->packs_a = plan->converts || it->a.column != 1 || it->a.row > KERNEL_A_ROW;
-    plan->streams = it->m > STREAM_BYTES / plan->c_bytes / it->n;
-    plan->direct = it->alpha == 1.0f && it->beta == 0.0f && !it->bias &&
-                   (it->type == FACET_MATH_F32 || plan->as == CPU_MATH_AS_INT16) &&
-                   !(plan->streams && plan->tile_k == it->k);
+    plan->tile_m = cpu_math_min(product->m, cpu_math_round(cpu_math_parts(product->m, rows), 2));
+    plan->pack_rows = cpu_math_round(cpu_math_max(PART / cpu_math_max(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
+    plan->packs_a = plan->converts_operands || product->a.column != 1 || product->a.row > KERNEL_A_ROW;
+    plan->streams_c = product->m > STREAM_BYTES / plan->c_bytes / product->n;
+    plan->stores_directly = product->alpha == 1.0f && product->beta == 0.0f && !product->bias &&
+                            (product->type == FACET_MATH_F32 || plan->as == CPU_MATH_AS_INT16) &&
+                            !(plan->streams_c && plan->tile_k == product->k);
 }
 
 static void choose_method(struct cpu_math_product_piece *plan)
 {
-    plan->body = plan->it.n;
+    plan->main_columns = plan->product.n;
     if (plan->multiply) {
         choose_microkernel(plan);
         return;
     }
-    const struct cpu_math_product *it = &plan->it;
-    bool same = !plan->converts && !it->windows;
-    bool whole = in_one_piece(&it->a, it->k) && in_one_piece(&it->b, it->n);
+    const struct cpu_math_product *product = &plan->product;
+    bool same = !plan->converts_operands && !product->windows;
+    bool whole = in_one_piece(&product->a, product->k) && in_one_piece(&product->b, product->n);
 
     choose_depth(plan);
-    plan->ordered = can_order(plan);
-    if (plan->ordered)
+    plan->orders_b = can_order(plan);
+    if (plan->orders_b)
         choose_ordered(plan);
     else
         choose_tile(plan);
-    plan->packs_a = plan->converts || plan->tile_k != it->k || !in_one_piece(&it->a, it->k);
-    plan->packs_b = plan->ordered || !same || plan->tile_n != it->n || !in_one_piece(&it->b, it->n);
-    bool small = same && whole && plan->tile_k == it->k && it->n <= SMALL_BYTES / plan->type_bytes / it->k;
-    bool few = same && it->m <= FEW_ROWS && (it->b.column == 1 || it->b.row == 1) && in_one_piece(&it->a, it->k);
+    plan->packs_a = plan->converts_operands || plan->tile_k != product->k || !in_one_piece(&product->a, product->k);
+    plan->packs_b = plan->orders_b || !same || plan->tile_n != product->n || !in_one_piece(&product->b, product->n);
+    bool small =
+        same && whole && plan->tile_k == product->k && product->n <= SMALL_BYTES / plan->type_bytes / product->k;
+    bool few = same && product->m <= FEW_ROWS && (product->b.column == 1 || product->b.row == 1) &&
+               in_one_piece(&product->a, product->k);
     if (small || few)
         choose_small(plan, small);
-    plan->direct = plan->tile_n == it->n && it->c.row == it->n && plan->tile_k == it->k && it->alpha == 1.0f &&
-                   it->beta == 0.0f && !it->bias && (it->type == FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32);
-    if (small && plan->direct && cpu_math_rest_plan(plan))
-        plan->tile_n = plan->body = it->n - plan->rest.columns;
-    plan->streams = it->m > STREAM_BYTES / plan->c_bytes / cpu_math_most(it->n, 1);
+    plan->stores_directly = plan->tile_n == product->n && product->c.row == product->n && plan->tile_k == product->k &&
+                            product->alpha == 1.0f && product->beta == 0.0f && !product->bias &&
+                            (product->type == FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32);
+    if (small && plan->stores_directly && cpu_math_rest_plan(plan))
+        plan->tile_n = plan->main_columns = product->n - plan->rest.columns;
+    plan->streams_c = product->m > STREAM_BYTES / plan->c_bytes / cpu_math_max(product->n, 1);
 }
 
 /* ---- steps ---- */
 
 static void choose_steps(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
-    uint64_t column_bytes = cpu_math_most(plan->tile_k * plan->as_bytes, 1);
-    uint64_t columns = cpu_math_most(PACK_BYTES / (column_bytes * cpu_math_most(plan->tile_n, 1)), 1) * plan->tile_n;
-    uint64_t rows = cpu_math_most(PACK_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1) * plan->tile_m;
+    const struct cpu_math_product *product = &plan->product;
+    uint64_t column_bytes = cpu_math_max(plan->tile_k * plan->as_bytes, 1);
+    uint64_t columns = cpu_math_max(PACK_BYTES / (column_bytes * cpu_math_max(plan->tile_n, 1)), 1) * plan->tile_n;
+    uint64_t rows = cpu_math_max(PACK_BYTES / (column_bytes * cpu_math_max(plan->tile_m, 1)), 1) * plan->tile_m;
 
-    plan->step_n = plan->packs_b ? cpu_math_least(columns, it->n) : plan->body;
-    plan->step_m = plan->packs_a ? cpu_math_least(rows, it->m) : it->m;
-    if (plan->tile_k < it->k) /* sums are kept */
-        plan->step_m = cpu_math_least(plan->step_m, cpu_math_round(4096, plan->tile_m));
-    plan->wave = plan->ordered || plan->multiply
-                     ? cpu_math_most(WAVE_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1)
-                     : cpu_math_most(it->m, 1);
+    plan->step_n = plan->packs_b ? cpu_math_min(columns, product->n) : plan->main_columns;
+    plan->step_m = plan->packs_a ? cpu_math_min(rows, product->m) : product->m;
+    if (plan->tile_k < product->k) /* sums are kept */
+        plan->step_m = cpu_math_min(plan->step_m, cpu_math_round(4096, plan->tile_m));
+    plan->slabs_per_wave = plan->orders_b || plan->multiply
+                               ? cpu_math_max(WAVE_BYTES / (column_bytes * cpu_math_max(plan->tile_m, 1)), 1)
+                               : cpu_math_max(product->m, 1);
     uint64_t bytes = (plan->packs_b ? plan->step_n : 0) + (plan->packs_a ? plan->step_m : 0);
     plan->step_batch =
-        bytes ? cpu_math_least(cpu_math_most(2 * PACK_BYTES / column_bytes / bytes, 1), it->batch) : it->batch;
+        bytes ? cpu_math_min(cpu_math_max(2 * PACK_BYTES / column_bytes / bytes, 1), product->batch) : product->batch;
     if (plan->rest.columns > 0)
-        plan->step_batch = cpu_math_least(cpu_math_rest_step(plan), it->batch);
+        plan->step_batch = cpu_math_min(cpu_math_rest_step(plan), product->batch);
 }
 
 /* ---- primitives ---- */
@@ -235,30 +237,30 @@ static void choose_steps(struct cpu_math_product_piece *plan)
 /* The last tile's size when it is another one; 0: there is no such tile. */
 static uint64_t last_tile(uint64_t whole, uint64_t tile)
 {
-    return whole % cpu_math_most(tile, 1);
+    return whole % cpu_math_max(tile, 1);
 }
 
 static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, struct facet_error *error)
 {
-    const struct cpu_math_product *it = &plan->it;
-    const int at_m = i & 1, at_n = i >> 1 & 1, at_k = i >> 2;
+    const struct cpu_math_product *product = &plan->product;
+    const int edge_m = i & 1, edge_n = i >> 1 & 1, edge_k = i >> 2;
     struct cpu_math_matmul matmul = {
-        .m = at_m ? last_tile(it->m, plan->tile_m) : plan->tile_m,
-        .n = at_n ? last_tile(plan->body, plan->tile_n) : plan->tile_n,
-        .k = at_k ? last_tile(it->k, plan->tile_k) : plan->tile_k,
+        .m = edge_m ? last_tile(product->m, plan->tile_m) : plan->tile_m,
+        .n = edge_n ? last_tile(plan->main_columns, plan->tile_n) : plan->tile_n,
+        .k = edge_k ? last_tile(product->k, plan->tile_k) : plan->tile_k,
         .as = plan->as,
     };
 
     if (matmul.m == 0 || matmul.n == 0 || matmul.k == 0)
         return FACET_OK;
-    matmul.a_row = plan->packs_a ? matmul.k : it->a.row;
-    matmul.a_column = plan->packs_a ? 1 : it->a.column;
-    matmul.b_row = plan->packs_b ? matmul.n : it->b.row;
-    matmul.b_column = plan->packs_b ? 1 : it->b.column;
-    matmul.c_row = plan->rest.columns > 0 ? it->c.row : 0;
-    matmul.rounds = plan->direct && it->type == FACET_MATH_BF16;
-    matmul.ordered = plan->ordered;
-    return cpu_math_matmul(plan->piece.engine, &matmul, &plan->matmul[at_m][at_n][at_k], error);
+    matmul.a_row = plan->packs_a ? matmul.k : product->a.row;
+    matmul.a_column = plan->packs_a ? 1 : product->a.column;
+    matmul.b_row = plan->packs_b ? matmul.n : product->b.row;
+    matmul.b_column = plan->packs_b ? 1 : product->b.column;
+    matmul.c_row = plan->rest.columns > 0 ? product->c.row : 0;
+    matmul.rounds_c = plan->stores_directly && product->type == FACET_MATH_BF16;
+    matmul.orders_b = plan->orders_b;
+    return cpu_math_matmul(plan->piece.engine, &matmul, &plan->matmul[edge_m][edge_n][edge_k], error);
 }
 
 static enum facet_status get_primitives(struct cpu_math_product_piece *plan, struct facet_error *error)
@@ -280,49 +282,50 @@ static uint64_t scratch_most(const struct cpu_math_product_piece *plan)
 
     for (int i = 0; i < 8; i++)
         if (plan->matmul[i & 1][i >> 1 & 1][i >> 2])
-            most = cpu_math_most(most, plan->matmul[i & 1][i >> 1 & 1][i >> 2]->scratch_bytes);
+            most = cpu_math_max(most, plan->matmul[i & 1][i >> 1 & 1][i >> 2]->scratch_bytes);
     for (int i = 0; i < 2; i++)
         if (plan->rest.matmul[i])
-            most = cpu_math_most(most, plan->rest.matmul[i]->scratch_bytes);
+            most = cpu_math_max(most, plan->rest.matmul[i]->scratch_bytes);
     return most;
 }
 
 static void place_memory(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
-    bool raw = it->windows && plan->converts; /* windows are gathered as they are, then converted */
+    const struct cpu_math_product *product = &plan->product;
+    bool raw = product->windows && plan->converts_operands; /* windows are gathered as they are, then converted */
     uint64_t gathered = raw ? plan->tile_k * plan->tile_n * plan->type_bytes : 0;
 
     uint64_t columns = plan->multiply ? cpu_math_round(plan->tile_n, CPU_MATH_PANEL) : plan->tile_n;
     plan->panel_bytes = plan->packs_b ? cpu_math_round(columns * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
     plan->slab_bytes = plan->packs_a ? cpu_math_round(plan->tile_m * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
     uint64_t rest = plan->rest.columns > 0 ? cpu_math_rest_tiles(plan, plan->step_batch) * plan->rest.panel_bytes : 0;
-    plan->a_at = rest + plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
-    plan->sums_at = plan->a_at + plan->step_batch * cpu_math_parts(plan->step_m, plan->tile_m) * plan->slab_bytes;
-    bool sums = plan->tile_k < it->k && (it->type == FACET_MATH_BF16 || it->type == FACET_MATH_F16);
-    plan->piece.memory_bytes = plan->sums_at + (sums ? plan->step_batch * plan->step_m * plan->step_n * 4 : 0);
-    plan->products_at = cpu_math_round(gathered, CPU_MATH_ALIGN);
+    plan->a_offset = rest + plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
+    plan->sums_offset =
+        plan->a_offset + plan->step_batch * cpu_math_parts(plan->step_m, plan->tile_m) * plan->slab_bytes;
+    bool sums = plan->tile_k < product->k && (product->type == FACET_MATH_BF16 || product->type == FACET_MATH_F16);
+    plan->piece.memory_bytes = plan->sums_offset + (sums ? plan->step_batch * plan->step_m * plan->step_n * 4 : 0);
+    plan->products_offset = cpu_math_round(gathered, CPU_MATH_ALIGN);
     uint64_t products = plan->rest.tile_m * plan->rest.tile_batch * plan->rest.columns;
-    products = cpu_math_most(products, plan->tile_m * plan->tile_n);
-    plan->rest_at = plan->products_at + cpu_math_round(products * 4, CPU_MATH_ALIGN);
+    products = cpu_math_max(products, plan->tile_m * plan->tile_n);
+    plan->rest_offset = plan->products_offset + cpu_math_round(products * 4, CPU_MATH_ALIGN);
 }
 
 enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
 
-    plan->as = cpu_math_as_of(plan->piece.engine, it->type, it->flags);
+    plan->as = cpu_math_as_of(plan->piece.engine, product->type, product->flags);
     find_microkernel(plan);
     plan->as_bytes = cpu_math_as_bytes(plan->as);
-    plan->type_bytes = it->type == FACET_MATH_F32 ? 4 : it->type == FACET_MATH_INT8 ? 1 : 2;
-    plan->c_bytes = it->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
-    plan->converts = plan->type_bytes != plan->as_bytes;
+    plan->type_bytes = product->type == FACET_MATH_F32 ? 4 : product->type == FACET_MATH_INT8 ? 1 : 2;
+    plan->c_bytes = product->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
+    plan->converts_operands = plan->type_bytes != plan->as_bytes;
     choose_method(plan);
     enum facet_status status = get_primitives(plan, error);
-    if (status == FACET_UNSUPPORTED && plan->ordered) {
+    if (status == FACET_UNSUPPORTED && plan->orders_b) {
         cpu_math_drop(plan->piece.engine, &plan->matmul[0][0][0], 8);
         memset(plan->matmul, 0, sizeof plan->matmul);
-        plan->unordered = true;
+        plan->refuses_order = true;
         choose_method(plan);
         status = get_primitives(plan, error);
     }

@@ -15,36 +15,36 @@
 
 bool cpu_math_rest_plan(struct cpu_math_product_piece *plan)
 {
-    const struct cpu_math_product *it = &plan->it;
-    uint64_t lanes = plan->piece.engine->lanes, over = lanes > 0 ? it->n % lanes : 0;
+    const struct cpu_math_product *product = &plan->product;
+    uint64_t lanes = plan->piece.engine->lanes, over = lanes > 0 ? product->n % lanes : 0;
 
-    if (over == 0 || it->type != FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32 || it->n < 2 * lanes ||
-        it->n > (lanes - over) * GAIN || it->batch * over < lanes || it->period != 1)
+    if (over == 0 || product->type != FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32 || product->n < 2 * lanes ||
+        product->n > (lanes - over) * GAIN || product->batch * over < lanes || product->period != 1)
         return false;
-    uint64_t rows = cpu_math_round(cpu_math_parts(it->m, plan->piece.engine->units), lanes);
-    uint64_t tiles = cpu_math_parts(it->batch, TILE_COLUMNS / over);
+    uint64_t rows = cpu_math_round(cpu_math_parts(product->m, plan->piece.engine->units), lanes);
+    uint64_t tiles = cpu_math_parts(product->batch, TILE_COLUMNS / over);
     plan->rest.columns = over;
-    plan->rest.tile_m = cpu_math_least(cpu_math_most(rows, TILE_ROWS), it->m);
-    plan->rest.tile_batch = cpu_math_parts(it->batch, tiles);
-    plan->rest.panel_bytes = cpu_math_round(plan->rest.tile_batch * over * it->k * sizeof(float), CPU_MATH_ALIGN);
+    plan->rest.tile_m = cpu_math_min(cpu_math_max(rows, TILE_ROWS), product->m);
+    plan->rest.tile_batch = cpu_math_parts(product->batch, tiles);
+    plan->rest.panel_bytes = cpu_math_round(plan->rest.tile_batch * over * product->k * sizeof(float), CPU_MATH_ALIGN);
     return true;
 }
 
 enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     struct cpu_math_rest *rest = &plan->rest;
-    const uint64_t rows[] = {rest->tile_m, it->m % rest->tile_m};
+    const uint64_t rows[] = {rest->tile_m, product->m % rest->tile_m};
     enum facet_status status = FACET_OK;
 
     for (int i = 0; i < 2 && rows[i] > 0 && status == FACET_OK; i++) {
         const struct cpu_math_matmul matmul = {
             .m = rows[i],
             .n = rest->tile_batch * rest->columns,
-            .k = it->k,
+            .k = product->k,
             .as = plan->as,
-            .a_row = it->a.row,
-            .a_column = it->a.column,
+            .a_row = product->a.row,
+            .a_column = product->a.column,
             .b_row = rest->tile_batch * rest->columns,
             .b_column = 1,
         };
@@ -56,7 +56,7 @@ enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, 
 
 uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan)
 {
-    return cpu_math_most(1, PANELS_BYTES / plan->rest.panel_bytes) * plan->rest.tile_batch;
+    return cpu_math_max(1, PANELS_BYTES / plan->rest.panel_bytes) * plan->rest.tile_batch;
 }
 
 uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices)
@@ -66,7 +66,7 @@ uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t
 
 uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
 {
-    return cpu_math_rest_tiles(plan, step->batches) * cpu_math_parts(plan->it.m, plan->rest.tile_m);
+    return cpu_math_rest_tiles(plan, step->batches) * cpu_math_parts(plan->product.m, plan->rest.tile_m);
 }
 
 /* ---- running ---- */
@@ -87,41 +87,43 @@ static char *panel_of(const struct cpu_math_product_piece *plan, uint64_t tile)
 
 void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_rest *rest = &plan->rest;
     uint64_t at = index % rest->tile_batch * rest->columns;
-    const uint32_t *from = (const uint32_t *)it->b.address + (step->b0 + index) * it->b.batch + plan->body;
+    const uint32_t *from =
+        (const uint32_t *)product->b.address + (step->b0 + index) * product->b.batch + plan->main_columns;
 
     copy_rows((uint32_t *)panel_of(plan, index / rest->tile_batch) + at, rest->tile_batch * rest->columns, from,
-              it->b.row, it->k, rest->columns);
+              product->b.row, product->k, rest->columns);
 }
 
 static void scatter_products(const struct cpu_math_product_piece *plan, uint64_t first, uint64_t matrices, uint64_t m,
                              uint64_t rows, const uint32_t *products)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_rest *rest = &plan->rest;
-    uint32_t *c = (uint32_t *)it->c.address + first * it->c.batch + m * it->c.row + plan->body;
+    uint32_t *c = (uint32_t *)product->c.address + first * product->c.batch + m * product->c.row + plan->main_columns;
 
     for (uint64_t i = 0; i < matrices; i++)
-        copy_rows(c + i * it->c.batch, it->c.row, products + i * rest->columns, rest->tile_batch * rest->columns, rows,
-                  rest->columns);
+        copy_rows(c + i * product->c.batch, product->c.row, products + i * rest->columns,
+                  rest->tile_batch * rest->columns, rows, rest->columns);
 }
 
 enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
                                     uint64_t index, char *scratch)
 {
-    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_rest *rest = &plan->rest;
-    uint64_t slabs = cpu_math_most(1, cpu_math_parts(it->m, rest->tile_m)), tile = index / slabs;
-    uint64_t m = index % slabs * rest->tile_m, rows = cpu_math_least(rest->tile_m, it->m - m);
-    uint64_t first = tile * rest->tile_batch, matrices = cpu_math_least(rest->tile_batch, step->batches - first);
+    uint64_t slabs = cpu_math_max(1, cpu_math_parts(product->m, rest->tile_m)), tile = index / slabs;
+    uint64_t m = index % slabs * rest->tile_m, rows = cpu_math_min(rest->tile_m, product->m - m);
+    uint64_t first = tile * rest->tile_batch, matrices = cpu_math_min(rest->tile_batch, step->batches - first);
     enum facet_status status =
         cpu_math_execute(plan->piece.engine, rest->matmul[rows != rest->tile_m],
-                         (const void *)(it->a.address + m * it->a.row * sizeof(float)), panel_of(plan, tile),
-                         scratch + plan->products_at, scratch + plan->rest_at);
+                         (const void *)(product->a.address + m * product->a.row * sizeof(float)), panel_of(plan, tile),
+                         scratch + plan->products_offset, scratch + plan->rest_offset);
 
     if (status == FACET_OK)
-        scatter_products(plan, step->b0 + first, matrices, m, rows, (const uint32_t *)(scratch + plan->products_at));
+        scatter_products(plan, step->b0 + first, matrices, m, rows,
+                         (const uint32_t *)(scratch + plan->products_offset));
     return status;
 }

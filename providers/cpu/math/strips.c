@@ -22,7 +22,7 @@ struct tile {
 
 static uint64_t channels_of(const struct cpu_math_strips *plan, uint64_t block)
 {
-    return cpu_math_least(plan->block, plan->out - block * plan->block);
+    return cpu_math_min(plan->block, plan->out_channels - block * plan->block);
 }
 
 static char *filter_of(const struct cpu_math_strips *plan, uint64_t group, uint64_t block)
@@ -33,7 +33,7 @@ static char *filter_of(const struct cpu_math_strips *plan, uint64_t group, uint6
 static char *packed_row(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step, uint64_t plane,
                         uint64_t row)
 {
-    return plan->piece.memory + plan->input_at + (plane - step->plane) * plan->plane_bytes + row * plan->row_bytes;
+    return plan->piece.memory + plan->input_offset + (plane - step->plane) * plan->plane_bytes + row * plan->row_bytes;
 }
 
 /* ---- packing ---- */
@@ -41,27 +41,28 @@ static char *packed_row(const struct cpu_math_strips *plan, const struct cpu_mat
 static enum facet_status pack_filter(const struct cpu_math_strips *plan, uint64_t index, char *scratch)
 {
     uint64_t group = index / plan->blocks, block = index % plan->blocks, channels = channels_of(plan, block);
-    const void *from =
-        (const void *)(plan->it.filter + (group * plan->out + block * plan->block) * plan->depth * plan->type_bytes);
+    const void *from = (const void *)(plan->convolution.filter + (group * plan->out_channels + block * plan->block) *
+                                                                     plan->depth * plan->type_bytes);
 
-    if (plan->converts) {
+    if (plan->converts_operands) {
         cpu_math_convert(plan->piece.engine, scratch, from, channels * plan->depth, plan->type, plan->as);
         from = scratch;
     }
-    return cpu_math_execute(plan->piece.engine, plan->order[channels != plan->block], from, NULL,
-                            filter_of(plan, group, block), scratch + plan->rest_at);
+    return cpu_math_execute(plan->piece.engine, plan->filter_order[channels != plan->block], from, NULL,
+                            filter_of(plan, group, block), scratch + plan->rest_offset);
 }
 
 /* `count` positions of all channels, from row y of the input. */
 static void pack_positions(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t count, char *to)
 {
-    const struct facet_convolution *it = &plan->it;
+    const struct facet_convolution *convolution = &plan->convolution;
     const struct cpu_math_gather gather = {
-        .from = it->input + (plane * plan->in * it->height + y) * it->width * plan->type_bytes,
+        .from = convolution->input +
+                (plane * plan->in_channels * convolution->height + y) * convolution->width * plan->type_bytes,
         .row = 1,
-        .column = it->height * it->width,
+        .column = convolution->height * convolution->width,
         .rows = count,
-        .columns = plan->in,
+        .columns = plan->in_channels,
         .type = plan->type,
         .as = plan->as,
     };
@@ -72,12 +73,13 @@ static void pack_positions(const struct cpu_math_strips *plan, uint64_t plane, u
 /* Rows inside of the image, with the zeros on both sides: several at a time where there are none. */
 static void pack_inside(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
 {
-    const struct facet_convolution *it = &plan->it;
-    uint64_t position = plan->in * plan->as_bytes, left = it->padding[1] * position;
-    uint64_t inside = cpu_math_least(it->width, plan->wide - it->padding[1]), end = left + inside * position;
+    const struct facet_convolution *convolution = &plan->convolution;
+    uint64_t position = plan->in_channels * plan->as_bytes, left = convolution->padding[1] * position;
+    uint64_t inside = cpu_math_min(convolution->width, plan->packed_width - convolution->padding[1]),
+             end = left + inside * position;
 
-    if (plan->wide == it->width && left == 0) {
-        pack_positions(plan, plane, y, rows * it->width, to);
+    if (plan->packed_width == convolution->width && left == 0) {
+        pack_positions(plan, plane, y, rows * convolution->width, to);
         return;
     }
     for (uint64_t i = 0; i < rows; i++, to += plan->row_bytes) {
@@ -90,9 +92,9 @@ static void pack_inside(const struct cpu_math_strips *plan, uint64_t plane, uint
 /* Packs `rows` rows from row y of the padded image on. Rows beyond the image are zeros. */
 static void pack_rows(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
 {
-    uint64_t above = plan->it.padding[0], bottom = above + plan->it.height;
-    uint64_t before = cpu_math_least(above - cpu_math_least(above, y), rows);
-    uint64_t inside = cpu_math_least(rows - before, bottom - cpu_math_least(bottom, y + before));
+    uint64_t above = plan->convolution.padding[0], bottom = above + plan->convolution.height;
+    uint64_t before = cpu_math_min(above - cpu_math_min(above, y), rows);
+    uint64_t inside = cpu_math_min(rows - before, bottom - cpu_math_min(bottom, y + before));
 
     memset(to, 0, before * plan->row_bytes);
     to += before * plan->row_bytes;
@@ -104,10 +106,10 @@ static void pack_rows(const struct cpu_math_strips *plan, uint64_t plane, uint64
 static void pack_part(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step, uint64_t index)
 {
     uint64_t count = cpu_math_strips_reach(plan, step->rows),
-             parts = cpu_math_most(1, cpu_math_parts(count, plan->pack));
-    uint64_t plane = step->plane + index / parts, row = index % parts * plan->pack;
+             parts = cpu_math_max(1, cpu_math_parts(count, plan->pack_rows));
+    uint64_t plane = step->plane + index / parts, row = index % parts * plan->pack_rows;
 
-    pack_rows(plan, plane, step->row * plan->it.stride[0] + row, cpu_math_least(plan->pack, count - row),
+    pack_rows(plan, plane, step->row * plan->convolution.stride[0] + row, cpu_math_min(plan->pack_rows, count - row),
               packed_row(plan, step, plane, row));
 }
 
@@ -125,23 +127,23 @@ static enum facet_status run_pack(const struct cpu_math_strips *plan, const stru
 /* Positions by channels become channels by positions. */
 static void store_tile(const struct cpu_math_strips *plan, const struct tile *tile, const char *products)
 {
-    const struct facet_convolution *it = &plan->it;
+    const struct facet_convolution *convolution = &plan->convolution;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
     uint64_t positions = tile->rows * plan->columns, all = plan->rows * plan->columns;
-    uint64_t first = tile->block * plan->block, out = tile->plane * plan->out + first;
-    uint64_t to = it->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
+    uint64_t first = tile->block * plan->block, out = tile->plane * plan->out_channels + first;
+    uint64_t to = convolution->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
     struct cpu_math_store how = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
-    char *transposed = tile->scratch + plan->transposed_at;
+    char *transposed = tile->scratch + plan->transposed_offset;
 
-    if (!it->bias && plan->out_bytes == 4) {
+    if (!convolution->bias && plan->out_bytes == 4) {
         loops->transpose((void *)to, all, products, tile->channels, tile->channels, positions, 4);
         return;
     }
     loops->transpose(transposed, positions, products, tile->channels, tile->channels, positions, 4);
     for (uint64_t i = 0; i < tile->channels; i++) {
-        uint64_t channel = tile->plane % it->groups * plan->out + first + i;
+        uint64_t channel = tile->plane % convolution->groups * plan->out_channels + first + i;
 
-        how.bias = it->bias ? (const void *)(it->bias + channel * 4) : NULL;
+        how.bias = convolution->bias ? (const void *)(convolution->bias + channel * 4) : NULL;
         loops->store((void *)(to + i * all * plan->out_bytes), transposed + i * positions * 4, positions, &how);
     }
 }
@@ -149,32 +151,33 @@ static void store_tile(const struct cpu_math_strips *plan, const struct tile *ti
 /* The rows that the tile reads: packed before, or now. */
 static const char *input_of(const struct cpu_math_strips *plan, const struct tile *tile)
 {
-    char *to = tile->scratch + plan->strip_at;
+    char *to = tile->scratch + plan->strip_offset;
 
-    if (!plan->local)
-        return packed_row(plan, tile->step, tile->plane, (tile->first - tile->step->row) * plan->it.stride[0]);
-    pack_rows(plan, tile->plane, tile->first * plan->it.stride[0], cpu_math_strips_reach(plan, tile->rows), to);
+    if (!plan->packs_own_input)
+        return packed_row(plan, tile->step, tile->plane, (tile->first - tile->step->row) * plan->convolution.stride[0]);
+    pack_rows(plan, tile->plane, tile->first * plan->convolution.stride[0], cpu_math_strips_reach(plan, tile->rows),
+              to);
     return to;
 }
 
 static enum facet_status run_tile(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step,
                                   uint64_t index, char *scratch)
 {
-    uint64_t strips = cpu_math_most(1, cpu_math_parts(step->rows, plan->strip)), strip = index % strips;
+    uint64_t strips = cpu_math_max(1, cpu_math_parts(step->rows, plan->strip)), strip = index % strips;
     struct tile tile = {.step = step,
                         .plane = step->plane + index / strips / plan->blocks,
                         .block = index / strips % plan->blocks,
                         .first = step->row + strip * plan->strip,
                         .scratch = scratch};
 
-    tile.rows = cpu_math_least(plan->strip, step->rows - strip * plan->strip);
+    tile.rows = cpu_math_min(plan->strip, step->rows - strip * plan->strip);
     tile.channels = channels_of(plan, tile.block);
     struct cpu_math_primitive *primitive = plan->convolve[tile.rows != plan->strip][tile.channels != plan->block];
     enum facet_status status = cpu_math_execute(plan->piece.engine, primitive, input_of(plan, &tile),
-                                                filter_of(plan, tile.plane % plan->it.groups, tile.block),
-                                                scratch + plan->products_at, scratch + plan->rest_at);
+                                                filter_of(plan, tile.plane % plan->convolution.groups, tile.block),
+                                                scratch + plan->products_offset, scratch + plan->rest_offset);
     if (status == FACET_OK)
-        store_tile(plan, &tile, scratch + plan->products_at);
+        store_tile(plan, &tile, scratch + plan->products_offset);
     return status;
 }
 
@@ -197,7 +200,8 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 static void add_step(struct cpu_math_strips *plan, uint64_t *ends, const struct cpu_math_strips_step *step)
 {
     uint32_t phase = 2 * plan->step_count;
-    uint64_t parts = plan->local ? 0 : cpu_math_parts(cpu_math_strips_reach(plan, step->rows), plan->pack);
+    uint64_t parts =
+        plan->packs_own_input ? 0 : cpu_math_parts(cpu_math_strips_reach(plan, step->rows), plan->pack_rows);
 
     ends[phase] = (phase > 0 ? ends[phase - 1] : 0) + step->filters + step->planes * parts;
     ends[phase + 1] = ends[phase] + step->planes * plan->blocks * cpu_math_parts(step->rows, plan->strip);
@@ -209,7 +213,7 @@ static enum facet_status make_steps(struct cpu_math_strips *plan, struct facet_e
     uint64_t count = cpu_math_parts(plan->planes, plan->step_planes) * cpu_math_parts(plan->rows, plan->step_rows);
     enum facet_status status = FACET_NO_MEMORY;
 
-    count = cpu_math_most(1, count);
+    count = cpu_math_max(1, count);
     char name[64];
 
     uint64_t *ends = calloc(2 * count, sizeof *ends);
@@ -218,12 +222,12 @@ static enum facet_status make_steps(struct cpu_math_strips *plan, struct facet_e
         for (uint64_t i = 0; i < plan->planes; i += plan->step_planes)
             for (uint64_t row = 0; row < plan->rows; row += plan->step_rows)
                 add_step(plan, ends,
-                         &(struct cpu_math_strips_step){i, cpu_math_least(plan->step_planes, plan->planes - i), row,
-                                                        cpu_math_least(plan->step_rows, plan->rows - row),
-                                                        i + row == 0 ? plan->it.groups * plan->blocks : 0});
+                         &(struct cpu_math_strips_step){i, cpu_math_min(plan->step_planes, plan->planes - i), row,
+                                                        cpu_math_min(plan->step_rows, plan->rows - row),
+                                                        i + row == 0 ? plan->convolution.groups * plan->blocks : 0});
         snprintf(name, sizeof name, "convolution %.36s %s", plan->convolve[0][0]->name, cpu_math_as_name(plan->as));
-        status = cpu_math_piece_finish(&plan->piece, name, plan->rest_at + plan->rest_bytes, 2 * plan->step_count, ends,
-                                       error);
+        status = cpu_math_piece_finish(&plan->piece, name, plan->rest_offset + plan->rest_bytes, 2 * plan->step_count,
+                                       ends, error);
     } else {
         facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of a convolution", count);
     }
@@ -236,7 +240,7 @@ static void release_plan(struct cpu_math_piece *piece)
     struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
 
     cpu_math_drop(piece->engine, &plan->convolve[0][0], 4);
-    cpu_math_drop(piece->engine, plan->order, 2);
+    cpu_math_drop(piece->engine, plan->filter_order, 2);
     free(plan->steps);
 }
 
@@ -250,8 +254,8 @@ enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const 
     if (status != FACET_OK)
         return status;
     struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
-    piece->again = true;
-    plan->it = operation->of.convolution;
+    piece->is_repeatable = true;
+    plan->convolution = operation->of.convolution;
     plan->type = operation->type;
     plan->as = cpu_math_as_of(engine, operation->type, operation->flags);
     status = cpu_math_strips_plan(plan, error);

@@ -17,36 +17,37 @@ struct cpu_math_strips_step {
 
 struct cpu_math_strips {
     struct cpu_math_piece piece;
-    struct facet_convolution it;
+    struct facet_convolution convolution;
     uint32_t type;
     enum cpu_math_as as;
-    bool local;    /* each tile packs its own input, as no other tile reads it */
-    bool converts; /* numbers are multiplied as another type than the operands' */
+    bool packs_own_input;   /* each tile packs its own input, as no other tile reads it */
+    bool converts_operands; /* numbers are multiplied as another type than the operands' */
     uint64_t type_bytes, as_bytes, out_bytes;
 
-    uint64_t in, out, depth;        /* channels of a group; numbers that one output adds up */
-    uint64_t planes, rows, columns; /* rows and columns of the output */
-    uint64_t wide;                  /* positions of a packed row of input */
-    uint64_t strip, block, blocks;  /* output rows and channels of a tile; blocks of a group */
-    uint64_t pack;                  /* rows of input that a work-group packs */
+    uint64_t in_channels, out_channels, depth; /* channels of a group; numbers that one output adds up */
+    uint64_t planes, rows, columns;            /* rows and columns of the output */
+    uint64_t packed_width;                     /* positions of a packed row of input */
+    uint64_t strip, block, blocks;             /* output rows and channels of a tile; blocks of a group */
+    uint64_t pack_rows;                        /* rows of input that a work-group packs */
     uint64_t step_planes, step_rows;
-    struct cpu_math_primitive *convolve[2][2]; /* by whether rows and channels are those of an edge */
-    struct cpu_math_primitive *order[2];       /* the filter; by whether channels are those of an edge */
+    struct cpu_math_primitive *convolve[2][2];  /* by whether rows and channels are those of an edge */
+    struct cpu_math_primitive *filter_order[2]; /* the filter; by whether channels are those of an edge */
 
     struct cpu_math_strips_step *steps;
     uint32_t step_count;
-    uint64_t filter_bytes, row_bytes, plane_bytes, input_at; /* in the piece's memory */
-    uint64_t products_at, transposed_at, strip_at;           /* in scratch memory; first: a filter, converted */
-    uint64_t rest_at, rest_bytes;                            /* of oneDNN's own scratch memory, behind them */
+    uint64_t filter_bytes, row_bytes, plane_bytes, input_offset; /* in the piece's memory */
+    uint64_t products_offset, transposed_offset, strip_offset;   /* in scratch memory; first: a filter, converted */
+    uint64_t rest_offset, rest_bytes;                            /* of oneDNN's own scratch memory, behind them */
 };
 
 /* The rows of input that `rows` rows of output need. */
 static inline uint64_t cpu_math_strips_reach(const struct cpu_math_strips *plan, uint64_t rows)
 {
-    return (rows - 1) * plan->it.stride[0] + plan->it.dilation[0] * (plan->it.kernel[0] - 1) + 1;
+    return (rows - 1) * plan->convolution.stride[0] +
+           plan->convolution.dilation[0] * (plan->convolution.kernel[0] - 1) + 1;
 }
 
-/* Everything but the steps, from `it`, `type` and `as`. */
+/* Everything but the steps, from `convolution`, `type` and `as`. */
 enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error);
 enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const struct facet_math *operation,
                                           struct cpu_math_piece **ret_piece, struct facet_error *error);

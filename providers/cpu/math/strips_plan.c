@@ -28,37 +28,39 @@ static enum facet_status refuse_convolution(struct facet_error *error)
 /* Everything is small enough for the products of the rest of this file to be below 2^64. */
 static bool is_suited(const struct cpu_math_strips *plan)
 {
-    const struct facet_convolution *it = &plan->it;
+    const struct facet_convolution *convolution = &plan->convolution;
 
     if (plan->type == FACET_MATH_INT8 && plan->as != CPU_MATH_AS_INT8) /* f32 would not be exact */
         return false;
-    if (plan->out < CHANNELS || plan->in > SIZE_MOST || plan->out > SIZE_MOST)
+    if (plan->out_channels < CHANNELS || plan->in_channels > SIZE_MOST || plan->out_channels > SIZE_MOST)
         return false;
-    if (it->height > SIZE_MOST || it->width > SIZE_MOST)
+    if (convolution->height > SIZE_MOST || convolution->width > SIZE_MOST)
         return false;
     for (int i = 0; i < 2; i++)
-        if (it->stride[i] > 1024 || it->kernel[i] > 1024 || it->dilation[i] > 1024 ||
-            it->padding[i] > it->dilation[i] * (it->kernel[i] - 1))
+        if (convolution->stride[i] > 1024 || convolution->kernel[i] > 1024 || convolution->dilation[i] > 1024 ||
+            convolution->padding[i] > convolution->dilation[i] * (convolution->kernel[i] - 1))
             return false;
-    return it->groups <= SIZE_MOST &&
-           it->groups * plan->out * plan->in * it->kernel[0] * it->kernel[1] * plan->as_bytes <= FILTER_BYTES;
+    return convolution->groups <= SIZE_MOST && convolution->groups * plan->out_channels * plan->in_channels *
+                                                       convolution->kernel[0] * convolution->kernel[1] *
+                                                       plan->as_bytes <=
+                                                   FILTER_BYTES;
 }
 
 /* ---- sizes ---- */
 
 static void measure_plan(struct cpu_math_strips *plan)
 {
-    const struct facet_convolution *it = &plan->it;
+    const struct facet_convolution *convolution = &plan->convolution;
 
     plan->type_bytes = kit_math_type_bytes(plan->type);
     plan->as_bytes = cpu_math_as_bytes(plan->as);
     plan->out_bytes = plan->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
-    plan->converts = plan->type_bytes != plan->as_bytes;
-    plan->in = it->in_channels / it->groups;
-    plan->out = it->out_channels / it->groups;
-    plan->planes = it->batch * it->groups;
-    plan->rows = kit_math_outputs(it, 0);
-    plan->columns = kit_math_outputs(it, 1);
+    plan->converts_operands = plan->type_bytes != plan->as_bytes;
+    plan->in_channels = convolution->in_channels / convolution->groups;
+    plan->out_channels = convolution->out_channels / convolution->groups;
+    plan->planes = convolution->batch * convolution->groups;
+    plan->rows = kit_math_outputs(convolution, 0);
+    plan->columns = kit_math_outputs(convolution, 1);
 }
 
 /* The size of a part when `whole` is cut into parts of nearly the same size, as few as `most` allows. */
@@ -70,17 +72,18 @@ static uint64_t even_size(uint64_t whole, uint64_t most)
 /* Takes few channels at a time only where much of the filter would be read for few positions. */
 static void choose_tile(struct cpu_math_strips *plan)
 {
-    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_least(POSITIONS, plan->rows * plan->columns);
+    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_min(POSITIONS, plan->rows * plan->columns);
 
-    plan->block = plan->out <= 512 ? plan->out : cpu_math_round(even_size(plan->out, 512), 64);
+    plan->block =
+        plan->out_channels <= 512 ? plan->out_channels : cpu_math_round(even_size(plan->out_channels, 512), 64);
     do {
-        plan->strip = cpu_math_most(limit / cpu_math_most(1, plan->columns * plan->depth * plan->block), 1);
+        plan->strip = cpu_math_max(limit / cpu_math_max(1, plan->columns * plan->depth * plan->block), 1);
         if (plan->strip * plan->columns >= positions || plan->block <= 64)
             break;
         plan->block = cpu_math_round(plan->block / 2, 64);
     } while (true);
-    plan->strip = even_size(plan->rows, cpu_math_least(plan->strip, plan->rows));
-    plan->blocks = cpu_math_parts(plan->out, plan->block);
+    plan->strip = even_size(plan->rows, cpu_math_min(plan->strip, plan->rows));
+    plan->blocks = cpu_math_parts(plan->out_channels, plan->block);
     while (plan->strip > 1 && plan->planes * plan->blocks * cpu_math_parts(plan->rows, plan->strip) <
                                   2 * (uint64_t)plan->piece.engine->units)
         plan->strip = cpu_math_parts(plan->strip, 2);
@@ -88,29 +91,29 @@ static void choose_tile(struct cpu_math_strips *plan)
 
 static enum facet_status choose_sizes(struct cpu_math_strips *plan, struct facet_error *error)
 {
-    const struct facet_convolution *it = &plan->it;
+    const struct facet_convolution *convolution = &plan->convolution;
 
-    plan->depth = plan->in * it->kernel[0] * it->kernel[1];
+    plan->depth = plan->in_channels * convolution->kernel[0] * convolution->kernel[1];
     choose_tile(plan);
-    plan->wide = (plan->columns - 1) * it->stride[1] + it->dilation[1] * (it->kernel[1] - 1) + 1;
-    plan->row_bytes = plan->wide * plan->in * plan->as_bytes;
-    plan->pack = cpu_math_most(PACK_ELEMENTS / (plan->wide * plan->in), 1);
+    plan->packed_width =
+        (plan->columns - 1) * convolution->stride[1] + convolution->dilation[1] * (convolution->kernel[1] - 1) + 1;
+    plan->row_bytes = plan->packed_width * plan->in_channels * plan->as_bytes;
+    plan->pack_rows = cpu_math_max(PACK_ELEMENTS / (plan->packed_width * plan->in_channels), 1);
     uint64_t least = cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes, strips = 1;
     if (plan->strip * plan->columns * plan->block * 4 > PRODUCT_BYTES || least > PACK_BYTES)
         return refuse_convolution(error);
-    plan->local = plan->blocks == 1 && least <= STRIP_BYTES;
-    if (plan->local) {
+    plan->packs_own_input = plan->blocks == 1 && least <= STRIP_BYTES;
+    if (plan->packs_own_input) {
         plan->step_rows = plan->rows;
         plan->step_planes = plan->planes;
         return FACET_OK;
     }
-    uint64_t more = cpu_math_most(1, plan->strip * it->stride[0] * plan->row_bytes);
+    uint64_t more = cpu_math_max(1, plan->strip * convolution->stride[0] * plan->row_bytes);
     strips += (PACK_BYTES - least) / more;
-    plan->step_rows = cpu_math_least(strips * plan->strip, plan->rows);
+    plan->step_rows = cpu_math_min(strips * plan->strip, plan->rows);
     plan->plane_bytes = cpu_math_round(cpu_math_strips_reach(plan, plan->step_rows) * plan->row_bytes, CPU_MATH_ALIGN);
-    plan->step_planes = plan->step_rows < plan->rows
-                            ? 1
-                            : cpu_math_least(cpu_math_most(PACK_BYTES / plan->plane_bytes, 1), plan->planes);
+    plan->step_planes =
+        plan->step_rows < plan->rows ? 1 : cpu_math_min(cpu_math_max(PACK_BYTES / plan->plane_bytes, 1), plan->planes);
     uint64_t steps = cpu_math_parts(plan->planes, plan->step_planes);
     return __builtin_mul_overflow(steps, cpu_math_parts(plan->rows, plan->step_rows), &steps) || steps > STEPS_MOST
                ? refuse_convolution(error)
@@ -119,28 +122,30 @@ static enum facet_status choose_sizes(struct cpu_math_strips *plan, struct facet
 
 /* ---- primitives ---- */
 
-static enum facet_status get_convolution(struct cpu_math_strips *plan, int at_rows, int at_block,
+static enum facet_status get_convolution(struct cpu_math_strips *plan, int edge_rows, int edge_block,
                                          struct facet_error *error)
 {
-    const struct facet_convolution *it = &plan->it;
-    uint64_t rows = at_rows ? plan->rows % cpu_math_most(1, plan->strip) : plan->strip; /* steps are of whole strips */
-    struct cpu_math_convolve convolve = {.in = plan->in, .wide = plan->wide, .as = plan->as};
+    const struct facet_convolution *convolution = &plan->convolution;
+    uint64_t rows = edge_rows ? plan->rows % cpu_math_max(1, plan->strip) : plan->strip; /* steps are of whole strips */
+    struct cpu_math_convolve convolve = {
+        .in_channels = plan->in_channels, .input_width = plan->packed_width, .as = plan->as};
 
-    convolve.out = at_block ? plan->out % cpu_math_most(1, plan->block) : plan->block;
-    if (rows == 0 || convolve.out == 0)
+    convolve.out_channels = edge_block ? plan->out_channels % cpu_math_max(1, plan->block) : plan->block;
+    if (rows == 0 || convolve.out_channels == 0)
         return FACET_OK;
-    convolve.high = cpu_math_strips_reach(plan, rows);
+    convolve.input_height = cpu_math_strips_reach(plan, rows);
     for (int i = 0; i < 2; i++) {
-        convolve.kernel[i] = it->kernel[i];
-        convolve.stride[i] = it->stride[i];
-        convolve.dilation[i] = it->dilation[i];
+        convolve.kernel[i] = convolution->kernel[i];
+        convolve.stride[i] = convolution->stride[i];
+        convolve.dilation[i] = convolution->dilation[i];
     }
-    struct cpu_math_primitive **primitive = &plan->convolve[at_rows][at_block];
+    struct cpu_math_primitive **primitive = &plan->convolve[edge_rows][edge_block];
     enum facet_status status = cpu_math_convolution(plan->piece.engine, &convolve, primitive, error);
     if (status == FACET_OK && strncmp((*primitive)->name, "ref", 3) == 0)
         status = refuse_convolution(error);
-    if (status == FACET_OK && !at_rows)
-        status = cpu_math_filter_order(plan->piece.engine, &convolve, *primitive, &plan->order[at_block], error);
+    if (status == FACET_OK && !edge_rows)
+        status =
+            cpu_math_filter_order(plan->piece.engine, &convolve, *primitive, &plan->filter_order[edge_block], error);
     return status;
 }
 
@@ -165,21 +170,21 @@ static void place_memory(struct cpu_math_strips *plan)
 
     for (int i = 0; i < 4; i++)
         if (plan->convolve[i >> 1][i & 1])
-            rest = cpu_math_most(rest, plan->convolve[i >> 1][i & 1]->scratch_bytes);
+            rest = cpu_math_max(rest, plan->convolve[i >> 1][i & 1]->scratch_bytes);
     for (int i = 0; i < 2; i++)
-        if (plan->order[i]) {
-            plan->filter_bytes = cpu_math_most(plan->filter_bytes, cpu_math_filter_bytes(plan->convolve[0][i]));
-            rest = cpu_math_most(rest, plan->order[i]->scratch_bytes);
+        if (plan->filter_order[i]) {
+            plan->filter_bytes = cpu_math_max(plan->filter_bytes, cpu_math_filter_bytes(plan->convolve[0][i]));
+            rest = cpu_math_max(rest, plan->filter_order[i]->scratch_bytes);
         }
     plan->filter_bytes = cpu_math_round(plan->filter_bytes, CPU_MATH_ALIGN);
-    plan->input_at = plan->it.groups * plan->blocks * plan->filter_bytes;
-    plan->piece.memory_bytes = plan->input_at + (plan->local ? 0 : plan->step_planes * plan->plane_bytes);
-    uint64_t filter = plan->converts ? plan->block * plan->depth * plan->as_bytes : 0;
-    plan->products_at = cpu_math_round(filter, CPU_MATH_ALIGN);
-    plan->transposed_at = plan->products_at + products;
-    plan->strip_at = plan->transposed_at + (plan->it.bias || plan->out_bytes != 4 ? products : 0);
-    uint64_t strip = plan->local ? cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes : 0;
-    plan->rest_at = plan->strip_at + cpu_math_round(strip, CPU_MATH_ALIGN);
+    plan->input_offset = plan->convolution.groups * plan->blocks * plan->filter_bytes;
+    plan->piece.memory_bytes = plan->input_offset + (plan->packs_own_input ? 0 : plan->step_planes * plan->plane_bytes);
+    uint64_t filter = plan->converts_operands ? plan->block * plan->depth * plan->as_bytes : 0;
+    plan->products_offset = cpu_math_round(filter, CPU_MATH_ALIGN);
+    plan->transposed_offset = plan->products_offset + products;
+    plan->strip_offset = plan->transposed_offset + (plan->convolution.bias || plan->out_bytes != 4 ? products : 0);
+    uint64_t strip = plan->packs_own_input ? cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes : 0;
+    plan->rest_offset = plan->strip_offset + cpu_math_round(strip, CPU_MATH_ALIGN);
     plan->rest_bytes = rest;
 }
 

@@ -11,20 +11,22 @@ struct place {
 };
 
 /* `count` positions of one row, from column `first`. */
-static void fill_row(const struct facet_convolution *it, const struct place *place, uint64_t first, uint64_t count,
-                     uint64_t bytes, char *to)
+static void fill_row(const struct facet_convolution *convolution, const struct place *place, uint64_t first,
+                     uint64_t count, uint64_t bytes, char *to)
 {
-    int64_t stride = (int64_t)it->stride[1], x = place->x + (int64_t)first * stride, width = (int64_t)it->width;
+    int64_t stride = (int64_t)convolution->stride[1], x = place->x + (int64_t)first * stride,
+            width = (int64_t)convolution->width;
 
-    if (place->y < 0 || place->y >= (int64_t)it->height) {
+    if (place->y < 0 || place->y >= (int64_t)convolution->height) {
         memset(to, 0, count * bytes);
         return;
     }
-    const char *row = place->plane + (uint64_t)place->y * it->width * bytes;
+    const char *row = place->plane + (uint64_t)place->y * convolution->width * bytes;
     for (; count > 0 && x < 0; count--, x += stride, to += bytes)
         memset(to, 0, bytes);
     uint64_t inside =
-        x < width ? cpu_math_least(count, ((uint64_t)(width - x) + it->stride[1] - 1) / it->stride[1]) : 0;
+        x < width ? cpu_math_min(count, ((uint64_t)(width - x) + convolution->stride[1] - 1) / convolution->stride[1])
+                  : 0;
     if (stride == 1)
         memcpy(to, row + x * (int64_t)bytes, inside * bytes);
     else if (bytes == 4)
@@ -37,31 +39,32 @@ static void fill_row(const struct facet_convolution *it, const struct place *pla
 }
 
 /* One row of the matrix: one element of the filter, all positions. */
-static void fill_positions(const struct facet_convolution *it, const char *plane, uint64_t ky, uint64_t kx, uint64_t n0,
-                           uint64_t columns, uint64_t width, uint64_t bytes, char *to)
+static void fill_positions(const struct facet_convolution *convolution, const char *plane, uint64_t ky, uint64_t kx,
+                           uint64_t n0, uint64_t columns, uint64_t width, uint64_t bytes, char *to)
 {
     for (uint64_t n = n0, end = n0 + columns, count; n < end; n += count, to += count * bytes) {
         uint64_t y = n / width, x = n % width;
         const struct place place = {plane,
-                                    (int64_t)(y * it->stride[0] + ky * it->dilation[0]) - (int64_t)it->padding[0],
-                                    (int64_t)(kx * it->dilation[1]) - (int64_t)it->padding[1]};
+                                    (int64_t)(y * convolution->stride[0] + ky * convolution->dilation[0]) -
+                                        (int64_t)convolution->padding[0],
+                                    (int64_t)(kx * convolution->dilation[1]) - (int64_t)convolution->padding[1]};
 
-        count = cpu_math_least(width - x, end - n);
-        fill_row(it, &place, x, count, bytes, to);
+        count = cpu_math_min(width - x, end - n);
+        fill_row(convolution, &place, x, count, bytes, to);
     }
 }
 
-void cpu_math_windows(const struct facet_convolution *it, const void *input, uint64_t k0, uint64_t rows, uint64_t n0,
-                      uint64_t columns, uint64_t bytes, void *to)
+void cpu_math_windows(const struct facet_convolution *convolution, const void *input, uint64_t k0, uint64_t rows,
+                      uint64_t n0, uint64_t columns, uint64_t bytes, void *to)
 {
-    uint64_t reach = it->dilation[1] * (it->kernel[1] - 1) + 1;
-    uint64_t width = (it->width + 2 * it->padding[1] - reach) / it->stride[1] + 1;
+    uint64_t reach = convolution->dilation[1] * (convolution->kernel[1] - 1) + 1;
+    uint64_t width = (convolution->width + 2 * convolution->padding[1] - reach) / convolution->stride[1] + 1;
 
     for (uint64_t k = k0; k < k0 + rows; k++) {
-        uint64_t kx = k % it->kernel[1], ky = k / it->kernel[1] % it->kernel[0];
-        uint64_t channel = k / it->kernel[1] / it->kernel[0];
+        uint64_t kx = k % convolution->kernel[1], ky = k / convolution->kernel[1] % convolution->kernel[0];
+        uint64_t channel = k / convolution->kernel[1] / convolution->kernel[0];
 
-        fill_positions(it, (const char *)input + channel * it->height * it->width * bytes, ky, kx, n0, columns, width,
-                       bytes, (char *)to + (k - k0) * columns * bytes);
+        fill_positions(convolution, (const char *)input + channel * convolution->height * convolution->width * bytes,
+                       ky, kx, n0, columns, width, bytes, (char *)to + (k - k0) * columns * bytes);
     }
 }

@@ -7,23 +7,23 @@
 #include "math/engine.h"
 #include "provider_kit.h"
 
-#define KEPT_MOST   (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
-#define PHASES_MOST 64u                   /* of a piece that is kept: it has little memory, then */
-#define BYTES_STEP  (UINT64_C(2) << 20)   /* so that it comes in huge pages */
+#define SPARE_BYTES_MOST (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
+#define PHASES_MOST      64u                   /* of a piece that is kept: it has little memory, then */
+#define BYTES_STEP       (UINT64_C(2) << 20)   /* so that it comes in huge pages */
 
 /* ---- memory ---- */
 
 /* With the lock held. Memory used lately is mapped already: fresh pages cost as much as a small product. */
-static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t *ret_room)
+static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t *ret_capacity)
 {
-    for (unsigned i = 0; i < CPU_MATH_SPARE; i++) {
-        void *memory = engine->spare[i].memory;
+    for (unsigned i = 0; i < CPU_MATH_SPARE_MEMORIES; i++) {
+        void *memory = engine->spare_memories[i].memory;
 
-        if (engine->spare[i].bytes < bytes)
+        if (engine->spare_memories[i].bytes < bytes)
             continue;
-        *ret_room = engine->spare[i].bytes;
-        engine->spare[i].memory = NULL;
-        engine->spare[i].bytes = 0;
+        *ret_capacity = engine->spare_memories[i].bytes;
+        engine->spare_memories[i].memory = NULL;
+        engine->spare_memories[i].bytes = 0;
         return memory;
     }
     return NULL;
@@ -33,10 +33,10 @@ static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t
 static void take_memory(struct cpu_math_piece *piece)
 {
     uint64_t bytes = cpu_math_round(piece->memory_bytes, BYTES_STEP);
-    char *memory = take_spare(piece->engine, bytes, &piece->memory_room);
+    char *memory = take_spare(piece->engine, bytes, &piece->memory_capacity);
 
     if (!memory && (memory = aligned_alloc(BYTES_STEP, bytes))) {
-        piece->memory_room = bytes;
+        piece->memory_capacity = bytes;
         madvise(memory, bytes, MADV_HUGEPAGE);
     }
     atomic_store(&piece->memory, memory);
@@ -58,22 +58,23 @@ bool cpu_math_piece_ready(struct cpu_math_piece *piece)
 static void keep_or_free_memory(struct cpu_math_engine *engine, void *memory, uint64_t bytes)
 {
     void *unwanted = memory;
-    uint64_t kept = engine->spare[0].bytes;
+    uint64_t spare_bytes = engine->spare_memories[0].bytes;
     unsigned least = 0;
 
     if (!memory)
         return;
     pthread_mutex_lock(&engine->lock);
-    for (unsigned i = 1; i < CPU_MATH_SPARE; i++) {
-        kept += engine->spare[i].bytes;
-        if (engine->spare[i].bytes < engine->spare[least].bytes)
+    for (unsigned i = 1; i < CPU_MATH_SPARE_MEMORIES; i++) {
+        spare_bytes += engine->spare_memories[i].bytes;
+        if (engine->spare_memories[i].bytes < engine->spare_memories[least].bytes)
             least = i;
     }
-    kept -= engine->spare[least].bytes;
-    if (bytes > engine->spare[least].bytes && kept <= KEPT_MOST && bytes <= KEPT_MOST - kept) {
-        unwanted = engine->spare[least].memory;
-        engine->spare[least].memory = memory;
-        engine->spare[least].bytes = bytes;
+    spare_bytes -= engine->spare_memories[least].bytes;
+    if (bytes > engine->spare_memories[least].bytes && spare_bytes <= SPARE_BYTES_MOST &&
+        bytes <= SPARE_BYTES_MOST - spare_bytes) {
+        unwanted = engine->spare_memories[least].memory;
+        engine->spare_memories[least].memory = memory;
+        engine->spare_memories[least].bytes = bytes;
     }
     pthread_mutex_unlock(&engine->lock);
     free(unwanted);
@@ -104,7 +105,7 @@ void cpu_math_piece_free(struct cpu_math_piece *piece)
         return;
     if (piece->release)
         piece->release(piece);
-    keep_or_free_memory(piece->engine, atomic_load(&piece->memory), piece->memory_room);
+    keep_or_free_memory(piece->engine, atomic_load(&piece->memory), piece->memory_capacity);
     free((void *)piece->work.phase_ends);
     free(piece);
 }
@@ -136,9 +137,9 @@ bool cpu_math_piece_keep(struct cpu_math_piece *piece)
     struct cpu_math_engine *engine = piece->engine;
     struct cpu_math_piece *last = NULL;
 
-    if (!piece->again || piece->work.phases > PHASES_MOST || atomic_load(&piece->work.status) != FACET_OK)
+    if (!piece->is_repeatable || piece->work.phases > PHASES_MOST || atomic_load(&piece->work.status) != FACET_OK)
         return false;
-    keep_or_free_memory(engine, atomic_load(&piece->memory), piece->memory_room);
+    keep_or_free_memory(engine, atomic_load(&piece->memory), piece->memory_capacity);
     atomic_store(&piece->memory, NULL);
     pthread_mutex_lock(&engine->lock);
     TAILQ_INSERT_HEAD(&engine->pieces, piece, link);

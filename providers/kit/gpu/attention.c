@@ -8,54 +8,54 @@
 
 #define SCORES_MOST (UINT64_C(1) << 32) /* bytes */
 
-bool gpu_attention_score_bytes(const struct facet_attention *it, uint64_t *ret_bytes)
+bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t *ret_bytes)
 {
     uint64_t count;
 
-    if (__builtin_mul_overflow(it->batch * it->heads, it->queries * it->keys, &count) ||
+    if (__builtin_mul_overflow(attention->batch * attention->heads, attention->queries * attention->keys, &count) ||
         count > SCORES_MOST / sizeof(float))
         return false;
     *ret_bytes = count * sizeof(float);
     return true;
 }
 
-struct facet_gemm gpu_attention_first(const struct facet_attention *it, uint64_t scores)
+struct facet_gemm gpu_attention_first(const struct facet_attention *attention, uint64_t scores)
 {
     return (struct facet_gemm){
-        .a = it->q,
-        .b = it->k,
+        .a = attention->q,
+        .b = attention->k,
         .c = scores,
-        .m = it->queries,
-        .n = it->keys,
-        .k = it->dimension,
-        .lead_a = it->dimension,
-        .lead_b = it->dimension,
-        .lead_c = it->keys,
-        .batch = it->batch * it->heads,
-        .stride_a = it->queries * it->dimension,
-        .stride_b = it->keys * it->dimension,
-        .stride_c = it->queries * it->keys,
-        .alpha = it->scale,
+        .m = attention->queries,
+        .n = attention->keys,
+        .k = attention->dimension,
+        .lead_a = attention->dimension,
+        .lead_b = attention->dimension,
+        .lead_c = attention->keys,
+        .batch = attention->batch * attention->heads,
+        .stride_a = attention->queries * attention->dimension,
+        .stride_b = attention->keys * attention->dimension,
+        .stride_c = attention->queries * attention->keys,
+        .alpha = attention->scale,
         .beta = 0,
     };
 }
 
-struct facet_gemm gpu_attention_second(const struct facet_attention *it, uint64_t weights)
+struct facet_gemm gpu_attention_second(const struct facet_attention *attention, uint64_t weights)
 {
     return (struct facet_gemm){
         .a = weights,
-        .b = it->v,
-        .c = it->output,
-        .m = it->queries,
-        .n = it->dimension,
-        .k = it->keys,
-        .lead_a = it->keys,
-        .lead_b = it->dimension,
-        .lead_c = it->dimension,
-        .batch = it->batch * it->heads,
-        .stride_a = it->queries * it->keys,
-        .stride_b = it->keys * it->dimension,
-        .stride_c = it->queries * it->dimension,
+        .b = attention->v,
+        .c = attention->output,
+        .m = attention->queries,
+        .n = attention->dimension,
+        .k = attention->keys,
+        .lead_a = attention->keys,
+        .lead_b = attention->dimension,
+        .lead_c = attention->dimension,
+        .batch = attention->batch * attention->heads,
+        .stride_a = attention->queries * attention->keys,
+        .stride_b = attention->keys * attention->dimension,
+        .stride_c = attention->queries * attention->dimension,
         .alpha = 1,
         .beta = 0,
     };

@@ -14,14 +14,14 @@
 #include <facet/provider.h>
 
 /* The size of the scores in f32; false if it is above the limit. */
-bool gpu_attention_score_bytes(const struct facet_attention *it, uint64_t *ret_bytes);
+bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t *ret_bytes);
 
 /*
  * The product for the scores, with B transposed; and the product with their softmax, which is at `weights`. Both
  * row-major.
  */
-struct facet_gemm gpu_attention_first(const struct facet_attention *it, uint64_t scores);
-struct facet_gemm gpu_attention_second(const struct facet_attention *it, uint64_t weights);
+struct facet_gemm gpu_attention_first(const struct facet_attention *attention, uint64_t scores);
+struct facet_gemm gpu_attention_second(const struct facet_attention *attention, uint64_t weights);
 
 /*
  * The mask of causal attention, added to the scores of each head: minus infinity for positions after i in row i. The

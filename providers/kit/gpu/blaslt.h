@@ -40,45 +40,45 @@ struct blaslt_product {
     struct blaslt_side {
         uint64_t address, rows, columns, lead, stride; /* as stored, column by column */
         int32_t operation;
-    } left, right;
+    } user_left, right;
     uint64_t m, n;
 };
 
-static struct blaslt_product blaslt_product_of(const struct facet_gemm *it, uint32_t flags)
+static struct blaslt_product blaslt_product_of(const struct facet_gemm *gemm, uint32_t flags)
 {
     bool column_major = flags & FACET_MATH_COLUMN_MAJOR;
     bool turn_a = flags & FACET_MATH_TRANSPOSE_A, turn_b = flags & FACET_MATH_TRANSPOSE_B;
-    struct blaslt_side a = {it->a, it->m, it->k, it->lead_a, it->stride_a, BLAS_NUMBER(OP_N)};
-    struct blaslt_side b = {it->b, it->k, it->n, it->lead_b, it->stride_b, BLAS_NUMBER(OP_N)};
+    struct blaslt_side a = {gemm->a, gemm->m, gemm->k, gemm->lead_a, gemm->stride_a, BLAS_NUMBER(OP_N)};
+    struct blaslt_side b = {gemm->b, gemm->k, gemm->n, gemm->lead_b, gemm->stride_b, BLAS_NUMBER(OP_N)};
 
     if (turn_a)
         a.operation = BLAS_NUMBER(OP_T);
     if (turn_b)
         b.operation = BLAS_NUMBER(OP_T);
-    struct blaslt_product product = {.left = column_major ? a : b,
+    struct blaslt_product product = {.user_left = column_major ? a : b,
                                      .right = column_major ? b : a,
-                                     .m = column_major ? it->m : it->n,
-                                     .n = column_major ? it->n : it->m};
+                                     .m = column_major ? gemm->m : gemm->n,
+                                     .n = column_major ? gemm->n : gemm->m};
     bool turn_left = column_major ? turn_a : turn_b, turn_right = column_major ? turn_b : turn_a;
 
     /* op(left) is m x k, op(right) k x n. */
-    product.left.rows = turn_left ? it->k : product.m;
-    product.left.columns = turn_left ? product.m : it->k;
-    product.right.rows = turn_right ? product.n : it->k;
-    product.right.columns = turn_right ? it->k : product.n;
+    product.user_left.rows = turn_left ? gemm->k : product.m;
+    product.user_left.columns = turn_left ? product.m : gemm->k;
+    product.right.rows = turn_right ? product.n : gemm->k;
+    product.right.columns = turn_right ? gemm->k : product.n;
     return product;
 }
 
 /* The descriptors of a call of the library; NULL for those not made. */
 struct blaslt_plan {
     BLASLT(MatmulDesc_t) operation;
-    BLASLT(MatrixLayout_t) left, right, addend, result;
+    BLASLT(MatrixLayout_t) user_left, right, addend, result;
     BLASLT(MatmulPreference_t) preference;
 };
 
 static void blaslt_drop_plan(const BLASLT_TABLE *math, struct blaslt_plan *plan)
 {
-    BLASLT(MatrixLayout_t) layouts[] = {plan->left, plan->right, plan->addend, plan->result};
+    BLASLT(MatrixLayout_t) layouts[] = {plan->user_left, plan->right, plan->addend, plan->result};
 
     for (int i = 0; i < 4; i++)
         if (layouts[i])
@@ -113,8 +113,9 @@ static BLASLT_RESULT blaslt_make_operation(const BLASLT_TABLE *math, const struc
     BLASLT_RESULT result = math->BLASLT(MatmulDescCreate)(&plan->operation, types->compute, types->scale);
 
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
-        result = math->BLASLT(MatmulDescSetAttribute)(plan->operation, BLASLT_NUMBER(MATMUL_DESC_TRANSA),
-                                                      &product->left.operation, sizeof product->left.operation);
+        result =
+            math->BLASLT(MatmulDescSetAttribute)(plan->operation, BLASLT_NUMBER(MATMUL_DESC_TRANSA),
+                                                 &product->user_left.operation, sizeof product->user_left.operation);
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
         result = math->BLASLT(MatmulDescSetAttribute)(plan->operation, BLASLT_NUMBER(MATMUL_DESC_TRANSB),
                                                       &product->right.operation, sizeof product->right.operation);
@@ -139,7 +140,7 @@ static BLASLT_RESULT blaslt_make_plan(const BLASLT_TABLE *math, const struct fac
     if (adds) /* one matrix for all products */
         addend_side.stride = 0;
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
-        result = blaslt_make_layout(math, &product->left, types->factor, gemm->batch, &plan->left);
+        result = blaslt_make_layout(math, &product->user_left, types->factor, gemm->batch, &plan->user_left);
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
         result = blaslt_make_layout(math, &product->right, types->factor, gemm->batch, &plan->right);
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
@@ -159,8 +160,8 @@ static enum facet_status blaslt_multiply(const BLASLT_CALL *call, const struct f
     BLASLT_ADDRESS workspace = 0;
     int found = 0;
     BLASLT_RESULT result =
-        call->math->BLASLT(MatmulAlgoGetHeuristic)(call->blas, plan->operation, plan->left, plan->right, plan->addend,
-                                                   plan->result, plan->preference, 1, &choice, &found);
+        call->math->BLASLT(MatmulAlgoGetHeuristic)(call->blas, plan->operation, plan->user_left, plan->right,
+                                                   plan->addend, plan->result, plan->preference, 1, &choice, &found);
 
     if (result != BLAS_NUMBER(STATUS_SUCCESS) || !found)
         return found ? BLASLT_STATUS(result) : FACET_UNSUPPORTED;
@@ -169,10 +170,10 @@ static enum facet_status blaslt_multiply(const BLASLT_CALL *call, const struct f
         return status;
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
     result = call->math->BLASLT(Matmul)(
-        call->blas, plan->operation, whole ? (const void *)&whole_alpha : &alpha, (const void *)product->left.address,
-        plan->left, (const void *)product->right.address, plan->right, whole ? (const void *)&whole_beta : &beta,
-        (const void *)(addend ? addend : gemm->c), plan->addend, (void *)gemm->c, plan->result, &choice.algo,
-        (void *)workspace, choice.workspaceSize, call->stream);
+        call->blas, plan->operation, whole ? (const void *)&whole_alpha : &alpha,
+        (const void *)product->user_left.address, plan->user_left, (const void *)product->right.address, plan->right,
+        whole ? (const void *)&whole_beta : &beta, (const void *)(addend ? addend : gemm->c), plan->addend,
+        (void *)gemm->c, plan->result, &choice.algo, (void *)workspace, choice.workspaceSize, call->stream);
     /* NOLINTEND */
     BLASLT_GIVE(call, workspace);
     return BLASLT_STATUS(result);

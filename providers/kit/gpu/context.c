@@ -32,7 +32,7 @@ static void drop_user(struct gpu_machine *machine, struct gpu_context *context)
 {
     pthread_mutex_lock(&machine->context_lock);
     if (--context->users == 0)
-        pthread_cond_broadcast(&machine->left);
+        pthread_cond_broadcast(&machine->user_left);
     pthread_mutex_unlock(&machine->context_lock);
 }
 
@@ -48,7 +48,7 @@ enum facet_status gpu_context_enter(struct gpu_machine *machine, uint64_t number
         return no_context(number, error);
 
     enum facet_status status = FACET_OK;
-    if (use == GPU_USE_TRANSFER || use == GPU_USE_TAKE)
+    if (use == GPU_USE_TRANSFER || use == GPU_USE_REMOVE)
         status = gpu_executor_drain(machine, context, error);
     if (status == FACET_OK)
         status = gpu_device_enter(machine, context, error);
@@ -111,12 +111,12 @@ void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker)
 
 uint64_t gpu_memory_left(const struct gpu_machine *machine, uint32_t device)
 {
-    uint64_t whole = machine->infos[device].memory_bytes, taken = 0;
+    uint64_t whole = machine->infos[device].memory_bytes, promised_bytes = 0;
     const struct gpu_worker *worker;
 
     for (worker = machine->devices[device].workers; worker; worker = worker->next)
-        taken += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
-    return taken < whole ? whole - taken : 0;
+        promised_bytes += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
+    return promised_bytes < whole ? whole - promised_bytes : 0;
 }
 
 enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
@@ -206,7 +206,7 @@ enum facet_status gpu_context_create(struct facet_provider_instance *instance, u
         return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': the device has none of this uuid",
                               partition_uuid);
     if (!ret_context)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected an address, not NULL");
     struct gpu_context *context = calloc(1, sizeof *context);
     if (!context)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a context");
@@ -243,7 +243,7 @@ static void close_context(struct gpu_machine *machine, struct gpu_context *conte
     bool entered = gpu_device_enter(machine, context, NULL) == FACET_OK;
     gpu_blocks_free(machine, context);
     gpu_reservations_free(machine, context);
-    gpu_pages_orphan(machine, context);
+    gpu_pages_drop_owner(machine, context);
     if (entered)
         machine->driver->leave(machine);
 
@@ -263,7 +263,7 @@ enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, 
     if (context)
         context->closing = true;
     while (context && context->users)
-        pthread_cond_wait(&machine->left, &machine->context_lock);
+        pthread_cond_wait(&machine->user_left, &machine->context_lock);
     pthread_mutex_unlock(&machine->context_lock);
     if (!context)
         return no_context(number, error);

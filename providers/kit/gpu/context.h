@@ -98,7 +98,7 @@ enum gpu_use {
     GPU_USE_READ,     /* shares the context's lock */
     GPU_USE_CHANGE,   /* holds it exclusively */
     GPU_USE_TRANSFER, /* as READ, after all work that the context has queued */
-    GPU_USE_TAKE,     /* as CHANGE, after all work that the context has queued */
+    GPU_USE_REMOVE,   /* as CHANGE, after all work that the context has queued */
 };
 
 /*
@@ -194,7 +194,7 @@ extern const struct facet_memory_ops gpu_memory_ops;
 /* Frees a context's memory, when it has no users. */
 void gpu_blocks_free(struct gpu_machine *machine, struct gpu_context *context);
 void gpu_reservations_free(struct gpu_machine *machine, struct gpu_context *context);
-void gpu_pages_orphan(struct gpu_machine *machine, struct gpu_context *context);
+void gpu_pages_drop_owner(struct gpu_machine *machine, struct gpu_context *context);
 
 /* Whether [address, address + bytes) is wholly memory of the context. Called with its lock. */
 bool gpu_context_holds(const struct gpu_machine *machine, const struct gpu_context *context, uint64_t address,

@@ -68,7 +68,7 @@ enum facet_status gpu_control_set_priority(struct facet_provider_instance *insta
         return status;
     if (priority <= FACET_PRIORITY_HIGH) {
         stream->priority = priority;
-        context->tenant.ranked = true;
+        context->tenant.has_priorities = true;
         pthread_cond_signal(&machine->executor.work);
     } else {
         status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "priority %" PRIu32 ": expected at most %d", priority,

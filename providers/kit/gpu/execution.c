@@ -79,7 +79,7 @@ static enum facet_status make_stream(struct gpu_machine *machine, struct gpu_con
     stream->state.size = sizeof stream->state;
     stream->priority = FACET_PRIORITY_NORMAL;
     TAILQ_INIT(&stream->queued);
-    TAILQ_INIT(&stream->handed);
+    TAILQ_INIT(&stream->submitted);
     stream->records = calloc(GPU_RECORDS, sizeof *stream->records);
     if (!stream->records) {
         free_stream(machine, stream);
@@ -121,7 +121,7 @@ static enum facet_status execution_create_stream(struct facet_provider_instance 
     uint64_t opened = 0;
 
     if (!ret_stream)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_stream: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_stream: expected an address, not NULL");
     enum facet_status status = gpu_execution_enter(machine, number, &context, error);
     if (status != FACET_OK)
         return status;
@@ -143,7 +143,7 @@ static enum facet_status execution_destroy_stream(struct facet_provider_instance
     if (status != FACET_OK)
         return status;
     gpu_stream_cancel(&machine->executor, stream);
-    stream->dying = true;
+    stream->is_destroyed = true;
     pthread_cond_signal(&machine->executor.work);
     gpu_stream_leave(machine, context);
     return FACET_OK;
@@ -372,12 +372,12 @@ static enum facet_status execution_synchronize(struct facet_provider_instance *i
         if (wanted == UINT64_MAX)
             wanted = stream->state.launched;
         bool complete = stream->state.completed >= wanted;
-        uint64_t seen = executor->changes;
+        uint64_t last_changes = executor->changes;
         gpu_stream_leave(machine, context);
         if (complete)
             return FACET_OK;
         pthread_mutex_lock(&executor->lock);
-        in_time = executor->changes != seen || gpu_executor_wait(executor, deadline);
+        in_time = executor->changes != last_changes || gpu_executor_wait(executor, deadline);
         pthread_mutex_unlock(&executor->lock);
     } while (in_time);
     return facet_kit_fail(error, FACET_TIMEOUT, "stream %" PRIu64 ": not complete in time", stream_number);

@@ -59,7 +59,7 @@ struct gpu_stream *gpu_stream_find(const struct gpu_executor *executor, const st
     struct gpu_stream *stream;
 
     TAILQ_FOREACH (stream, &executor->streams, link) {
-        if (stream->number == number && stream->context == context && !stream->dying)
+        if (stream->number == number && stream->context == context && !stream->is_destroyed)
             return stream;
     }
     return NULL;
@@ -67,7 +67,7 @@ struct gpu_stream *gpu_stream_find(const struct gpu_executor *executor, const st
 
 bool gpu_stream_is_idle(const struct gpu_stream *stream)
 {
-    return TAILQ_EMPTY(&stream->queued) && TAILQ_EMPTY(&stream->handed) && !stream->handing;
+    return TAILQ_EMPTY(&stream->queued) && TAILQ_EMPTY(&stream->submitted) && !stream->submitting_sequence;
 }
 
 void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
@@ -100,7 +100,7 @@ static uint64_t groups_of(const struct gpu_command *command)
 static uint64_t charge_tenant(struct gpu_stream *stream, const struct gpu_command *command, uint64_t took_ns,
                               uint64_t now_ns)
 {
-    uint64_t start = command->handed_ns > stream->last_end_ns ? command->handed_ns : stream->last_end_ns;
+    uint64_t start = command->submitted_ns > stream->last_end_ns ? command->submitted_ns : stream->last_end_ns;
     uint64_t end = start + took_ns < now_ns ? start + took_ns : now_ns;
 
     stream->last_end_ns = end;
@@ -178,8 +178,9 @@ enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gp
 
     if (command)
         cancel_command(executor, stream, command);
-    return command || stream->handing == sequence || find_command(&stream->handed, sequence) ? FACET_OK
-                                                                                             : FACET_NOT_FOUND;
+    return command || stream->submitting_sequence == sequence || find_command(&stream->submitted, sequence)
+               ? FACET_OK
+               : FACET_NOT_FOUND;
 }
 
 /* --- submission, by the thread alone, without the lock --- */
@@ -277,19 +278,19 @@ static bool submit_next(struct gpu_machine *machine, struct gpu_stream *stream)
         finish_command(executor, stream, command, FACET_OK, true, 0);
         return true;
     }
-    bool moves = gpu_stream_is_elsewhere(stream);
-    stream->handing = command->sequence;
-    stream->context->tenant.under_way++;
-    command->handed_ns = gpu_monotonic_ns();
+    bool moves = gpu_stream_needs_move(stream);
+    stream->submitting_sequence = command->sequence;
+    stream->context->tenant.submitted_commands++;
+    command->submitted_ns = gpu_monotonic_ns();
     pthread_mutex_unlock(&executor->lock);
     enum facet_status status = submit_command(machine, stream, command, moves);
     pthread_mutex_lock(&executor->lock);
-    stream->handing = 0;
+    stream->submitting_sequence = 0;
     if (status == FACET_OK) {
-        TAILQ_INSERT_TAIL(&stream->handed, command, link);
-        stream->handed_count++;
+        TAILQ_INSERT_TAIL(&stream->submitted, command, link);
+        stream->submitted_count++;
     } else {
-        stream->context->tenant.under_way--;
+        stream->context->tenant.submitted_commands--;
         finish_command(executor, stream, command, status, false, 0);
     }
     return true;
@@ -299,7 +300,7 @@ static bool submit_next(struct gpu_machine *machine, struct gpu_stream *stream)
 static bool finish_next(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
-    struct gpu_command *command = TAILQ_FIRST(&stream->handed);
+    struct gpu_command *command = TAILQ_FIRST(&stream->submitted);
     uint64_t took_ns = 0;
 
     if (!command)
@@ -314,9 +315,9 @@ static bool finish_next(struct gpu_machine *machine, struct gpu_stream *stream)
     pthread_mutex_lock(&executor->lock);
     if (status == FACET_BUSY)
         return false;
-    TAILQ_REMOVE(&stream->handed, command, link);
-    stream->handed_count--;
-    stream->context->tenant.under_way--;
+    TAILQ_REMOVE(&stream->submitted, command, link);
+    stream->submitted_count--;
+    stream->context->tenant.submitted_commands--;
     stream->last_ns = took_ns;
     finish_command(executor, stream, command, status, true, took_ns);
     return true;
@@ -338,7 +339,7 @@ static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *s
 {
     struct gpu_executor *executor = &machine->executor;
 
-    if (!stream->dying || !gpu_stream_is_idle(stream))
+    if (!stream->is_destroyed || !gpu_stream_is_idle(stream))
         return false;
     /* It stays in the list until the driver has destroyed it: the end of its context waits for that. */
     pthread_mutex_unlock(&executor->lock);
@@ -366,7 +367,7 @@ static bool serve_streams(struct gpu_machine *machine, bool *ret_waiting)
         while (finish_next(machine, stream))
             moved = true;
         moved |= submit_next(machine, stream);
-        *ret_waiting |= !TAILQ_EMPTY(&stream->handed);
+        *ret_waiting |= !TAILQ_EMPTY(&stream->submitted);
         next = TAILQ_NEXT(stream, link);
         moved |= close_dying_stream(machine, stream);
     }
@@ -383,8 +384,8 @@ static void *run_executor(void *closure)
     while (!executor->stopping || !TAILQ_EMPTY(&executor->streams)) {
         if (serve_streams(machine, &waiting))
             continue;
-        uint64_t again = gpu_turns_again_ns(executor), soon = gpu_monotonic_ns() + POLL_NS;
-        wait_until(&executor->work, &executor->lock, waiting && soon < again ? soon : again);
+        uint64_t again_ns = gpu_turns_again_ns(executor), soon = gpu_monotonic_ns() + POLL_NS;
+        wait_until(&executor->work, &executor->lock, waiting && soon < again_ns ? soon : again_ns);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;
@@ -432,25 +433,25 @@ static bool end_streams(struct gpu_executor *executor, const struct gpu_context 
 
     for (;;) {
         struct gpu_stream *stream;
-        bool left = false;
+        bool any_left = false;
 
         TAILQ_FOREACH (stream, &executor->streams, link) {
             if (context && stream->context != context)
                 continue;
-            left = true;
+            any_left = true;
             gpu_stream_cancel(executor, stream);
-            stream->dying = true;
+            stream->is_destroyed = true;
         }
         pthread_cond_signal(&executor->work);
-        if (!left || !gpu_executor_wait(executor, deadline))
-            return !left;
+        if (!any_left || !gpu_executor_wait(executor, deadline))
+            return !any_left;
     }
 }
 
 /* With the lock: removes a context's modules from the list. */
 static struct gpu_module *take_modules(struct gpu_executor *executor, const struct gpu_context *context)
 {
-    struct gpu_module **place = &executor->modules, *module, *taken = NULL;
+    struct gpu_module **place = &executor->modules, *module, *removed = NULL;
 
     while ((module = *place)) {
         if (module->context != context) {
@@ -458,10 +459,10 @@ static struct gpu_module *take_modules(struct gpu_executor *executor, const stru
             continue;
         }
         *place = module->next;
-        module->next = taken;
-        taken = module;
+        module->next = removed;
+        removed = module;
     }
-    return taken;
+    return removed;
 }
 
 static void free_modules(struct gpu_machine *machine, struct gpu_module *modules)
@@ -481,9 +482,9 @@ bool gpu_tenant_pause(struct gpu_executor *executor, struct gpu_tenant *tenant, 
 
     tenant->paused = paused;
     pthread_cond_signal(&executor->work);
-    while (tenant->paused && tenant->under_way && gpu_executor_wait(executor, deadline))
+    while (tenant->paused && tenant->submitted_commands && gpu_executor_wait(executor, deadline))
         ;
-    return !tenant->paused || !tenant->under_way;
+    return !tenant->paused || !tenant->submitted_commands;
 }
 
 enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct gpu_context *context,

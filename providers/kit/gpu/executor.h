@@ -47,7 +47,7 @@ struct gpu_module {
 struct gpu_command {
     TAILQ_ENTRY(gpu_command) link;
     enum gpu_command_kind kind;
-    uint64_t sequence, queued_ns, handed_ns;
+    uint64_t sequence, queued_ns, submitted_ns;
     gpu_event_handle start, end; /* while it is submitted */
 
     struct gpu_module *module; /* GPU_LAUNCH */
@@ -74,13 +74,13 @@ struct gpu_stream {
     struct gpu_context *context;
     gpu_stream_handle handle;
     struct gpu_slice *slice; /* the units that it runs on; NULL: all that its context may use */
-    bool dying;              /* destroyed; freed when its submitted work is complete */
-    struct gpu_commands queued, handed;
-    uint32_t handed_count;
-    uint64_t handing;     /* sequence of a command that is being submitted; 0: none */
-    uint32_t priority;    /* enum facet_priority: among the streams of its context */
-    uint64_t last_ns;     /* duration of its last command */
-    uint64_t last_end_ns; /* the known end of that command: the next one began no earlier */
+    bool is_destroyed;       /* destroyed; freed when its submitted work is complete */
+    struct gpu_commands queued, submitted;
+    uint32_t submitted_count;
+    uint64_t submitting_sequence; /* sequence of a command that is being submitted; 0: none */
+    uint32_t priority;            /* enum facet_priority: among the streams of its context */
+    uint64_t last_ns;             /* duration of its last command */
+    uint64_t last_end_ns;         /* the known end of that command: the next one began no earlier */
     uint64_t staged_bytes;
     struct facet_stream_state state;
     uint64_t last_sequence, record_count; /* records: number n is at n % GPU_RECORDS */

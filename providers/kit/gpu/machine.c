@@ -10,7 +10,7 @@
 void gpu_machine_init(struct gpu_machine *machine)
 {
     pthread_mutex_init(&machine->context_lock, NULL);
-    pthread_cond_init(&machine->left, NULL);
+    pthread_cond_init(&machine->user_left, NULL);
     gpu_executor_init(&machine->executor);
 }
 
@@ -19,7 +19,7 @@ bool gpu_machine_close(struct gpu_machine *machine)
     if (!gpu_contexts_free(machine) || !gpu_executor_close(machine))
         return false;
     pthread_mutex_destroy(&machine->context_lock);
-    pthread_cond_destroy(&machine->left);
+    pthread_cond_destroy(&machine->user_left);
     return true;
 }
 

@@ -29,7 +29,7 @@ struct gpu_machine {
     uint32_t count;
 
     pthread_mutex_t context_lock;
-    pthread_cond_t left; /* a context lost a user */
+    pthread_cond_t user_left; /* a context lost a user */
     struct gpu_context *contexts;
     void *pages; /* a tree by number */
     uint64_t last_number;

@@ -46,9 +46,9 @@ static enum facet_status check_context(struct gpu_machine *machine, uint64_t num
     return status;
 }
 
-enum facet_status gpu_math_take(struct gpu_machine *machine, uint64_t context, gpu_math_refuse_func refuse,
-                                const struct facet_math *given, struct facet_math *ret_operation,
-                                struct kit_math_operands *ret_operands, struct facet_error *error)
+enum facet_status gpu_math_check_call(struct gpu_machine *machine, uint64_t context, gpu_math_refuse_func refuse,
+                                      const struct facet_math *given, struct facet_math *ret_operation,
+                                      struct kit_math_operands *ret_operands, struct facet_error *error)
 {
     enum facet_status status = check_context(machine, context, refuse, error);
 
@@ -76,12 +76,14 @@ enum facet_status gpu_math_not_offered(const struct facet_math *operation, const
 }
 
 /* Checks values that do not affect the operands' sizes: a stride is not used if there is only one step. */
-static enum facet_status check_steps(const struct facet_convolution *it, const char *library, struct facet_error *error)
+static enum facet_status check_steps(const struct facet_convolution *convolution, const char *library,
+                                     struct facet_error *error)
 {
     const struct {
         const char *name;
         const uint64_t *values;
-    } steps[] = {{"stride", it->stride}, {"padding", it->padding}, {"dilation", it->dilation}};
+    } steps[] = {
+        {"stride", convolution->stride}, {"padding", convolution->padding}, {"dilation", convolution->dilation}};
 
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 2; j++)

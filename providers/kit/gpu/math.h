@@ -32,9 +32,9 @@ typedef enum facet_status (*gpu_math_refuse_func)(const struct gpu_machine *mach
                                                   struct facet_error *error);
 
 /* Checks the host's operation, as kit_math_check() does, for a context whose device has mathematics. */
-enum facet_status gpu_math_take(struct gpu_machine *machine, uint64_t context, gpu_math_refuse_func refuse,
-                                const struct facet_math *given, struct facet_math *ret_operation,
-                                struct kit_math_operands *ret_operands, struct facet_error *error);
+enum facet_status gpu_math_check_call(struct gpu_machine *machine, uint64_t context, gpu_math_refuse_func refuse,
+                                      const struct facet_math *given, struct facet_math *ret_operation,
+                                      struct kit_math_operands *ret_operands, struct facet_error *error);
 
 /* Products of matrices need the first library, other operations the second. */
 struct gpu_math_libraries {

@@ -124,7 +124,7 @@ static enum facet_status memory_alloc(struct facet_provider_instance *instance, 
     struct gpu_context *context;
 
     if (!ret_address)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected an address, not NULL");
     enum facet_status status = gpu_context_enter(machine, number, GPU_USE_CHANGE, &context, error);
     if (status != FACET_OK)
         return status;
@@ -157,7 +157,7 @@ static enum facet_status memory_free(struct facet_provider_instance *instance, u
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = gpu_context_enter(machine, number, GPU_USE_TAKE, &context, error);
+    enum facet_status status = gpu_context_enter(machine, number, GPU_USE_REMOVE, &context, error);
 
     if (status != FACET_OK)
         return status;

@@ -14,7 +14,7 @@ enum facet_status gpu_module_load(struct facet_provider_instance *instance, uint
     if (!image)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "image: expected bytes, not NULL");
     if (!ret_module)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_module: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_module: expected an address, not NULL");
     struct gpu_module *module = calloc(1, sizeof *module);
     if (!module)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a module");

@@ -111,7 +111,7 @@ enum facet_status gpu_pages_reserve(struct facet_provider_instance *instance, ui
     struct gpu_context *context;
 
     if (!ret_address)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected an address, not NULL");
     enum facet_status status = enter_context(machine, number, GPU_USE_CHANGE, &context, error);
     if (status != FACET_OK)
         return status;
@@ -198,7 +198,7 @@ static void free_pages(struct gpu_machine *machine, struct gpu_pages *pages)
  * With the context lock: removes pages from the list when they are destroyed and not mapped; the caller then frees them
  * without the lock.
  */
-static bool is_gone(struct gpu_machine *machine, struct gpu_pages *pages)
+static bool is_unused(struct gpu_machine *machine, struct gpu_pages *pages)
 {
     if (!pages->destroyed || pages->mappings)
         return false;
@@ -271,7 +271,7 @@ enum facet_status gpu_pages_create(struct facet_provider_instance *instance, uin
     struct gpu_pages *pages = NULL;
 
     if (!ret_pages)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_pages: expected a place for it, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_pages: expected an address, not NULL");
     enum facet_status status = enter_context(machine, number, GPU_USE_READ, &context, error);
     if (status != FACET_OK)
         return status;
@@ -298,7 +298,7 @@ enum facet_status gpu_pages_destroy(struct facet_provider_instance *instance, ui
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    bool gone = false;
+    bool is_free = false;
     enum facet_status status = enter_context(machine, number, GPU_USE_READ, &context, error);
 
     if (status != FACET_OK)
@@ -309,10 +309,10 @@ enum facet_status gpu_pages_destroy(struct facet_provider_instance *instance, ui
         status = no_pages(pages_number, error);
     } else {
         pages->destroyed = true;
-        gone = is_gone(machine, pages);
+        is_free = is_unused(machine, pages);
     }
     pthread_mutex_unlock(&machine->context_lock);
-    if (gone)
+    if (is_free)
         free_pages(machine, pages);
     gpu_context_leave(machine, context);
     return status;
@@ -412,9 +412,9 @@ static void drop_pages(struct gpu_machine *machine, struct gpu_pages *pages, uin
 {
     pthread_mutex_lock(&machine->context_lock);
     pages->mappings -= mappings;
-    bool gone = is_gone(machine, pages);
+    bool is_free = is_unused(machine, pages);
     pthread_mutex_unlock(&machine->context_lock);
-    if (gone)
+    if (is_free)
         free_pages(machine, pages);
 }
 
@@ -528,7 +528,7 @@ void gpu_reservations_free(struct gpu_machine *machine, struct gpu_context *cont
     }
 }
 
-struct orphanage {
+struct owned_search {
     struct gpu_context *context;
     struct gpu_pages *found;
 };
@@ -536,27 +536,27 @@ struct orphanage {
 static void find_owned(const void *node, VISIT visit, void *closure)
 {
     struct gpu_pages *pages = *(struct gpu_pages *const *)node;
-    struct orphanage *search = closure;
+    struct owned_search *search = closure;
 
     if ((visit == postorder || visit == leaf) && pages->owner == search->context)
         search->found = pages;
 }
 
-void gpu_pages_orphan(struct gpu_machine *machine, struct gpu_context *context)
+void gpu_pages_drop_owner(struct gpu_machine *machine, struct gpu_context *context)
 {
     for (;;) {
-        struct orphanage search = {.context = context};
+        struct owned_search search = {.context = context};
 
         pthread_mutex_lock(&machine->context_lock);
         twalk_r(machine->pages, find_owned, &search);
-        bool gone = false;
+        bool is_free = false;
         if (search.found) {
             search.found->owner = NULL;
             search.found->destroyed = true;
-            gone = is_gone(machine, search.found);
+            is_free = is_unused(machine, search.found);
         }
         pthread_mutex_unlock(&machine->context_lock);
-        if (gone)
+        if (is_free)
             free_pages(machine, search.found);
         if (!search.found)
             return;

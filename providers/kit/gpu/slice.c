@@ -51,7 +51,7 @@ static struct gpu_slice *slice_of(const struct gpu_context *context)
     return context->bound ? context->bound : context->worker->slice;
 }
 
-bool gpu_stream_is_elsewhere(const struct gpu_stream *stream)
+bool gpu_stream_needs_move(const struct gpu_stream *stream)
 {
     return stream->slice != slice_of(stream->context);
 }

@@ -42,7 +42,7 @@ enum facet_status gpu_stream_open(struct gpu_machine *machine, struct gpu_contex
 void gpu_stream_close(struct gpu_machine *machine, uint32_t device, gpu_stream_handle handle, struct gpu_slice *slice);
 
 /* Whether the stream is on another slice than its context uses now. Called with the executor's lock. */
-bool gpu_stream_is_elsewhere(const struct gpu_stream *stream);
+bool gpu_stream_needs_move(const struct gpu_stream *stream);
 
 /* Moves a stream without submitted commands to its context's current slice. Called by the executor's thread. */
 enum facet_status gpu_stream_move(struct gpu_machine *machine, struct gpu_stream *stream);

@@ -7,9 +7,9 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define MOST_UNDER_WAY 32u /* commands of a context, so that others do not wait long */
+#define SUBMITTED_MOST 32u /* commands of a context, so that others do not wait long */
 
-static const struct facet_pick_share share_at_first = {
+static const struct facet_pick_share initial_share = {
     .request_milli = 0,
     .limit_milli = FACET_MILLI_WHOLE,
     .priority = FACET_PRIORITY_NORMAL,
@@ -78,7 +78,7 @@ void gpu_turns_set_policy(struct gpu_machine *machine, uint32_t device, enum fac
 enum facet_status gpu_tenant_join(struct gpu_executor *executor, struct gpu_turns *turns, struct gpu_tenant *tenant,
                                   struct facet_error *error)
 {
-    int entity = facet_pick_add(&turns->pick, &share_at_first, gpu_monotonic_ns());
+    int entity = facet_pick_add(&turns->pick, &initial_share, gpu_monotonic_ns());
 
     if (entity == FACET_PICK_NONE)
         return facet_kit_fail(error, FACET_NO_MEMORY, "contexts: expected at most %u at a time", FACET_PICK_ENTITIES);
@@ -115,9 +115,9 @@ static bool is_held(const struct gpu_stream *stream)
 
     if (!awaited)
         return false;
-    const struct gpu_command *handed = TAILQ_FIRST(&awaited->handed), *queued = TAILQ_FIRST(&awaited->queued);
-    return (awaited->handing && awaited->handing <= command->awaited_sequence) ||
-           (handed && handed->sequence <= command->awaited_sequence) ||
+    const struct gpu_command *submitted = TAILQ_FIRST(&awaited->submitted), *queued = TAILQ_FIRST(&awaited->queued);
+    return (awaited->submitting_sequence && awaited->submitting_sequence <= command->awaited_sequence) ||
+           (submitted && submitted->sequence <= command->awaited_sequence) ||
            (queued && queued->sequence <= command->awaited_sequence);
 }
 
@@ -137,10 +137,10 @@ static bool is_outranked(const struct gpu_executor *executor, const struct gpu_s
 /* Long commands are submitted one by one, so that a turn ends soon after its time; so are those of unknown duration. */
 static bool has_room(const struct gpu_stream *stream)
 {
-    uint64_t expected_ns = stream->handed_count * stream->last_ns;
+    uint64_t expected_ns = stream->submitted_count * stream->last_ns;
 
-    return stream->handed_count == 0 || (stream->handed_count < GPU_IN_DRIVER && stream->last_ns &&
-                                         expected_ns < stream->context->tenant.turns->slice_ns);
+    return stream->submitted_count == 0 || (stream->submitted_count < GPU_IN_DRIVER && stream->last_ns &&
+                                            expected_ns < stream->context->tenant.turns->slice_ns);
 }
 
 /* Whether the stream has a command that may be submitted once there is room. */
@@ -149,17 +149,17 @@ static bool wants_turn(const struct gpu_executor *executor, const struct gpu_str
     const struct gpu_tenant *tenant = &stream->context->tenant;
 
     return !TAILQ_EMPTY(&stream->queued) && !tenant->paused && !is_held(stream) &&
-           !(tenant->ranked && is_outranked(executor, stream));
+           !(tenant->has_priorities && is_outranked(executor, stream));
 }
 
 static bool is_ready(const struct gpu_executor *executor, const struct gpu_stream *stream)
 {
     const struct gpu_tenant *tenant = &stream->context->tenant;
-    bool bound = tenant->launches_most && tenant->launches_most < MOST_UNDER_WAY;
+    bool bound = tenant->launches_most && tenant->launches_most < SUBMITTED_MOST;
 
-    if (stream->handed_count && gpu_stream_is_elsewhere(stream))
+    if (stream->submitted_count && gpu_stream_needs_move(stream))
         return false;
-    return tenant->under_way < (bound ? tenant->launches_most : MOST_UNDER_WAY) && has_room(stream) &&
+    return tenant->submitted_commands < (bound ? tenant->launches_most : SUBMITTED_MOST) && has_room(stream) &&
            wants_turn(executor, stream);
 }
 
@@ -167,7 +167,7 @@ static enum facet_pick_want want_of(const struct gpu_tenant *tenant)
 {
     if (tenant->wants_turn)
         return FACET_PICK_READY;
-    return tenant->under_way || (tenant->has_work && !tenant->paused) ? FACET_PICK_SERVED : FACET_PICK_IDLE;
+    return tenant->submitted_commands || (tenant->has_work && !tenant->paused) ? FACET_PICK_SERVED : FACET_PICK_IDLE;
 }
 
 static void refresh_tenants(struct gpu_executor *executor)
@@ -201,14 +201,14 @@ static bool goes_on(struct gpu_turns *turns, uint64_t now_ns)
 {
     const struct gpu_tenant *holder = turns->holder;
 
-    return holder && now_ns < turns->until_ns && (holder->ready || holder->under_way) &&
+    return holder && now_ns < turns->until_ns && (holder->ready || holder->submitted_commands) &&
            facet_pick_is_open(&turns->pick, holder->entity, now_ns);
 }
 
 static void choose_holder(struct gpu_turns *turns, uint64_t now_ns)
 {
     turns->again_ns = FACET_PICK_NEVER;
-    if (turns->next && turns->holder && turns->holder->under_way)
+    if (turns->next && turns->holder && turns->holder->submitted_commands)
         return;
     if (turns->next && turns->next->ready) {
         begin_turn(turns, turns->next, now_ns);
@@ -221,7 +221,7 @@ static void choose_holder(struct gpu_turns *turns, uint64_t now_ns)
     if (entity == FACET_PICK_NONE)
         return;
     struct gpu_tenant *chosen = turns->tenants[entity];
-    if (turns->holder && turns->holder != chosen && turns->holder->under_way)
+    if (turns->holder && turns->holder != chosen && turns->holder->submitted_commands)
         turns->next = chosen;
     else
         begin_turn(turns, chosen, now_ns);
@@ -260,9 +260,9 @@ uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t
 uint64_t gpu_turns_again_ns(const struct gpu_executor *executor)
 {
     const struct gpu_turns *turns;
-    uint64_t again = UINT64_MAX;
+    uint64_t again_ns = UINT64_MAX;
 
     LIST_FOREACH (turns, &executor->turns, link)
-        again = turns->again_ns < again ? turns->again_ns : again;
-    return again;
+        again_ns = turns->again_ns < again_ns ? turns->again_ns : again_ns;
+    return again_ns;
 }

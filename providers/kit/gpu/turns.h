@@ -37,9 +37,9 @@ struct gpu_tenant {
     struct gpu_turns *turns;
     int entity;
     bool paused;
-    bool ranked;                      /* its streams have priorities */
+    bool has_priorities;              /* its streams have priorities */
     uint32_t launches_most;           /* submitted at a time; 0: as many as there is room for */
-    uint32_t under_way;               /* submitted commands, including one being submitted */
+    uint32_t submitted_commands;      /* submitted commands, including one being submitted */
     bool has_work, wants_turn, ready; /* as of the last pass; ready: a command may be submitted now */
 };
 TAILQ_HEAD(gpu_tenants, gpu_tenant);

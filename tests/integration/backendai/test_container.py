@@ -54,7 +54,7 @@ def a_program_cannot_have_more_than_its_share():
 
     async def prepare(plugin):
         await plugin.init()
-        if not await plugin.available_slots() or not plugin._offered():
+        if not await plugin.available_slots() or not plugin._offered_devices():
             raise Skip("no device that programs can be run on")
         alloc_map = await plugin.create_alloc_map()
         return await plugin.generate_docker_args(None, alloc_map.allocate({"facet.shares": D("0.05")}))

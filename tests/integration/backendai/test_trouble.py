@@ -196,17 +196,17 @@ def vgpus_are_taken_back_where_containers_come_and_go():
                 await plugin.restore_from_container(types.SimpleNamespace(
                     id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
             plugin._reap_after_s = 3600  # at most the last rebuild counts as too recent
-            plugin._reap()
+            plugin._remove_leftovers()
             plugin._reap_after_s = 1e-9
         equal(set(plugin.daemon.vgpus) <= set(names[-3:]), True, str(plugin.daemon.vgpus))
-        for name in list(plugin._lost):
-            plugin._lost[name] -= 7200  # it was not named for two hours, and the maps were rebuilt just now
+        for name in list(plugin._unclaimed_since):
+            plugin._unclaimed_since[name] -= 7200  # it was not named for two hours, and the maps were rebuilt just now
         alloc_map.clear()
         for container, part, name in live:
             await plugin.restore_from_container(types.SimpleNamespace(
                 id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
         plugin._reap_after_s = 3600
-        plugin._reap()
+        plugin._remove_leftovers()
         equal(set(plugin.daemon.vgpus), {name for _, _, name in live})
         alloc_map.close()
     asyncio.run(look())
@@ -222,9 +222,9 @@ def a_map_that_was_put_back_still_tells_when_it_is_cleared():
         await plugin.generate_docker_args(None, share(plugin, "0.5"))
         refused(exception.ResourceError, allocate, maps, {"facet.shares": D("0.5"), "mem.shares": D(2)},
                 ["facet", "mem"], {"facet": await plugin.list_devices(), "mem": []}, None)
-        equal((maps["facet"] is alloc_map, len(plugin._live)), (False, 1))
+        equal((maps["facet"] is alloc_map, len(plugin._containers)), (False, 1))
         maps["facet"].clear()
-        equal(plugin._live, {})
+        equal(plugin._containers, {})
     asyncio.run(look())
 
 
@@ -233,15 +233,15 @@ def a_vgpu_whose_processes_were_not_counted_is_not_left_over():
     async def look():
         plugin = await ready(reap_after_s="1e-9")
         name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
-        plugin._forget()
+        plugin._forget_containers()
         for processes in ("absent", None, 1):
             plugin.daemon.vgpus[name]["processes"] = processes
             if processes == "absent":
                 del plugin.daemon.vgpus[name]["processes"]
-            plugin._reap()
+            plugin._remove_leftovers()
             equal(list(plugin.daemon.vgpus), [name])
         plugin.daemon.vgpus[name]["processes"] = 0
-        plugin._reap()
+        plugin._remove_leftovers()
         equal(plugin.daemon.vgpus, {})
     asyncio.run(look())
 
@@ -258,12 +258,12 @@ def a_damaged_container_keeps_its_vgpu_and_takes_nothing_else():
             alloc_map.clear()
             await refused_later(exception.ResourceError, plugin.restore_from_container(
                 types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=broken), alloc_map))
-            plugin._reap()
+            plugin._remove_leftovers()
             equal((list(plugin.daemon.vgpus), sum(alloc_map.allocations["facet.shares"].values())), ([name], 0))
         alloc_map.clear()  # a file that cannot be read at all
         await refused_later(AttributeError, plugin.restore_from_container(
             types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=7), alloc_map))
-        plugin._reap()
+        plugin._remove_leftovers()
         equal(list(plugin.daemon.vgpus), [name])
         alloc_map.close()
     asyncio.run(look())
@@ -289,10 +289,10 @@ def a_cancelled_call_leaves_nothing():
     async def look():
         plugin = await ready()
         await cancel_in_create(plugin, plugin.generate_docker_args(None, share(plugin, "0.5")))
-        equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+        equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
         hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="w"), share(plugin, "0.5"))
         await cancel_in_create(plugin, hook.pre_create())
-        equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+        equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
         await hook.pre_create()  # and again as if nothing had been
         equal(len(plugin.daemon.vgpus), 1)
         await hook.post_terminate()
@@ -311,7 +311,7 @@ def the_end_of_the_loop_leaves_nothing():
         asyncio.get_running_loop().call_later(0.05, plugin.daemon.open.set)
         return task  # which the end of the loop cancels
     asyncio.run(leave())
-    equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+    equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
 
 
 @test
@@ -329,7 +329,7 @@ def a_failure_after_the_vgpu_was_made_removes_it():
             hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="w"), share(plugin, "0.5"))
             await refused_later(Exception, hook.pre_create())
             plugin.daemon.create = create
-            equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+            equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
     asyncio.run(look())
 
 
@@ -477,7 +477,7 @@ def a_vgpu_without_a_limit_is_measured_without_one():
     async def look():
         plugin = await ready()
         name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
-        plugin._live[name] = "c"
+        plugin._containers[name] = "c"
         plugin.daemon.vgpus[name]["memory_limit_bytes"] = None
         measures = {item.key: item for item in await plugin.gather_container_measures(None, ["c"])}
         equal((measures["facet_mem"].per_container["c"].value, measures["facet_mem"].per_container["c"].capacity),

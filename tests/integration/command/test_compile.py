@@ -319,7 +319,7 @@ def messages_begin_with_the_typed_word():
                 (["bad.cl"], "bad.cl:1:39: error: "),
                 (["broken.ll"], "broken.ll: error: not LLVM IR: "),
                 (saxpy + ["buffer:f32:4", "--kernel", "none"], "--kernel: kernel 'none' is not in the image"),
-                (saxpy + ["buffer:f32:4=1e999"], "--arg: 1e999: expected a number that f32 has"),
+                (saxpy + ["buffer:f32:4=1e999"], "--arg: 1e999: expected a number that f32 can represent"),
                 (saxpy + ["buffer:f32:4=none"], "--arg: cannot open none: No such file or directory; expected zeros"),
                 (saxpy + ["local:4"], "--arg: argument 2 (float* y) of kernel 'saxpy' is a "),
                 (["saxpy.cl", "--", "-march=x"], "argument '-march=x': expected ")):

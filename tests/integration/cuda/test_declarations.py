@@ -209,10 +209,10 @@ def each_kind_of_hole_is_named():
 def functions_passed_through_have_a_verdict():
     whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
     for passed, fault in {
-        "": "cuB is neither hooked nor there",
+        "": "cuB is not hooked and has no line here",
         "cuB asks\ncuA asks\n": "cuA is hooked",
-        "cuB asks\ncuB order\n": "cuB stands there twice",
-        "cuB perhaps\n": "'perhaps' is no verdict",
+        "cuB asks\ncuB order\n": "cuB is listed twice",
+        "cuB perhaps\n": "'perhaps' is not a known verdict",
         "cuB asks\ncuC asks\n": "cuC is not in vendor/cuda/entry_points.txt",
     }.items():
         faults = faults_of(LIST, whole, passed)
@@ -224,11 +224,11 @@ def functions_passed_through_have_a_verdict():
 def library_and_list_are_one():
     module = tool()
     entries = module.read_list(ROOT / module.LIST)
-    equal(list(module.judge_library(entries, LIBRARY)), [])
+    equal(list(module.check_library(entries, LIBRARY)), [])
     more = {**entries, "cuNew": 14000}
-    contains("".join(module.judge_library(more, LIBRARY)), "cuNew is in the list and not exported")
+    contains("".join(module.check_library(more, LIBRARY)), "cuNew is in the list and not exported")
     del entries["cuInit"]
-    contains("".join(module.judge_library(entries, LIBRARY)), "cuInit is exported and not in the list")
+    contains("".join(module.check_library(entries, LIBRARY)), "cuInit is exported and not in the list")
 
 
 main()

@@ -55,11 +55,11 @@ def each_kind_of_hole_is_named():
     for (entries, hooks, passed), fault in {
         (LIST, "X(hipA)", PASSED + "hipA_spt asks\n"): "hipA_spt is passed through, another form of hipA is not",
         (LIST, HOOKS + " X(hipC)", PASSED): "hipC is not in vendor/hip/entry_points.txt",
-        (LIST, HOOKS + " X(hipA)", PASSED): "hipA stands there twice",
-        (LIST + "hipC hip_6.0\n", HOOKS, PASSED): "hipC is neither hooked nor there",
+        (LIST, HOOKS + " X(hipA)", PASSED): "hipA is listed twice",
+        (LIST + "hipC hip_6.0\n", HOOKS, PASSED): "hipC is not hooked and has no line here",
         (LIST, HOOKS, PASSED + "hipA asks\n"): "hipA is hooked",
         (LIST, HOOKS, PASSED + "hipC asks\n"): "hipC is not in vendor/hip/entry_points.txt",
-        (LIST, HOOKS, PASSED.replace("hipB asks", "hipB perhaps")): "perhaps is no verdict",
+        (LIST, HOOKS, PASSED.replace("hipB asks", "hipB perhaps")): "perhaps is not a known verdict",
     }.items():
         faults = faults_of(entries, hooks, passed)
         equal(len(faults), 1, faults)
@@ -69,26 +69,26 @@ def each_kind_of_hole_is_named():
 @test
 def library_and_list_are_one():
     module = tool()
-    entries = module.pairs_of(ROOT / module.LIST)
-    equal(list(module.judge_library(entries, LIBRARY)), [])
-    contains("".join(module.judge_library({**entries, "hipNew": "hip_9.0"}, LIBRARY)),
+    entries = module.read_pairs(ROOT / module.LIST)
+    equal(list(module.check_library(entries, LIBRARY)), [])
+    contains("".join(module.check_library({**entries, "hipNew": "hip_9.0"}, LIBRARY)),
              "hipNew is in the list and not exported")
-    contains("".join(module.judge_library({**entries, "hipMalloc": "hip_4.3"}, LIBRARY)),
+    contains("".join(module.check_library({**entries, "hipMalloc": "hip_4.3"}, LIBRARY)),
              "hipMalloc has version hip_4.2, not hip_4.3")
     del entries["hipInit"]
-    contains("".join(module.judge_library(entries, LIBRARY)), "hipInit is exported and not in the list")
+    contains("".join(module.check_library(entries, LIBRARY)), "hipInit is exported and not in the list")
 
 
 @test
 def runtime_that_has_more_or_another_version_is_seen():
     module = tool()
-    entries = module.pairs_of(ROOT / module.LIST)
+    entries = module.read_pairs(ROOT / module.LIST)
     for runtime in (FAKE, OLD):
-        equal(list(module.judge_runtime(entries, runtime)), [])
-    contains("".join(module.judge_runtime({**entries, "hipMalloc": "hip_4.3"}, OLD)),
+        equal(list(module.check_runtime(entries, runtime)), [])
+    contains("".join(module.check_runtime({**entries, "hipMalloc": "hip_4.3"}, OLD)),
              "hipMalloc has version hip_4.2, in vendor/hip/entry_points.txt it is hip_4.3")
     del entries["hipFree"]
-    contains("".join(module.judge_runtime(entries, FAKE)), "hipFree is not in")
+    contains("".join(module.check_runtime(entries, FAKE)), "hipFree is not in")
 
 
 main()

@@ -57,7 +57,7 @@ static void read_node(struct facet_graph_node *node)
     node->handle = handle;
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = read_node};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = read_node};
 
 #define TAKES(at, size)                                                                                                \
     {                                                                                                                  \

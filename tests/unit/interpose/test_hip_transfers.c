@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the expectations for each of HIP's copies and fills (transfers.h). Never: leaves one of the list out. */
-#include "interpose/hip/begin.h"
 #include "interpose/hip/hooks.h"
+#include "interpose/hip/initialize.h"
 #include "transfers.h"
 
 static const hip_Memcpy2D rows_2d = {.WidthInBytes = 21, .Height = 5};

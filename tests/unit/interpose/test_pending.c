@@ -59,63 +59,63 @@ static void end_other(struct other *other)
 
 static void test_nothing_is_pending_where_no_thread_is(void **state)
 {
-    struct facet_pending left;
+    struct facet_pending pending;
 
-    assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
+    assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
     facet_pending_open();
     facet_pending_leave(); /* without having entered */
     facet_pending_enter(0, MIB);
     facet_pending_leave();
-    assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
-    assert_int_equal(left.count, 0);
+    assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
+    assert_int_equal(pending.count, 0);
     facet_pending_open();
 }
 
 static void test_pending_bytes_are_counted_and_waited_for_once(void **state)
 {
-    struct facet_pending left;
+    struct facet_pending pending;
     struct other other;
 
     start_other(&other, 3, 5 * MIB);
     wait_for(&other.is_in);
-    assert_true(facet_pending_quiesce(2, FOR_LONG, &left)); /* another device's */
+    assert_true(facet_pending_quiesce(2, FOR_LONG, &pending)); /* another device's */
     facet_pending_open();
-    assert_false(facet_pending_quiesce(3, NO_WAIT, &left));
+    assert_false(facet_pending_quiesce(3, NO_WAIT, &pending));
     facet_pending_open();
-    assert_false(facet_pending_quiesce(3, FOR_LONG, &left)); /* given up */
+    assert_false(facet_pending_quiesce(3, FOR_LONG, &pending)); /* given up */
     facet_pending_open();
-    assert_int_equal(left.count, 1);
-    assert_int_equal(left.parts[0].bytes, 5 * MIB);
+    assert_int_equal(pending.count, 1);
+    assert_int_equal(pending.parts[0].bytes, 5 * MIB);
     end_other(&other);
-    assert_true(facet_pending_quiesce(3, FOR_LONG, &left));
+    assert_true(facet_pending_quiesce(3, FOR_LONG, &pending));
     facet_pending_open();
 }
 
 static void test_of_which_device_it_is_may_turn_out_later(void **state)
 {
-    struct facet_pending left;
+    struct facet_pending pending;
 
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
-    assert_false(facet_pending_quiesce(1, NO_WAIT, &left));
-    assert_int_equal(left.parts[0].bytes, 0);
+    assert_false(facet_pending_quiesce(1, NO_WAIT, &pending));
+    assert_int_equal(pending.parts[0].bytes, 0);
     facet_pending_set(4, 7 * MIB);
-    assert_true(facet_pending_quiesce(1, FOR_LONG, &left));
-    assert_false(facet_pending_quiesce(4, NO_WAIT, &left));
-    assert_int_equal(left.parts[0].bytes, 7 * MIB);
+    assert_true(facet_pending_quiesce(1, FOR_LONG, &pending));
+    assert_false(facet_pending_quiesce(4, NO_WAIT, &pending));
+    assert_int_equal(pending.parts[0].bytes, 7 * MIB);
     facet_pending_open();
     facet_pending_leave();
 }
 
 static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
 {
-    struct facet_pending left;
+    struct facet_pending pending;
     struct other other;
 
-    assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
+    assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
     start_other(&other, 0, MIB);
     wait_for(&other.begins);
     for (int i = 0; i < 1000; i++) {
-        assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
+        assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
         assert_false(atomic_load(&other.is_in));
         sched_yield();
     }
@@ -128,36 +128,36 @@ static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
  * now. */
 static void test_growth_is_explained_by_completed_allocations(void **state)
 {
-    struct facet_pending left;
+    struct facet_pending pending;
     struct other small, large;
 
     start_other(&small, 0, 64 * MIB);
     start_other(&large, 0, 512 * MIB);
     wait_for(&small.is_in);
     wait_for(&large.is_in);
-    assert_false(facet_pending_quiesce(0, NO_WAIT, &left));
+    assert_false(facet_pending_quiesce(0, NO_WAIT, &pending));
     facet_pending_open();
-    assert_int_equal(left.count, 2);
-    assert_int_equal(facet_pending_subtract(8 * MIB, &left), 8 * MIB);
+    assert_int_equal(pending.count, 2);
+    assert_int_equal(facet_pending_subtract(8 * MIB, &pending), 8 * MIB);
     end_other(&small);
-    assert_int_equal(facet_pending_subtract(72 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(72 * MIB, &pending), 8 * MIB);
     end_other(&large);
-    assert_int_equal(facet_pending_subtract(584 * MIB, &left), 8 * MIB);
-    assert_int_equal(facet_pending_subtract(200 * MIB, &left), 0); /* 384 MiB and more are on the way again */
-    left.count = 0;
-    assert_int_equal(facet_pending_subtract(584 * MIB, &left), 584 * MIB);
+    assert_int_equal(facet_pending_subtract(584 * MIB, &pending), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(200 * MIB, &pending), 0); /* 384 MiB and more are on the way again */
+    pending.count = 0;
+    assert_int_equal(facet_pending_subtract(584 * MIB, &pending), 584 * MIB);
 }
 
 static void test_a_thread_that_is_pending_again_has_gone_through(void **state)
 {
-    struct facet_pending left;
+    struct facet_pending pending;
 
     facet_pending_enter(0, 64 * MIB);
-    assert_false(facet_pending_quiesce(0, NO_WAIT, &left));
+    assert_false(facet_pending_quiesce(0, NO_WAIT, &pending));
     facet_pending_open();
     facet_pending_leave();
     facet_pending_enter(0, 64 * MIB);
-    assert_int_equal(facet_pending_subtract(72 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(72 * MIB, &pending), 8 * MIB);
     facet_pending_leave();
 }
 
@@ -186,13 +186,13 @@ static void *move_repeatedly(void *argument)
 static void test_a_reader_sees_both_sides_agree(void **state)
 {
     pthread_t threads[THREADS];
-    struct facet_pending left;
+    struct facet_pending pending;
 
     atomic_store(&at_it, THREADS);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, move_repeatedly, NULL), 0);
     while (atomic_load(&at_it)) {
-        assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
+        assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
         uint64_t first = atomic_load(&here);
         sched_yield();
         assert_int_equal(first, atomic_load(&there));

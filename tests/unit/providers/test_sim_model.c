@@ -20,19 +20,19 @@ static const struct sim_model model = {
     .heat_time_ns = 1000000,
     .page_bytes = 4096,
 };
-static const struct sim_room whole = {.units = 100, .bandwidth_mbps = 1000000};
+static const struct sim_device_part whole = {.units = 100, .bandwidth_mbps = 1000000};
 
 static void waves_fill_units_with_their_resident_groups(void **state)
 {
     const struct sim_kernel kernel = {.cycles_per_group = 3000};
     (void)state;
 
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 1).total_ns, 3000);
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 400).total_ns, 3000);
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 401).total_ns, 6000);
-    assert_int_equal(sim_model_alone(&model, &whole, 250, &kernel, 401).total_ns, 24000);
-    assert_int_equal(sim_model_alone(&model, &whole, 700, &kernel, 1).total_ns, 4286); /* rounded up */
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 50).units, 50);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 1).total_ns, 3000);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 400).total_ns, 3000);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 401).total_ns, 6000);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 250, &kernel, 401).total_ns, 24000);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 700, &kernel, 1).total_ns, 4286); /* rounded up */
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 50).units, 50);
 }
 
 static void the_longer_side_of_the_roofline_counts(void **state)
@@ -40,24 +40,24 @@ static void the_longer_side_of_the_roofline_counts(void **state)
     const struct sim_kernel kernel = {.cycles_per_group = 1000, .bytes_per_group = 20000};
     (void)state;
 
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 40).total_ns, 1000);
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 60).total_ns, 1200);
-    assert_int_equal(sim_model_alone(&model, &whole, 1000, &kernel, 60).memory_ns, 1200);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 40).total_ns, 1000);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 60).total_ns, 1200);
+    assert_int_equal(sim_model_solo_time(&model, &whole, 1000, &kernel, 60).memory_ns, 1200);
 }
 
 static void the_largest_numbers_do_not_overflow(void **state)
 {
     const struct sim_kernel kernel = {.cycles_per_group = SIM_COST_MAX, .bytes_per_group = SIM_COST_MAX};
     const struct sim_kernel none = {0};
-    const struct sim_room one = {.units = 1, .bandwidth_mbps = 1};
+    const struct sim_device_part one = {.units = 1, .bandwidth_mbps = 1};
     (void)state;
-    struct sim_alone alone = sim_model_alone(&model, &one, 1, &kernel, SIM_GROUPS_MAX);
+    struct sim_solo_time alone = sim_model_solo_time(&model, &one, 1, &kernel, SIM_GROUPS_MAX);
     struct sim_demand demand = {.slots = UINT64_MAX, .bandwidth = UINT64_MAX};
 
     assert_int_equal(alone.total_ns, SIM_TIME_MAX);
     assert_int_equal(sim_model_shared_ns(&model, &one, &demand, &alone, UINT32_MAX - 1), SIM_TIME_MAX);
-    assert_int_equal(sim_model_alone(&model, &one, 1, &none, 1).total_ns, 1);
-    assert_int_equal(sim_model_left_ns(SIM_WHOLE_WORK, SIM_NEVER), SIM_NEVER);
+    assert_int_equal(sim_model_solo_time(&model, &one, 1, &none, 1).total_ns, 1);
+    assert_int_equal(sim_model_remaining_ns(SIM_WHOLE_WORK, SIM_NEVER), SIM_NEVER);
     assert_int_equal(sim_model_progress(SIM_WHOLE_WORK, UINT64_MAX, SIM_NEVER), SIM_WHOLE_WORK);
     assert_int_equal(sim_model_progress(SIM_WHOLE_WORK, UINT64_MAX, 1), 0);
 }
@@ -69,11 +69,11 @@ static void pieces_make_up_the_whole(void **state)
     for (uint64_t total = 1; total < 2000000; total = total * 3 + 1) {
         uint64_t remaining = SIM_WHOLE_WORK, at = 0;
 
-        assert_int_equal(sim_model_left_ns(SIM_WHOLE_WORK, total), total);
+        assert_int_equal(sim_model_remaining_ns(SIM_WHOLE_WORK, total), total);
         for (uint64_t step = 1; at + step < total && step < 500; step++) {
             remaining = sim_model_progress(remaining, step, total);
             at += step;
-            assert_int_equal(sim_model_left_ns(remaining, total), total - at);
+            assert_int_equal(sim_model_remaining_ns(remaining, total), total - at);
         }
         assert_int_equal(sim_model_progress(remaining, total - at, total), 0);
     }
@@ -81,7 +81,7 @@ static void pieces_make_up_the_whole(void **state)
 
 static void sharing_slows_down_in_proportion(void **state)
 {
-    const struct sim_alone alone = {.total_ns = 900, .slots = 400};
+    const struct sim_solo_time alone = {.total_ns = 900, .slots = 400};
     struct sim_demand demand = {.slots = 400};
     (void)state;
 
@@ -99,10 +99,10 @@ static void rooms_bring_their_part_of_the_bandwidth(void **state)
     struct sim_share share = {.memory_bytes = UINT64_C(1) << 28, .compute_units = 50};
     (void)state;
 
-    assert_int_equal(sim_model_room(&model, &share).bandwidth_mbps, 500000);
+    assert_int_equal(sim_model_device_part(&model, &share).bandwidth_mbps, 500000);
     snprintf(share.partition_uuid, sizeof share.partition_uuid, "p");
-    assert_int_equal(sim_model_room(&model, &share).bandwidth_mbps, 250000);
-    assert_int_equal(sim_model_room(&model, &share).units, 50);
+    assert_int_equal(sim_model_device_part(&model, &share).bandwidth_mbps, 250000);
+    assert_int_equal(sim_model_device_part(&model, &share).units, 50);
 }
 
 static void power_above_the_limit_lowers_the_clock(void **state)
@@ -128,11 +128,11 @@ static void heat_follows_one_time_constant(void **state)
 
     assert_int_equal(sim_model_steady_uc(&model, 250000), 30000000 + 20000000);
     assert_int_equal(sim_model_steady_uc(&model, 0), 30000000);
-    assert_in_range(sim_model_warm_uc(&model, span, 0, 1000000), 367879441 - 1000, 367879441 + 1000);
-    assert_in_range(sim_model_warm_uc(&model, 0, span, 1000000), 632120559 - 1000, 632120559 + 1000);
-    assert_in_range(sim_model_warm_uc(&model, span, 0, 10000000), 45400 - 1000, 45400 + 1000);
-    assert_int_equal(sim_model_warm_uc(&model, span, 0, 0), span);
-    assert_int_equal(sim_model_warm_uc(&model, span, 0, UINT64_MAX), 0);
+    assert_in_range(sim_model_temperature_uc(&model, span, 0, 1000000), 367879441 - 1000, 367879441 + 1000);
+    assert_in_range(sim_model_temperature_uc(&model, 0, span, 1000000), 632120559 - 1000, 632120559 + 1000);
+    assert_in_range(sim_model_temperature_uc(&model, span, 0, 10000000), 45400 - 1000, 45400 + 1000);
+    assert_int_equal(sim_model_temperature_uc(&model, span, 0, 0), span);
+    assert_int_equal(sim_model_temperature_uc(&model, span, 0, UINT64_MAX), 0);
 }
 
 int main(void)

@@ -8,18 +8,19 @@
  * a refusal by the quota alone as denied.
  * Never: keeps memory that the driver gives; calls it before the quota has refused.
  */
-#ifndef FACET_CUDA_JUDGE_H
-#define FACET_CUDA_JUDGE_H
+#ifndef FACET_CUDA_REFUSAL_H
+#define FACET_CUDA_REFUSAL_H
 
 #include "charge.h"
 
-/* `judged`: the driver's result. If it is success or out of memory, the quota refuses, and the denial is counted. */
-CUresult facet_cuda_refuse(uint32_t device, CUresult judged);
+/* `driver_result`: the driver's result. If it is success or out of memory, the quota refuses, and the denial is
+ * counted. */
+CUresult facet_cuda_refuse(uint32_t device, CUresult driver_result);
 
 /*
  * A size beyond the device's memory, rounded as the driver would round `bytes`. The driver's error when it has no
  * total.
  */
-CUresult facet_cuda_too_much(uint32_t device, uint64_t bytes, size_t *ret_bytes);
+CUresult facet_cuda_beyond_device(uint32_t device, uint64_t bytes, size_t *ret_bytes);
 
 #endif

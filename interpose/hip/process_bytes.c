@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: reading the compute driver's files. Never: keeps a file open, or caches a figure. */
-#include "held.h"
+#include "process_bytes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,16 +12,16 @@
 #include "process.h"
 
 #define KFD        "/sys/class/kfd/kfd"
-#define MOST_NODES 256u
-#define MOST_PARTS 8u                 /* parts of a partitioned GPU, if the driver gives each the GPU's own id */
+#define NODES_MOST 256u
+#define PARTS_MOST 8u                 /* parts of a partitioned GPU, if the driver gives each the GPU's own id */
 #define FIRST_PIDS "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
 
 /* A device's nodes, searched once. */
 static struct {
     bool searched;
     uint32_t count;
-    uint64_t gpu_ids[MOST_PARTS];
-} found[FACET_HIP_TENANTS];
+    uint64_t gpu_ids[PARTS_MOST];
+} device_nodes[FACET_HIP_TENANTS];
 
 __attribute__((format(printf, 2, 3))) static bool path_of(char path[1024], const char *format, ...)
 {
@@ -49,7 +49,7 @@ static bool read_number(const char *path, uint64_t *ret_value)
     return read;
 }
 
-static bool counts_as_the_kernel(void)
+static bool is_in_first_pid_namespace(void)
 {
     char path[1024], name[64];
 
@@ -66,51 +66,51 @@ static bool is_node_of(uint32_t number, uint64_t unique_id)
 {
     char path[1024], name[64];
     uint64_t value;
-    bool is_it = false;
+    bool matches = false;
     FILE *file = path_of(path, KFD "/topology/nodes/%" PRIu32 "/properties", number) ? fopen(path, "re") : NULL;
 
-    while (file && !is_it && fscanf(file, "%63s %" SCNu64, name, &value) == 2)
-        is_it = strcmp(name, "unique_id") == 0 && value == unique_id;
+    while (file && !matches && fscanf(file, "%63s %" SCNu64, name, &value) == 2)
+        matches = strcmp(name, "unique_id") == 0 && value == unique_id;
     if (file)
         fclose(file);
-    return is_it;
+    return matches;
 }
 
-static void search_processes(uint32_t device)
+static void search_nodes(uint32_t device)
 {
     const struct facet_tenant *tenant = &facet_hip_process.tenants[device];
     const char *digits = tenant->policy->device.address + strlen(VENDOR_HIP_ADDRESS);
     uint64_t unique_id = strtoull(digits, NULL, 16), gpu_id;
     char path[1024];
 
-    found[device].count = 0;
-    for (uint32_t i = 0; unique_id && i < MOST_NODES && found[device].count < MOST_PARTS; i++) {
+    device_nodes[device].count = 0;
+    for (uint32_t i = 0; unique_id && i < NODES_MOST && device_nodes[device].count < PARTS_MOST; i++) {
         if (!path_of(path, KFD "/topology/nodes/%" PRIu32 "/gpu_id", i) || !read_number(path, &gpu_id))
             break;
         if (gpu_id && is_node_of(i, unique_id))
-            found[device].gpu_ids[found[device].count++] = gpu_id;
+            device_nodes[device].gpu_ids[device_nodes[device].count++] = gpu_id;
     }
-    found[device].searched = true;
+    device_nodes[device].searched = true;
 }
 
-bool facet_hip_held_tells(uint32_t device)
+bool facet_hip_process_is_listable(uint32_t device)
 {
-    if (device >= facet_hip_process.count || !counts_as_the_kernel())
+    if (device >= facet_hip_process.count || !is_in_first_pid_namespace())
         return false;
-    if (!found[device].searched)
-        search_processes(device);
-    return found[device].count;
+    if (!device_nodes[device].searched)
+        search_nodes(device);
+    return device_nodes[device].count;
 }
 
-bool facet_hip_held(uint32_t device, uint64_t *ret_bytes)
+bool facet_hip_process_bytes(uint32_t device, uint64_t *ret_bytes)
 {
     char path[1024];
     uint64_t sum = 0, bytes;
 
-    if (!facet_hip_held_tells(device))
+    if (!facet_hip_process_is_listable(device))
         return false;
-    for (uint32_t i = 0; i < found[device].count; i++) {
-        if (!path_of(path, KFD "/proc/%d/vram_%" PRIu64, (int)getpid(), found[device].gpu_ids[i]) ||
+    for (uint32_t i = 0; i < device_nodes[device].count; i++) {
+        if (!path_of(path, KFD "/proc/%d/vram_%" PRIu64, (int)getpid(), device_nodes[device].gpu_ids[i]) ||
             !read_number(path, &bytes))
             return false;
         sum += bytes;
@@ -119,7 +119,7 @@ bool facet_hip_held(uint32_t device, uint64_t *ret_bytes)
     return true;
 }
 
-void facet_hip_held_forked(void)
+void facet_hip_process_bytes_forked(void)
 {
-    memset(found, 0, sizeof found);
+    memset(device_nodes, 0, sizeof device_nodes);
 }

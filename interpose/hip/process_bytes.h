@@ -8,19 +8,19 @@
  *
  * FACET_ROCM_ROOT: a folder used in place of / for all of this; for tests.
  */
-#ifndef FACET_HIP_HELD_H
-#define FACET_HIP_HELD_H
+#ifndef FACET_HIP_PROCESS_BYTES_H
+#define FACET_HIP_PROCESS_BYTES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* The bytes held on a tenant's device; false when the driver does not list this process. One thread at a time. */
-bool facet_hip_held(uint32_t device, uint64_t *ret_bytes);
+bool facet_hip_process_bytes(uint32_t device, uint64_t *ret_bytes);
 
 /* Whether this process would be listed if it held memory. */
-bool facet_hip_held_tells(uint32_t device);
+bool facet_hip_process_is_listable(uint32_t device);
 
 /* In the child of fork(): devices are searched anew. */
-void facet_hip_held_forked(void);
+void facet_hip_process_bytes_forked(void);
 
 #endif

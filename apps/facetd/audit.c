@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: comparing the drivers' memory counts with the limiter's charges; see books.h. Never: holds its lock during a
+ * Owns: comparing the drivers' memory counts with the limiter's charges; see audit.h. Never: holds its lock during a
  * call.
  */
-#include "books.h"
+#include "audit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,54 +21,54 @@
 struct entry {
     char id[VGPU_ID_SIZE];
     bool listed;
-    struct book book;
+    struct audit_result result;
     uint64_t above_since_ns; /* 0: it is not */
 };
 
-struct books {
+struct audit {
     pthread_mutex_t lock; /* guards the entries */
     struct entry *entries;
     size_t count;
     uint64_t looked_ns;
 };
 
-enum facet_status books_open(struct books **ret_books, struct facet_error *error)
+enum facet_status audit_open(struct audit **ret_books, struct facet_error *error)
 {
-    struct books *books = calloc(1, sizeof *books);
+    struct audit *audit = calloc(1, sizeof *audit);
 
-    if (!books)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the books");
-    pthread_mutex_init(&books->lock, NULL);
-    *ret_books = books;
+    if (!audit)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the audit of memory");
+    pthread_mutex_init(&audit->lock, NULL);
+    *ret_books = audit;
     return FACET_OK;
 }
 
-void books_close(struct books *books)
+void audit_close(struct audit *audit)
 {
-    if (!books)
+    if (!audit)
         return;
-    pthread_mutex_destroy(&books->lock);
-    free(books->entries);
-    free(books);
+    pthread_mutex_destroy(&audit->lock);
+    free(audit->entries);
+    free(audit);
 }
 
-static const struct entry *find_entry(const struct books *books, const char *id)
+static const struct entry *find_entry(const struct audit *audit, const char *id)
 {
-    for (size_t i = 0; i < books->count; i++)
-        if (strcmp(books->entries[i].id, id) == 0)
-            return &books->entries[i];
+    for (size_t i = 0; i < audit->count; i++)
+        if (strcmp(audit->entries[i].id, id) == 0)
+            return &audit->entries[i];
     return NULL;
 }
 
-bool books_of(struct books *books, const char *vgpu_id, struct book *ret_book)
+bool audit_of(struct audit *audit, const char *vgpu_id, struct audit_result *ret_book)
 {
-    pthread_mutex_lock(&books->lock);
-    const struct entry *entry = find_entry(books, vgpu_id);
-    bool known = entry && entry->listed;
-    if (known)
-        *ret_book = entry->book;
-    pthread_mutex_unlock(&books->lock);
-    return known;
+    pthread_mutex_lock(&audit->lock);
+    const struct entry *entry = find_entry(audit, vgpu_id);
+    bool was_listed = entry && entry->listed;
+    if (was_listed)
+        *ret_book = entry->result;
+    pthread_mutex_unlock(&audit->lock);
+    return was_listed;
 }
 
 /* Adds the driver's counts for the processes of one device. */
@@ -87,7 +87,7 @@ static void add_device(const struct daemon *daemon, const struct facet_device_re
         if (!info)
             continue;
         entries[info - infos].listed = true;
-        entries[info - infos].book.driver_bytes += process->memory_used_bytes;
+        entries[info - infos].result.driver_bytes += process->memory_used_bytes;
     }
     device_reading_free(&reading);
 }
@@ -99,23 +99,23 @@ static bool is_above(uint64_t driver_bytes, uint64_t charged)
     return more > SLACK_BYTES && more > charged / SLACK_PART;
 }
 
-static void compare_use(const struct books *books, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
+static void compare_use(const struct audit *audit, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
 {
-    const struct entry *before = find_entry(books, info->row.id);
+    const struct entry *before = find_entry(audit, info->row.id);
 
     memcpy(entry->id, info->row.id, sizeof entry->id);
     if (!entry->listed || !(info->view.believed & FACET_BELIEVED_MEMORY) ||
-        !is_above(entry->book.driver_bytes, info->view.totals.memory_bytes))
+        !is_above(entry->result.driver_bytes, info->view.totals.memory_bytes))
         return;
     entry->above_since_ns = before && before->above_since_ns ? before->above_since_ns : now_ns;
-    entry->book.excess = now_ns - entry->above_since_ns >= PATIENCE_NS;
-    if (entry->book.excess && !(before && before->book.excess))
+    entry->result.excess = now_ns - entry->above_since_ns >= PATIENCE_NS;
+    if (entry->result.excess && !(before && before->result.excess))
         facet_log(FACET_LOG_WARNING,
                   "vGPU %s: the driver counts %llu bytes of its processes, of which %llu are charged", info->row.name,
-                  (unsigned long long)entry->book.driver_bytes, (unsigned long long)info->view.totals.memory_bytes);
+                  (unsigned long long)entry->result.driver_bytes, (unsigned long long)info->view.totals.memory_bytes);
 }
 
-static void compare_books(struct books *books, const struct daemon *daemon, const struct vgpu_info *infos, size_t count,
+static void compare_vgpus(struct audit *audit, const struct daemon *daemon, const struct vgpu_info *infos, size_t count,
                           uint64_t now_ns)
 {
     struct entry *entries = calloc(count ? count : 1, sizeof *entries), *old = entries;
@@ -125,12 +125,12 @@ static void compare_books(struct books *books, const struct daemon *daemon, cons
         for (uint32_t i = 0; tenants.count && i < facet_device_table_count(daemon->devices); i++)
             add_device(daemon, facet_device_table_at(daemon->devices, i), &tenants, infos, entries);
         for (size_t i = 0; i < count; i++)
-            compare_use(books, &infos[i], now_ns, &entries[i]);
-        pthread_mutex_lock(&books->lock);
-        old = books->entries;
-        books->entries = entries;
-        books->count = count;
-        pthread_mutex_unlock(&books->lock);
+            compare_use(audit, &infos[i], now_ns, &entries[i]);
+        pthread_mutex_lock(&audit->lock);
+        old = audit->entries;
+        audit->entries = entries;
+        audit->count = count;
+        pthread_mutex_unlock(&audit->lock);
     }
     tenants_free(&tenants);
     free(old);
@@ -146,14 +146,14 @@ static bool runs_on_nvidia(const struct daemon *daemon, const struct vgpu_info *
            (strncmp(device->info.address, "GPU-", 4) == 0 || strncmp(device->info.address, "MIG-", 4) == 0);
 }
 
-void books_look(struct books *books, const struct daemon *daemon, uint64_t now_ns)
+void audit_look(struct audit *audit, const struct daemon *daemon, uint64_t now_ns)
 {
     struct vgpu_info *infos = NULL;
     size_t count = 0;
 
-    if (now_ns - books->looked_ns < FACET_NS_PER_S)
+    if (now_ns - audit->looked_ns < FACET_NS_PER_S)
         return;
-    books->looked_ns = now_ns;
+    audit->looked_ns = now_ns;
     if (registry_list(daemon->registry, &infos, &count, NULL) != FACET_OK)
         return;
     for (size_t i = 0; i < count; i++)
@@ -161,6 +161,6 @@ void books_look(struct books *books, const struct daemon *daemon, uint64_t now_n
             sessions_watch(daemon->sessions);
             break;
         }
-    compare_books(books, daemon, infos, count, now_ns);
+    compare_vgpus(audit, daemon, infos, count, now_ns);
     free(infos);
 }

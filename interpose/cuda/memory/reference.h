@@ -8,24 +8,24 @@
  * Never: tracks single tiles. An array refers to all memory that was ever mapped into it, until it is destroyed. A
  * multicast object refers to bound memory until it is unbound, or else until the process ends.
  */
-#ifndef FACET_CUDA_HELD_H
-#define FACET_CUDA_HELD_H
+#ifndef FACET_CUDA_REFERENCE_H
+#define FACET_CUDA_REFERENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct facet_cuda_hold;
+struct facet_cuda_reference;
 
 /* Removes an array's references before the driver destroys it, because its handle may be reused right after. */
-struct facet_cuda_hold *facet_cuda_held_take(uint64_t array);
+struct facet_cuda_reference *facet_cuda_references_detach(uint64_t array);
 
-/* Called after the driver. `gone`: the array was destroyed, so its references are dropped; else they are put back. */
-void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone);
+/* Called after the driver. If the array was destroyed, its references are dropped; else they are put back. */
+void facet_cuda_references_finish(struct facet_cuda_reference *list, bool array_destroyed);
 
 /* Drops the references of an array that its context's end destroyed. The caller has shut the gate of pending.h. */
-void facet_cuda_held_gone(uint64_t array);
+void facet_cuda_references_drop(uint64_t array);
 
 /* In the child of a fork, under the lock of virtual memory. */
-void facet_cuda_held_forked(void);
+void facet_cuda_references_forked(void);
 
 #endif
