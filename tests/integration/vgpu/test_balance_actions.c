@@ -147,9 +147,9 @@ static void start_competition(struct facet_kernel **ret_outside)
     OK(facet_vgpu_create(world.driver, &outside, NULL, ERROR));
     vgpu_memory(2, 8); /* is measured from its first use on */
     *ret_outside = vgpu_kernel(3, "burn", vgpu_memory(3, 8), 2000);
-    vgpu_launch(3, 0, *ret_outside, ENDLESS);
+    vgpu_launch(3, 0, *ret_outside, ENDLESS_GROUPS);
     for (int i = 0; i < 8; i++)
-        submit("burn", buffer_make(8), 2000, ENDLESS);
+        submit("burn", buffer_make(8), 2000, ENDLESS_GROUPS);
 }
 
 static void idle_members_lend_their_share(void **state)
@@ -172,14 +172,14 @@ static void idle_members_lend_their_share(void **state)
     assert_true(vgpu_info(1).request_milli + vgpu_info(2).request_milli <= 1000);
     assert_int_not_equal(last.before_milli, last.after_milli);
     own[1] = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
-    vgpu_launch(2, 0, own[1], ENDLESS); /* it has use for it again */
+    vgpu_launch(2, 0, own[1], ENDLESS_GROUPS); /* it has use for it again */
     expect_percent_of_first(3, 27, 48, "when the second wants its own");
     assert_true(vgpu_info(2).request_milli >= 400);
     facet_balancer_close(balancer);
     assert_int_equal(vgpu_info(1).request_milli, 400);
     assert_int_equal(vgpu_info(2).request_milli, 400);
     own[0] = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
-    vgpu_launch(1, 0, own[0], ENDLESS);
+    vgpu_launch(1, 0, own[0], ENDLESS_GROUPS);
     expect_percent_of_first(3, 27, 40, "after the balancer has gone");
     for (int i = 0; i < MEMBERS; i++)
         facet_kernel_destroy(own[i]);

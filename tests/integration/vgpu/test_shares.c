@@ -25,14 +25,14 @@ static int two_units(void **state)
 /* Work without end of vGPUs 1, 2, ..., whose work-groups take so many rounds. */
 struct contest {
     uint32_t count;
-    struct facet_kernel *kernels[MEASURED];
+    struct facet_kernel *kernels[MEASURED_VGPUS];
 };
 
 static void enter_contest(struct contest *contest, uint64_t rounds)
 {
     uint32_t id = ++contest->count;
     struct facet_kernel *burn = vgpu_kernel(id, "burn", vgpu_memory(id, 8), rounds);
-    uint64_t execution = vgpu_launch(id, 0, burn, ENDLESS);
+    uint64_t execution = vgpu_launch(id, 0, burn, ENDLESS_GROUPS);
 
     contest->kernels[id - 1] = burn;
     if (id == 1) /* those that come later may have to wait: the policy decides */
@@ -307,9 +307,9 @@ static void launches_change_at_run_time(void **state)
     OK(facet_vgpu_set_bounds(world.driver, 1, 0, 1, ERROR));
     assert_int_equal(vgpu_info(1).launches, 1);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
-    endless[0] = vgpu_launch(1, 0, burn, ENDLESS);
+    endless[0] = vgpu_launch(1, 0, burn, ENDLESS_GROUPS);
     assert_true(wait_for_word(1, endless[0], FACET_EXECUTION_RUNNING));
-    endless[1] = vgpu_launch(1, 1, burn, ENDLESS);
+    endless[1] = vgpu_launch(1, 1, burn, ENDLESS_GROUPS);
     nap(20 * MS);
     assert_int_equal(vgpu_execution(1, endless[1]).status, FACET_EXECUTION_QUEUED);
     OK(facet_vgpu_set_bounds(world.driver, 1, 0, 2, ERROR));
