@@ -18,13 +18,14 @@
 
 bool fake_is_busy(uint32_t device)
 {
-    return atomic_load(&fake_state()->devices[device].engine.busy_until_ns) > fake_now();
+    return atomic_load(&fake_state()->devices[device].engine.busy_until_ns) > fake_now_ns();
 }
 
 uint64_t fake_busy(uint32_t device)
 {
     struct fake_engine *engine = &fake_state()->devices[device].engine;
-    uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns), now = fake_now();
+    uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns),
+             now = fake_now_ns();
     uint64_t ahead = until > now ? until - now : 0;
 
     return submitted > ahead ? submitted - ahead : 0;
@@ -61,11 +62,12 @@ amdsmi_status_t amdsmi_get_energy_count(amdsmi_processor_handle handle, uint64_t
                                         uint64_t *timestamp)
 {
     FAKE_ENTER(handle, count && resolution && timestamp, processor);
-    uint64_t microjoules = (fake_now() / 1000 * IDLE_W) / 1000 + (fake_busy(processor.device) / 1000 * LOAD_W) / 1000;
+    uint64_t microjoules =
+        (fake_now_ns() / 1000 * IDLE_W) / 1000 + (fake_busy(processor.device) / 1000 * LOAD_W) / 1000;
 
     *resolution = RESOLUTION;
     *count = (uint64_t)((double)microjoules / (double)RESOLUTION);
-    *timestamp = fake_now();
+    *timestamp = fake_now_ns();
     return AMDSMI_STATUS_SUCCESS;
 }
 

@@ -51,7 +51,7 @@ CUresult fake_enter(CUcontext *ret_context);
 CUresult fake_context_check(CUcontext context);
 
 /* Each live context, until `visit` says false. With no lock held; a context that begins meanwhile may be missed. */
-void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
+void fake_visit_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
 /* Work on a device touched memory that was not mapped: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */
 extern _Atomic bool fake_faulted;

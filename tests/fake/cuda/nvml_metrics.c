@@ -31,7 +31,7 @@ static uint64_t busy_until(uint32_t device, uint64_t now)
 
 uint64_t fake_busy_ns(uint32_t device)
 {
-    return busy_until(device, fake_now());
+    return busy_until(device, fake_now_ns());
 }
 
 static uint64_t wall_us(void)
@@ -70,7 +70,7 @@ struct fake_sample fake_sample_device(uint32_t device)
     struct fake_sample *sample = &fake_state()->management.samples[device];
 
     fake_lock();
-    uint64_t now = fake_now();
+    uint64_t now = fake_now_ns();
     step_sample(sample, busy_until(device, now), now);
     struct fake_sample copy = *sample;
     fake_unlock();
@@ -83,7 +83,7 @@ struct fake_sample fake_sample_process(uint32_t slot, uint32_t device)
     struct fake_sample *sample = &state->management.process_samples[slot][device];
 
     fake_lock();
-    step_sample(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now());
+    step_sample(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now_ns());
     struct fake_sample copy = *sample;
     fake_unlock();
     return copy;
@@ -176,7 +176,7 @@ nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t handle, unsigned *mill
 /* Milliwatts times nanoseconds are 10^-12 J: a millijoule is 10^9 of them. */
 uint64_t fake_energy_mj(uint32_t device)
 {
-    return fake_now() / 1000000 * IDLE_MW / 1000 + fake_busy_ns(device) / 1000000 * LOAD_MW / 1000;
+    return fake_now_ns() / 1000000 * IDLE_MW / 1000 + fake_busy_ns(device) / 1000000 * LOAD_MW / 1000;
 }
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t handle, unsigned long long *millijoules)

@@ -266,7 +266,7 @@ static nvmlReturn_t create_instance(nvmlDevice_t handle, unsigned profile_id,
     fake_unlock();
     if (!starts)
         return NVML_ERROR_INSUFFICIENT_RESOURCES;
-    fake_raise(device, nvmlEventMigConfigChange, 0);
+    fake_raise_event(device, nvmlEventMigConfigChange, 0);
     return NVML_SUCCESS;
 }
 
@@ -299,7 +299,7 @@ nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)
     fake_unlock();
     if (used)
         return NVML_ERROR_IN_USE;
-    fake_raise(handle->device, nvmlEventMigConfigChange, 0);
+    fake_raise_event(handle->device, nvmlEventMigConfigChange, 0);
     return NVML_SUCCESS;
 }
 

@@ -28,5 +28,5 @@ const struct fake_model fake_model = {
     .context_bytes = UINT64_C(300) << 20,
     .eager = true,
     .describe = describe_device,
-    .changed = fake_kernel_files_changed,
+    .memory_changed = fake_kernel_files_changed,
 };

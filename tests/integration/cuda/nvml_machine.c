@@ -80,7 +80,7 @@ static void hold_memory(void *context, int ready)
 {
     const struct holding *holding = context;
 
-    if (fake_take(holding->device, FAKE_PLAIN, holding->bytes) && write(ready, "", 1) == 1)
+    if (fake_device_reserve(holding->device, FAKE_PLAIN, holding->bytes) && write(ready, "", 1) == 1)
         for (;;)
             pause();
 }

@@ -81,7 +81,7 @@ static void test_memory(void **state)
     nvmlMemory_t plain;
     unsigned count = 0;
 
-    assert_true(fake_take(0, FAKE_PLAIN, 10 * MIB));
+    assert_true(fake_device_reserve(0, FAKE_PLAIN, 10 * MIB));
     pid_t neighbour = test_machine_neighbour(0, 32 * MIB);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
     assert_int_equal(plain.total, 8196 * MIB);
@@ -110,7 +110,7 @@ static void test_memory(void **state)
     test_machine_dismiss(neighbour);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
     assert_int_equal(plain.used, 14 * MIB);
-    fake_give(0, FAKE_PLAIN, 10 * MIB);
+    fake_device_release(0, FAKE_PLAIN, 10 * MIB);
 }
 
 /* Busy for longer than the test takes: any sampled period was busy from end to end. */
@@ -145,14 +145,14 @@ static void test_utilization(void **state)
 static void test_device_time_is_counted_when_work_runs(void **state)
 {
     const struct fake_process_device *had = &fake_process()->devices[FAKE_DEVICES - 1];
-    uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now() + 10 * second_ns;
+    uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now_ns() + 10 * second_ns;
 
     fake_run(FAKE_DEVICES - 1, begin_ns, 4 * second_ns);
     fake_run(FAKE_DEVICES - 1, 0, 2 * second_ns);
-    assert_int_equal(fake_had_ns(had, begin_ns), 0);
-    assert_int_equal(fake_had_ns(had, begin_ns + 3 * second_ns), 3 * second_ns);
-    assert_int_equal(fake_had_ns(had, begin_ns + 5 * second_ns), 5 * second_ns);
-    assert_int_equal(fake_had_ns(had, begin_ns + 9 * second_ns), 6 * second_ns);
+    assert_int_equal(fake_consumed_ns(had, begin_ns), 0);
+    assert_int_equal(fake_consumed_ns(had, begin_ns + 3 * second_ns), 3 * second_ns);
+    assert_int_equal(fake_consumed_ns(had, begin_ns + 5 * second_ns), 5 * second_ns);
+    assert_int_equal(fake_consumed_ns(had, begin_ns + 9 * second_ns), 6 * second_ns);
 }
 
 static void test_events(void **state)
@@ -160,13 +160,13 @@ static void test_events(void **state)
     nvmlEventSet_t set;
     nvmlEventData_t event;
 
-    fake_raise(0, nvmlEventTypeXidCriticalError, 31);
+    fake_raise_event(0, nvmlEventTypeXidCriticalError, 31);
     assert_int_equal(nvmlEventSetCreate(&set), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceRegisterEvents(gpu_handle(0), nvmlEventTypeXidCriticalError, set), NVML_SUCCESS);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_TIMEOUT);
-    fake_raise(1, nvmlEventTypeXidCriticalError, 48);
-    fake_raise(0, nvmlEventTypeClock, 0);
-    fake_raise(0, nvmlEventTypeXidCriticalError, 79);
+    fake_raise_event(1, nvmlEventTypeXidCriticalError, 48);
+    fake_raise_event(0, nvmlEventTypeClock, 0);
+    fake_raise_event(0, nvmlEventTypeXidCriticalError, 79);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 1000), NVML_SUCCESS);
     assert_ptr_equal(event.device, gpu_handle(0));
     assert_int_equal(event.eventData, 79);

@@ -129,8 +129,8 @@ static void test_xid(void **state)
     struct facet_event list[16];
 
     assert_int_equal(list_events(0, list), 0);
-    fake_raise(1, nvmlEventTypeXidCriticalError, 79);
-    fake_raise(0, nvmlEventTypeClock, 0);
+    fake_raise_event(1, nvmlEventTypeXidCriticalError, 79);
+    fake_raise_event(0, nvmlEventTypeClock, 0);
     for (int listener = 0; listener < 2; listener++) {
         assert_int_equal(list_events(0, list), 1);
         assert_int_equal(list[0].kind, FACET_EVENT_VENDOR_ERROR);

@@ -23,9 +23,9 @@ static char root[96];
 /* The charge is the memory that the runtime has taken, now. */
 static void check_held(int line, uint64_t code)
 {
-    if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
+    if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
         fprintf(stderr, "line %d:\n", line);
-    CHECK_EQUAL(fake_held(0, FAKE_MODULE), code);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), code);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + code);
 }
 #define CHECK_HELD(code) check_held(__LINE__, code)
@@ -192,7 +192,7 @@ static void role_launches(void *argument)
     CHECK(hip.hipLaunchKernel(&function, one, one, NULL, 0, NULL) != hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
     hip.__hipUnregisterFatBinary(modules);
-    CHECK_EQUAL(fake_held(0, FAKE_MODULE), 0);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), 0);
     CHECK_EQUAL(machine_charged(0),
                 MACHINE_BEGIN + (argument ? 0 : GLOBALS + 2 * CODE)); /* a neighbour may free, too */
 }
@@ -289,7 +289,7 @@ static void role_managed(void *argument)
     CHECK_EQUAL(machine_charged(0), begin + 2 * MANAGED + MIB);
     hip.__hipUnregisterFatBinary(modules);
     CHECK_EQUAL(machine_charged(0), begin + MANAGED + MIB);
-    CHECK_EQUAL(fake_held(0, FAKE_MANAGED), MANAGED);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MANAGED), MANAGED);
     hip.__hipUnregisterFatBinary(others);
     CHECK_EQUAL(machine_charged(0), begin + MIB);
 }

@@ -69,7 +69,7 @@ static void test_a_device_is_charged_at_each_form_of_first_call(void **state)
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
-        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+        CHECK_EQUAL(fake_requested(0), bytes);                                                                         \
     } while (0)
 
 static void role_arrays(void *argument)
@@ -87,8 +87,8 @@ static void role_arrays(void *argument)
     CHECK_CHARGED(16384000);
     CHECK_EQUAL(hip.hipFreeArray(array), hipSuccess);
     CHECK_EQUAL(hip.hipMallocMipmappedArray(&levels, &four, (hipExtent){1000, 1000, 0}, 3, 0), hipSuccess);
-    CHECK(fake_asked(0) > 16384000);
-    CHECK_CHARGED(fake_asked(0));
+    CHECK(fake_requested(0) > 16384000);
+    CHECK_CHARGED(fake_requested(0));
     CHECK_EQUAL(hip.hipMipmappedArrayDestroy(levels), hipSuccess);
     CHECK_CHARGED(0);
     flat.Height = 10 * 1000 * 1000; /* more than there can be */

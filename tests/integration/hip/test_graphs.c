@@ -13,7 +13,7 @@ static void check_held(int line, uint64_t bytes)
     if (reserved != bytes || machine_charged(0) != MACHINE_BEGIN + bytes)
         fprintf(stderr, "line %d:\n", line);
     CHECK_EQUAL(reserved, bytes);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), bytes);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + bytes);
 }
 #define CHECK_HELD(bytes) check_held(__LINE__, bytes)
@@ -135,7 +135,7 @@ static void role_refused(void *argument)
     CHECK_HELD(40 * MIB);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 80 * MIB);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
 /* A node, or a captured allocation, that cannot fit: some runtimes would allocate it right there. */
@@ -191,7 +191,7 @@ static void role_makes_room(void *argument)
     CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(stream), hipSuccess);
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_held(0, FAKE_POOL));
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_used_of_kind(0, FAKE_POOL));
 }
 
 static void test_graphs_and_pools_make_room_for_each_other(void **state)

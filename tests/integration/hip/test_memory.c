@@ -12,7 +12,7 @@
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
-        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+        CHECK_EQUAL(fake_requested(0), bytes);                                                                         \
     } while (0)
 
 static void *take_memory(uint64_t bytes)
@@ -137,8 +137,8 @@ static void role_arrays(void *argument)
     CHECK(hip.hipArrayDestroy(array) != hipSuccess);
     deep.Flags = hipArrayLayered;
     CHECK_EQUAL(hip.hipMipmappedArrayCreate(&levels, &deep, 100), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
-    CHECK(fake_asked(0) > 0);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
+    CHECK(fake_requested(0) > 0);
     CHECK_EQUAL(hip.hipFreeMipmappedArray(levels), hipSuccess);
     CHECK_CHARGED(0);
     deep.Format = 0x77; /* an unknown format: charged, refused by the runtime, and given back */
@@ -162,8 +162,8 @@ static void role_pools(void *argument)
 
     enter_role();
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 3 * MIB, NULL), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
-    CHECK(fake_asked(0) >= 3 * MIB);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
+    CHECK(fake_requested(0) >= 3 * MIB);
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolCreate(&pool, &properties), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep), hipSuccess);
@@ -175,7 +175,7 @@ static void role_pools(void *argument)
     pointer = take_memory(GIB - MACHINE_BEGIN); /* unused memory makes room */
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolDestroy(pool), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
 }
 
 static void test_pools_are_charged_for_the_memory_they_hold(void **state)

@@ -24,8 +24,8 @@ static void role_moves(void *argument)
         CHECK_EQUAL(turn ? hip.hipMemPrefetchAsync(pointer, 300 * MIB, 0, NULL)
                          : hip.hipMemPrefetchAsync_v2(pointer, 300 * MIB, second, 0, NULL),
                     hipSuccess);
-        CHECK_EQUAL(fake_held(!turn, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
-        CHECK_EQUAL(fake_held((uint32_t)turn, FAKE_MANAGED), 0);
+        CHECK_EQUAL(fake_used_of_kind(!turn, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)turn, FAKE_MANAGED), 0);
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
     }

@@ -178,7 +178,7 @@ static void settle_charges(void)
 /* Charges for beginning a device are no part of the requested memory. */
 static uint64_t true_bytes(void)
 {
-    uint64_t bytes = fake_asked(0);
+    uint64_t bytes = fake_requested(0);
 
     for (uint32_t i = 0; i < STORM_WORKERS; i++)
         bytes += atomic_load(&storm->workers[i].begun);

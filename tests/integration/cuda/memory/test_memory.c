@@ -10,7 +10,7 @@
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (bytes));                                                    \
-        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+        CHECK_EQUAL(fake_requested(0), bytes);                                                                         \
     } while (0)
 
 static CUdeviceptr take_memory(uint64_t bytes)
@@ -207,8 +207,8 @@ static void role_arrays(void *argument)
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMipmappedArrayCreate(&mipmapped, &layers, 100), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
-    CHECK(fake_asked(0) > 0);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_requested(0));
+    CHECK(fake_requested(0) > 0);
     CHECK_EQUAL(cuda.cuMipmappedArrayDestroy(mipmapped), CUDA_SUCCESS);
     CHECK_CHARGED(0);
     flat.Format = 0x77; /* an unknown format: charged, refused by the driver, and given back */
@@ -319,7 +319,7 @@ static void role_threads(void *argument)
     enter_role();
     for (uint32_t i = 0; i < 4000; i++)
         pointers[i / 1000][i % 1000] = take_memory(1 + i * 100);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_requested(0));
     for (uint32_t i = 0; i < 4; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, free_all, pointers[i]), 0);
     for (uint32_t i = 0; i < 4; i++)

@@ -13,9 +13,9 @@ static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\nsecon
 /* The charge is the memory that the driver has taken, now. */
 static void check_held(int line, uint64_t code)
 {
-    if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_CONTEXT + code)
+    if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_CONTEXT + code)
         fprintf(stderr, "line %d:\n", line);
-    CHECK_EQUAL(fake_held(0, FAKE_MODULE), code);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), code);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + code);
 }
 #define CHECK_HELD(code) check_held(__LINE__, code)

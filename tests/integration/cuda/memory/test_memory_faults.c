@@ -323,7 +323,7 @@ static void role_garbage(void *argument)
     CHECK_EQUAL(cuda.cuMipmappedArrayCreate(NULL, NULL, 3), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuArrayDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT);
-    CHECK_EQUAL(fake_asked(0), 0);
+    CHECK_EQUAL(fake_requested(0), 0);
 }
 
 /* The driver's answer to a request is the one it would give without us. */

@@ -118,11 +118,11 @@ static void role_arrays(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_SUCCESS);
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 16384000);
-    CHECK_EQUAL(fake_asked(0), 16384000);
+    CHECK_EQUAL(fake_requested(0), 16384000);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuArray3DCreate(&array, &deep), CUDA_SUCCESS);
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * 64 * KIB);
-    CHECK_EQUAL(fake_asked(0), 4 * 64 * KIB);
+    CHECK_EQUAL(fake_requested(0), 4 * 64 * KIB);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     flat.Height = 10 * 1000 * 1000; /* more than there can be */
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_INVALID_VALUE);
@@ -154,8 +154,8 @@ static void role_pool(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, 40 * MIB, pool, NULL), CUDA_SUCCESS);
-    CHECK(fake_held(0, FAKE_POOL) >= 40 * MIB);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + fake_held(0, FAKE_POOL));
+    CHECK(fake_used_of_kind(0, FAKE_POOL) >= 40 * MIB);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + fake_used_of_kind(0, FAKE_POOL));
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync_ptsz(&other, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(pointer, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);

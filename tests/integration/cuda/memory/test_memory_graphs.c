@@ -18,7 +18,7 @@ static void check_held(int line, uint64_t bytes)
     if (reserved != bytes || machine_charged(0) != MACHINE_CONTEXT + bytes)
         fprintf(stderr, "line %d:\n", line);
     CHECK_EQUAL(reserved, bytes);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), bytes);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
 }
 #define CHECK_HELD(bytes) check_held(__LINE__, bytes)
@@ -156,7 +156,7 @@ static void role_refused(void *argument)
     CHECK_HELD(40 * MIB);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 80 * MIB);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
 /* So is a graph that is uploaded at its instantiation. */
@@ -315,7 +315,7 @@ static void role_threads(void *argument)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
     for (uint32_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_held(0, FAKE_POOL));
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_used_of_kind(0, FAKE_POOL));
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
     CHECK_HELD(0);
 }

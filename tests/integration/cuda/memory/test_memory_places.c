@@ -39,8 +39,8 @@ static void role_moves(void *argument)
         CHECK_EQUAL(turn ? cuda.cuMemPrefetchAsync_v2(pointer, 300 * MIB, location_of(to), 0, NULL)
                          : cuda.cuMemPrefetchAsync(pointer, 300 * MIB, to, NULL),
                     CUDA_SUCCESS);
-        CHECK_EQUAL(fake_held((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
-        CHECK_EQUAL(fake_held((uint32_t)!to, FAKE_MANAGED), 0);
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)!to, FAKE_MANAGED), 0);
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
     }
@@ -162,8 +162,8 @@ static CUmemGenericAllocationHandle create_memory(unsigned short usage)
 
 #define CHECK_HELD(bytes)                                                                                              \
     do {                                                                                                               \
-        CHECK_EQUAL(fake_held(0, FAKE_VIRTUAL), bytes);                                                                \
-        CHECK_EQUAL(machine_charged(0), fake_held(0, FAKE_CONTEXT) + (bytes));                                         \
+        CHECK_EQUAL(fake_used_of_kind(0, FAKE_VIRTUAL), bytes);                                                        \
+        CHECK_EQUAL(machine_charged(0), fake_used_of_kind(0, FAKE_CONTEXT) + (bytes));                                 \
     } while (0)
 
 static void role_sparse(void *argument)

@@ -13,9 +13,9 @@ static void check_charged(int line, uint64_t bytes)
     size_t is_free, total;
 
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
-    if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_asked(0) != bytes)
+    if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_requested(0) != bytes)
         fprintf(stderr, "line %d:\n", line);
-    CHECK_EQUAL(fake_asked(0), bytes);
+    CHECK_EQUAL(fake_requested(0), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
 }
 #define CHECK_CHARGED(bytes) check_charged(__LINE__, bytes)
@@ -331,7 +331,7 @@ static void role_import(void *argument)
     close(fd);
     handle = create_memory(720 * MIB);
     CHECK_EQUAL(machine_own(0), GIB); /* as far as this process knows, another process holds a reference */
-    CHECK_EQUAL(fake_asked(0), 720 * MIB);
+    CHECK_EQUAL(fake_requested(0), 720 * MIB);
 }
 
 static void role_export_pool(void *argument)

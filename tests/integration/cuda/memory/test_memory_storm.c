@@ -265,7 +265,7 @@ static void settle_charges(void)
 /* To the byte: the requested memory, and the memory that contexts, green ones and modules took besides. */
 static uint64_t true_bytes(void)
 {
-    return fake_asked(0) + fake_held(0, FAKE_CONTEXT) + fake_held(0, FAKE_MODULE);
+    return fake_requested(0) + fake_used_of_kind(0, FAKE_CONTEXT) + fake_used_of_kind(0, FAKE_MODULE);
 }
 
 static void enter_role(void)
