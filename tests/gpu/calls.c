@@ -39,9 +39,9 @@ static void call_pair(void)
 
 static void call_info(void)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    GPU(gpu.cuMemGetInfo_v2(&is_free, &total));
+    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &total));
 }
 
 static const struct loop {

@@ -101,7 +101,7 @@ int role_grab(char **arguments)
 {
     const struct kind *kind = find_kind(arguments[0]);
     size_t chunk = strtoull(arguments[1], NULL, 10) * MIB, most = strtoull(arguments[2], NULL, 10) * MIB;
-    size_t bytes, is_free, total;
+    size_t bytes, free_bytes, total;
 
     if (!kind || !chunk) {
         fputs("grab: plain, managed, pool, virtual or array; then whole MiB twice\n", stderr);
@@ -109,9 +109,9 @@ int role_grab(char **arguments)
     }
     gpu_enter();
     CUresult refusal = grab_all(kind, chunk, most, &bytes);
-    GPU(gpu.cuMemGetInfo_v2(&is_free, &total));
+    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &total));
     printf("{\"kind\": \"%s\", \"granted_bytes\": %zu, \"refusal\": %d, \"total_bytes\": %zu, \"free_bytes\": %zu}\n",
-           kind->name, bytes, refusal, total, is_free);
+           kind->name, bytes, refusal, total, free_bytes);
     fflush(stdout);
     sleep((unsigned)atoi(arguments[3]));
     return EXIT_SUCCESS;

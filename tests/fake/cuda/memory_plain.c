@@ -238,13 +238,13 @@ static CUresult memory_info(uint64_t *free_bytes, uint64_t *total)
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
-    uint64_t is_free = 0, is_there = 0;
-    CUresult result = memory_info(&is_free, &is_there);
+    uint64_t available = 0, capacity = 0;
+    CUresult result = memory_info(&available, &capacity);
 
     if (result == CUDA_SUCCESS && free_bytes)
-        *free_bytes = is_free;
+        *free_bytes = available;
     if (result == CUDA_SUCCESS && total)
-        *total = is_there;
+        *total = capacity;
     return result;
 }
 
@@ -255,13 +255,13 @@ static unsigned clamp_to_32_bits(uint64_t bytes)
 
 CUresult cuMemGetInfo(unsigned *free_bytes, unsigned *total)
 {
-    uint64_t is_free = 0, is_there = 0;
-    CUresult result = memory_info(&is_free, &is_there);
+    uint64_t available = 0, capacity = 0;
+    CUresult result = memory_info(&available, &capacity);
 
     if (result == CUDA_SUCCESS && free_bytes)
-        *free_bytes = clamp_to_32_bits(is_free);
+        *free_bytes = clamp_to_32_bits(available);
     if (result == CUDA_SUCCESS && total)
-        *total = clamp_to_32_bits(is_there);
+        *total = clamp_to_32_bits(capacity);
     return result;
 }
 

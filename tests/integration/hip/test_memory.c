@@ -242,7 +242,7 @@ static void role_refused(void *argument)
 {
     uint64_t left = GIB - MACHINE_BEGIN - 4 * KIB;
     void *pointer = &pointer, *last;
-    size_t is_free, total, pitch;
+    size_t free_bytes, total, pitch;
 
     enter_role();
     CHECK_EQUAL(hip.hipMalloc(&pointer, GIB), hipErrorOutOfMemory);
@@ -254,8 +254,8 @@ static void role_refused(void *argument)
     CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 4);
     take_memory(left);
     last = take_memory(1);
-    CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
-    CHECK_EQUAL(is_free, 0);
+    CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
+    CHECK_EQUAL(free_bytes, 0);
     CHECK_EQUAL(total, GIB);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFree(last), hipSuccess);
@@ -289,7 +289,7 @@ static void role_reports(void *argument)
 {
     hipDeviceProp_tR0000 old;
     hipDeviceProp_tR0600 now;
-    size_t bytes, is_free;
+    size_t bytes, free_bytes;
     int count, value;
     void *function;
 
@@ -308,9 +308,9 @@ static void role_reports(void *argument)
         CHECK_EQUAL(now.totalGlobalMem, limit);
         CHECK_EQUAL(now.totalConstMem, limit);
         CHECK_EQUAL(hip.hipSetDevice(i), hipSuccess);
-        CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &bytes), hipSuccess);
+        CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &bytes), hipSuccess);
         CHECK_EQUAL(bytes, limit);
-        CHECK_EQUAL(is_free, limit);
+        CHECK_EQUAL(free_bytes, limit);
     }
     CHECK_EQUAL(hip.hipDeviceGetAttribute(&value, hipDeviceAttributeTotalGlobalMem, 0), hipSuccess);
     CHECK_EQUAL(value, GIB);

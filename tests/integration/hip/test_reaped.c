@@ -42,24 +42,24 @@ static pid_t start_holder(void)
 /* Answers each query with the free memory. */
 static void role_asks(int questions, int answers)
 {
-    size_t is_free = 0, total = 0;
+    size_t free_bytes = 0, total = 0;
     char byte;
 
     role_open();
     CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
     while (read(questions, &byte, 1) == 1) {
-        CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
-        CHECK(write(answers, &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+        CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
+        CHECK(write(answers, &free_bytes, sizeof free_bytes) == (ssize_t)sizeof free_bytes);
     }
 }
 
 static size_t ask_child(const int *questions, const int *answers)
 {
-    size_t is_free = 0;
+    size_t free_bytes = 0;
 
     CHECK(write(questions[1], "?", 1) == 1);
-    CHECK(read(answers[0], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
-    return is_free;
+    CHECK(read(answers[0], &free_bytes, sizeof free_bytes) == (ssize_t)sizeof free_bytes);
+    return free_bytes;
 }
 
 /* The children are of a process without a runtime, so that it can fork; the one that asks is its child, too. */

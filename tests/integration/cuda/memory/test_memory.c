@@ -227,7 +227,7 @@ static void role_refused(void *argument)
     CUDA_ARRAY_DESCRIPTOR flat = {.Width = 65536, .Height = 65536, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     CUdeviceptr pointer = 7, last;
     CUarray array;
-    size_t pitch, is_free, total;
+    size_t pitch, free_bytes, total;
 
     enter_role();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -241,8 +241,8 @@ static void role_refused(void *argument)
 
     take_memory(left);
     last = take_memory(2 * MIB);
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
-    CHECK_EQUAL(is_free, 0);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(free_bytes, 0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
     take_memory(1);
@@ -256,16 +256,16 @@ static void test_one_byte_beyond_the_quota_is_refused(void **state)
 
 static void role_info(void *argument)
 {
-    size_t is_free, total, bytes;
+    size_t free_bytes, total, bytes;
     uint64_t limit = *(uint64_t *)argument;
 
     role_open();
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
     take_memory(10 * MIB);
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     CHECK_EQUAL(total, limit < 8 * GIB ? limit : 8 * GIB);
-    CHECK_EQUAL(is_free, total - MACHINE_CONTEXT - 10 * MIB);
+    CHECK_EQUAL(free_bytes, total - MACHINE_CONTEXT - 10 * MIB);
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, 0), CUDA_SUCCESS);
     CHECK_EQUAL(bytes, total);

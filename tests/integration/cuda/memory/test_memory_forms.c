@@ -82,15 +82,15 @@ static void test_a_primary_context_is_given_back_by_the_older_forms(void **state
 static void role_told(void *argument)
 {
     const uint64_t *quota = argument;
-    unsigned is_free, total;
+    unsigned free_bytes, total;
 
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceTotalMem(&total, 0), CUDA_SUCCESS);
     CHECK_EQUAL(total, *quota < UINT32_MAX ? *quota : UINT32_MAX);
-    CHECK_EQUAL(cuda.cuMemGetInfo(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
     CHECK_EQUAL(total, *quota < UINT32_MAX ? *quota : UINT32_MAX);
-    CHECK_EQUAL(is_free, *quota - MACHINE_CONTEXT < UINT32_MAX ? *quota - MACHINE_CONTEXT : UINT32_MAX);
+    CHECK_EQUAL(free_bytes, *quota - MACHINE_CONTEXT < UINT32_MAX ? *quota - MACHINE_CONTEXT : UINT32_MAX);
     CHECK_EQUAL(cuda.cuMemGetInfo(NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceTotalMem(NULL, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuDeviceTotalMem(&total, 7), CUDA_ERROR_INVALID_DEVICE);

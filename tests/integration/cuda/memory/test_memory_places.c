@@ -8,9 +8,9 @@
 /* A query of free memory brings the charges of pools up to date. */
 static uint64_t charged_after_query(uint32_t device)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     return machine_charged(device);
 }
 

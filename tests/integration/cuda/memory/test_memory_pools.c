@@ -10,9 +10,9 @@
 /* Pools give memory back at synchronisations, unseen: asking how much is free brings the account up to date. */
 static void check_charged(int line, uint64_t bytes)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_requested(0) != bytes)
         fprintf(stderr, "line %d:\n", line);
     CHECK_EQUAL(fake_requested(0), bytes);

@@ -41,14 +41,14 @@ static pid_t start_holder(void)
     return pid;
 }
 
-static uint64_t free_bytes(bool of_old)
+static uint64_t query_free_bytes(bool of_old)
 {
-    size_t is_free = 0, total = 0;
+    size_t free_bytes = 0, total = 0;
     unsigned free_of_old = 0, total_of_old = 0;
 
     if (!of_old) {
-        CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
-        return is_free;
+        CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+        return free_bytes;
     }
     CHECK_EQUAL(cuda.cuMemGetInfo(&free_of_old, &total_of_old), CUDA_SUCCESS);
     return free_of_old;
@@ -62,19 +62,19 @@ static void role_asks(const int *questions, const int *answers)
     role_open();
     role_enter(0);
     while (read(questions[0], &form, 1) == 1) {
-        uint64_t is_free = free_bytes(form == 'o');
+        uint64_t free_bytes = query_free_bytes(form == 'o');
 
-        CHECK(write(answers[1], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+        CHECK(write(answers[1], &free_bytes, sizeof free_bytes) == (ssize_t)sizeof free_bytes);
     }
 }
 
 static uint64_t ask_child(const int *questions, const int *answers, char form)
 {
-    uint64_t is_free = 0;
+    uint64_t free_bytes = 0;
 
     CHECK(write(questions[1], &form, 1) == 1);
-    CHECK(read(answers[0], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
-    return is_free;
+    CHECK(read(answers[0], &free_bytes, sizeof free_bytes) == (ssize_t)sizeof free_bytes);
+    return free_bytes;
 }
 
 /* The children are of a process without a context, so that it can fork; the one that asks is its child, too. */
