@@ -33,7 +33,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-static void test_init_counts(void **state)
+static void test_init_and_shutdown_are_counted(void **state)
 {
     unsigned count;
 
@@ -46,7 +46,7 @@ static void test_init_counts(void **state)
     assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
 }
 
-static void test_handles(void **state)
+static void test_handles_are_found_by_each_identity(void **state)
 {
     char uuid[NVML_DEVICE_UUID_BUFFER_SIZE], serial[NVML_DEVICE_SERIAL_BUFFER_SIZE];
     nvmlDevice_t found;
@@ -74,7 +74,7 @@ static void test_handles(void **state)
     assert_int_equal(nvmlDeviceGetIndex((nvmlDevice_t)&index, &index), NVML_ERROR_INVALID_ARGUMENT);
 }
 
-static void test_memory(void **state)
+static void test_memory_of_all_processes_is_reported(void **state)
 {
     nvmlMemory_v2_t memory = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
     nvmlProcessInfo_t list[4];
@@ -114,7 +114,7 @@ static void test_memory(void **state)
 }
 
 /* Busy for longer than the test takes: any sampled period was busy from end to end. */
-static void test_utilization(void **state)
+static void test_utilization_is_sampled(void **state)
 {
     nvmlUtilization_t utilization;
     nvmlProcessUtilizationSample_t samples[4];
@@ -155,7 +155,7 @@ static void test_device_time_is_counted_when_work_runs(void **state)
     assert_int_equal(fake_consumed_ns(had, begin_ns + 9 * second_ns), 6 * second_ns);
 }
 
-static void test_events(void **state)
+static void test_events_reach_each_registered_set(void **state)
 {
     nvmlEventSet_t set;
     nvmlEventData_t event;
@@ -175,7 +175,7 @@ static void test_events(void **state)
     assert_int_equal(nvmlEventSetFree(set), NVML_SUCCESS);
 }
 
-static void test_links(void **state)
+static void test_nvlinks_are_reported(void **state)
 {
     nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, .scopeId = UINT32_MAX},
                                  {.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT},
@@ -209,7 +209,7 @@ static void test_links(void **state)
     atomic_store(&health->links_down, 0);
 }
 
-static void test_health(void **state)
+static void test_health_values_are_reported(void **state)
 {
     struct fake_health *health = &fake_state()->management.health[0];
     unsigned long long count;
@@ -247,14 +247,14 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_init_counts),
-        cmocka_unit_test(test_handles),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_utilization),
+        cmocka_unit_test(test_init_and_shutdown_are_counted),
+        cmocka_unit_test(test_handles_are_found_by_each_identity),
+        cmocka_unit_test(test_memory_of_all_processes_is_reported),
+        cmocka_unit_test(test_utilization_is_sampled),
         cmocka_unit_test(test_device_time_is_counted_when_work_runs),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_health),
+        cmocka_unit_test(test_events_reach_each_registered_set),
+        cmocka_unit_test(test_nvlinks_are_reported),
+        cmocka_unit_test(test_health_values_are_reported),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -141,7 +141,7 @@ static void explore_sets(struct cut *cut, unsigned from)
     }
 }
 
-static void test_all_sets(void **state)
+static void test_all_sets_of_gpu_instances(void **state)
 {
     struct cut cut = {0};
 
@@ -150,7 +150,7 @@ static void test_all_sets(void **state)
     assert_true(cut.refused > cut.sets);
 }
 
-static void test_profiles(void **state)
+static void test_gpu_profiles_are_as_documented(void **state)
 {
     for (unsigned rule = 0; rule < RULES; rule++)
         for (unsigned device = 0; device < 2; device++) {
@@ -224,7 +224,7 @@ static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct com
     }
 }
 
-static void test_all_computes(void **state)
+static void test_all_sets_of_compute_instances(void **state)
 {
     for (unsigned rule = 0; rule < sizeof compute_rules / sizeof compute_rules[0]; rule++) {
         struct computes computes = {0};
@@ -239,7 +239,7 @@ static void test_all_computes(void **state)
 }
 
 /* A compute instance is a device: found by its UUID, with the memory of its GPU instance, and gone when it is. */
-static void test_devices(void **state)
+static void test_a_compute_instance_is_a_device(void **state)
 {
     nvmlGpuInstance_t parent;
     nvmlComputeInstance_t compute;
@@ -277,7 +277,7 @@ static void test_devices(void **state)
 }
 
 /* A device in use changes its mode later; one that is cut does not change back; a small one has none. */
-static void test_mode(void **state)
+static void test_mig_mode_changes_only_when_unused(void **state)
 {
     nvmlReturn_t activation;
     unsigned current, pending;
@@ -322,8 +322,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_profiles), cmocka_unit_test(test_all_sets), cmocka_unit_test(test_all_computes),
-        cmocka_unit_test(test_devices),  cmocka_unit_test(test_mode),
+        cmocka_unit_test(test_gpu_profiles_are_as_documented),    cmocka_unit_test(test_all_sets_of_gpu_instances),
+        cmocka_unit_test(test_all_sets_of_compute_instances),     cmocka_unit_test(test_a_compute_instance_is_a_device),
+        cmocka_unit_test(test_mig_mode_changes_only_when_unused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -213,7 +213,7 @@ static void remove_one(struct one *one)
     test_segment_remove(&one->vgpu);
 }
 
-static void test_one_vgpu(void **state)
+static void test_one_vgpu_is_the_only_device(void **state)
 {
     struct one one;
 
@@ -243,7 +243,7 @@ static void see_survivor(void *context)
  * A slot whose owner was killed belongs to no process, even before it is cleared: its process id may be reused by now,
  * and its memory is free.
  */
-static void test_dead_tenant(void **state)
+static void test_a_killed_tenant_is_not_listed(void **state)
 {
     struct one one;
 
@@ -265,7 +265,7 @@ static void see_destroyed(void *context)
     CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &memory) == NVML_ERROR_GPU_IS_LOST);
 }
 
-static void test_destroyed_vgpu(void **state)
+static void test_a_destroyed_vgpu_is_reported_as_lost(void **state)
 {
     struct one one;
 
@@ -301,7 +301,7 @@ static void see_two(void *context)
 }
 
 /* The order of the vGPUs is that of the devices, in any order of the machine. */
-static void test_two_vgpus(void **state)
+static void test_two_vgpus_come_in_the_order_of_devices(void **state)
 {
     struct two two;
     char uuid[TEST_UUID_SIZE], dirs[256];
@@ -331,7 +331,7 @@ static void see_old(void *context)
 }
 
 /* A program that finds the newest form of a list among our symbols uses no older one, so the newest works. */
-static void test_old_library(void **state)
+static void test_an_old_library_gets_the_newest_lists(void **state)
 {
     struct one one;
 
@@ -378,7 +378,7 @@ static void see_lost(void *context)
 }
 
 /* An absent device keeps its place. */
-static void test_absent_device(void **state)
+static void test_an_absent_device_keeps_its_place(void **state)
 {
     struct test_segment vgpu;
 
@@ -480,7 +480,7 @@ static void see_own_samples(void *context)
 }
 
 /* The limiter does not count the time that the driver's samples show: that is how the two are told apart. */
-static void test_utilization(void **state)
+static void test_utilization_is_that_of_the_vgpu(void **state)
 {
     struct one one;
 
@@ -557,9 +557,15 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outside_a_vgpu), cmocka_unit_test(test_one_vgpu),      cmocka_unit_test(test_dead_tenant),
-        cmocka_unit_test(test_destroyed_vgpu), cmocka_unit_test(test_two_vgpus),     cmocka_unit_test(test_old_library),
-        cmocka_unit_test(test_nothing_to_see), cmocka_unit_test(test_absent_device), cmocka_unit_test(test_utilization),
+        cmocka_unit_test(test_outside_a_vgpu),
+        cmocka_unit_test(test_one_vgpu_is_the_only_device),
+        cmocka_unit_test(test_a_killed_tenant_is_not_listed),
+        cmocka_unit_test(test_a_destroyed_vgpu_is_reported_as_lost),
+        cmocka_unit_test(test_two_vgpus_come_in_the_order_of_devices),
+        cmocka_unit_test(test_an_old_library_gets_the_newest_lists),
+        cmocka_unit_test(test_nothing_to_see),
+        cmocka_unit_test(test_an_absent_device_keeps_its_place),
+        cmocka_unit_test(test_utilization_is_that_of_the_vgpu),
         cmocka_unit_test(test_part_of_a_gpu),
     };
 

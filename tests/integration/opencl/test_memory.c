@@ -41,7 +41,7 @@ static void test_quota_is_exact(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_bad_sizes(void **state)
+static void test_bad_sizes_are_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -133,7 +133,7 @@ static void check_image(cl_mem image, uint64_t least)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_images(void **state)
+static void test_images_are_charged(void **state)
 {
     cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 100, .image_height = 50};
     cl_image_desc deep = {
@@ -199,7 +199,7 @@ static void test_pipe(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_svm(void **state)
+static void test_svm_is_charged(void **state)
 {
     void *pointer = clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 5 * MIB, 0);
 
@@ -390,20 +390,20 @@ int main(int argc, char **argv)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quota_is_exact),
-        cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_bad_sizes_are_refused),
         cmocka_unit_test(test_buffer_with_properties),
         cmocka_unit_test(test_host_pointer_is_charged),
         cmocka_unit_test(test_sub_buffer_is_free),
         cmocka_unit_test(test_release_at_real_death),
         cmocka_unit_test(test_program_callback_runs_before_ours),
-        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_images_are_charged),
         cmocka_unit_test(test_image_over_quota),
         test_on_fake(test_image_padding_over_quota),
         cmocka_unit_test(test_image_over_buffer_is_free),
         test_on_fake(test_pipe),
         cmocka_unit_test(test_a_refusal_of_the_driver_keeps_its_own_error),
         test_on_pocl(test_shared_memory_is_denied_by_the_quota_alone),
-        cmocka_unit_test(test_svm),
+        cmocka_unit_test(test_svm_is_charged),
         cmocka_unit_test(test_svm_queued_free),
         test_on_fake(test_usm),
         test_on_fake(test_program_globals),

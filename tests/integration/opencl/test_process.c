@@ -502,7 +502,7 @@ static int forked_child(cl_mem inherited)
     return own && test_segment_totals(&fixture.segment).processes == 2 ? 0 : 6;
 }
 
-static void test_fork(void **state)
+static void test_a_forked_child_is_refused(void **state)
 {
     check_reclaimed();
     assert_true(fixture_open());
@@ -542,7 +542,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_loader_opened_at_run_time),
         cmocka_unit_test(test_unusable_segment_fails_closed),
         cmocka_unit_test(test_outside_a_vgpu_nothing_changes),
-        cmocka_unit_test(test_fork), /* last: from here on this process uses OpenCL itself */
+        cmocka_unit_test(test_a_forked_child_is_refused), /* last: from here on this process uses OpenCL itself */
     };
     status = cmocka_run_group_tests_name("process", tests, NULL, NULL);
     fixture_end();

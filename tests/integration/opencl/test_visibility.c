@@ -23,7 +23,7 @@ static void test_only_our_device(void **state)
     assert_int_equal(vendor, 2); /* the second of two equal devices, told apart by its ordinal */
 }
 
-static void test_device_types(void **state)
+static void test_device_types_find_our_device(void **state)
 {
     cl_device_type type = 0, other;
     cl_device_id device = NULL;
@@ -42,7 +42,7 @@ static void test_device_types(void **state)
     assert_int_equal(clGetDeviceIDs(fixture.platform, type, 0, NULL, NULL), CL_INVALID_VALUE);
 }
 
-static void test_sizes(void **state)
+static void test_sizes_are_those_of_the_vgpu(void **state)
 {
     cl_ulong bytes = 0;
     cl_uint small;
@@ -228,7 +228,7 @@ static void check_list(const cl_queue_properties *list, size_t words)
     clReleaseCommandQueue(queue);
 }
 
-static void test_queue_lists(void **state)
+static void test_queue_property_lists_are_kept(void **state)
 {
     const cl_queue_properties order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
     const cl_queue_properties both[] = {CL_QUEUE_PROPERTIES,
@@ -258,14 +258,14 @@ int main(int argc, char **argv)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_our_device),
-        cmocka_unit_test(test_device_types),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_device_types_find_our_device),
+        cmocka_unit_test(test_sizes_are_those_of_the_vgpu),
         cmocka_unit_test(test_sizes_that_memory_bounds),
         cmocka_unit_test(test_context_from_type),
         test_on_fake(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
         test_on_fake(test_foreign_device),
         cmocka_unit_test(test_profiling_is_hidden),
-        cmocka_unit_test(test_queue_lists),
+        cmocka_unit_test(test_queue_property_lists_are_kept),
         cmocka_unit_test(test_unknown_extension_passes_through),
     };
     if (!fixture_open()) {

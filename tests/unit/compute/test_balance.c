@@ -193,7 +193,7 @@ static void test_amounts_that_overflow_are_forever(void **state)
     assert_int_equal(facet_balance_choose(&balance, members, 2, &work), 0);
 }
 
-static void test_names(void **state)
+static void test_strategies_are_found_by_name(void **state)
 {
     static const char *const names[] = {"least_loaded", "round_robin", "weighted", "locality"};
     enum facet_balance_strategy strategy = FACET_BALANCE_LOCALITY;
@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(test_weighted_survives_any_credit),
         cmocka_unit_test(test_locality_weighs_the_way_against_the_wait),
         cmocka_unit_test(test_amounts_that_overflow_are_forever),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_strategies_are_found_by_name),
     };
     return cmocka_run_group_tests_name("balance", tests, NULL, NULL);
 }

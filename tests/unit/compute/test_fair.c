@@ -78,7 +78,7 @@ static void test_second_long_kernel_does_not_stop_others(void **state)
     assert_share(&model, 0, 500, 60);
 }
 
-static void test_eight_equal(void **state)
+static void test_eight_equal_tenants_share_equally(void **state)
 {
     struct model model;
 
@@ -447,7 +447,7 @@ int main(void)
         cmocka_unit_test(test_shares_of_equal_kernels),
         cmocka_unit_test(test_long_kernels_do_not_buy_more),
         cmocka_unit_test(test_second_long_kernel_does_not_stop_others),
-        cmocka_unit_test(test_eight_equal),
+        cmocka_unit_test(test_eight_equal_tenants_share_equally),
         cmocka_unit_test(test_idle_share_goes_to_the_others),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_cap_holds_alone),

@@ -71,7 +71,7 @@ static void assert_all_hold(const uint32_t *requests)
         }
 }
 
-static void test_four_quarters(void **state)
+static void test_four_quarters_get_their_shares(void **state)
 {
     static const uint32_t requests[] = {250, 250, 250, 250, 0};
 
@@ -153,7 +153,7 @@ static void test_cap_counts_the_credit_gained_behind_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_four_quarters),
+        cmocka_unit_test(test_four_quarters_get_their_shares),
         cmocka_unit_test(test_three_tenths_and_seven),
         cmocka_unit_test(test_long_kernels_are_waited_for_once),
         cmocka_unit_test(test_a_client_that_waits_behind_others_costs_no_steps),

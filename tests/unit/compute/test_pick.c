@@ -223,7 +223,7 @@ static void test_served_is_not_idle(void **state)
     assert_true(entity_had_ns(&model, served) >= 49 * MS); /* all that it was behind */
 }
 
-static void test_caps_hold(void **state)
+static void test_caps_of_entities_hold(void **state)
 {
     static struct model model;
     uint64_t before;
@@ -417,7 +417,7 @@ static void test_clock_going_back_is_harmless(void **state)
     assert_int_equal(model.pick.entities[capped].credit_ns, -(int64_t)MS);
 }
 
-static void test_names(void **state)
+static void test_policies_are_found_by_name(void **state)
 {
     static const char *const names[] = {"fair", "round_robin", "priority", "fifo"};
     enum facet_pick_policy policy = FACET_PICK_FIFO;
@@ -441,7 +441,7 @@ int main(void)
         cmocka_unit_test(test_a_client_alone_gets_the_whole_device),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_served_is_not_idle),
-        cmocka_unit_test(test_caps_hold),
+        cmocka_unit_test(test_caps_of_entities_hold),
         cmocka_unit_test(test_debts_are_paid),
         cmocka_unit_test(test_small_steps_fill_like_large_ones),
         cmocka_unit_test(test_lifting_a_cap_is_felt_at_once_and_saves_nothing),
@@ -452,7 +452,7 @@ int main(void)
         cmocka_unit_test(test_nobody_and_never),
         cmocka_unit_test(test_full_and_reused),
         cmocka_unit_test(test_clock_going_back_is_harmless),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_policies_are_found_by_name),
     };
     return cmocka_run_group_tests_name("pick", tests, NULL, NULL);
 }

@@ -467,7 +467,7 @@ static void test_unequal_members_are_balanced_or_wait_less(void **state)
 }
 
 /* A thousand members, all work on one of them, and a list of a few actions at a time. */
-static void test_many_members(void **state)
+static void test_thousand_members_are_balanced(void **state)
 {
     static struct facet_balance_member members[1000];
     static struct facet_balance_work works[3000];
@@ -503,7 +503,7 @@ int main(void)
         cmocka_unit_test(test_changing_loads_do_not_toss_works),
         cmocka_unit_test(test_equal_members_are_balanced_whenever_possible),
         cmocka_unit_test(test_unequal_members_are_balanced_or_wait_less),
-        cmocka_unit_test(test_many_members),
+        cmocka_unit_test(test_thousand_members_are_balanced),
     };
     return cmocka_run_group_tests_name("rebalance", tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void test_threads_that_come_first_together(void **state)
 }
 
 /* The first to run: nothing was bound before. */
-static void test_errno_stays(void **state)
+static void test_binding_keeps_errno(void **state)
 {
     errno = ENOENT;
     assert_int_equal(test_same(4), 4);
@@ -115,7 +115,7 @@ static void test_names_are_the_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errno_stays),          cmocka_unit_test(test_arguments_and_results),
+        cmocka_unit_test(test_binding_keeps_errno),  cmocka_unit_test(test_arguments_and_results),
         cmocka_unit_test(test_target_is_asked_once), cmocka_unit_test(test_threads_that_come_first_together),
         cmocka_unit_test(test_names_are_the_lists),
     };

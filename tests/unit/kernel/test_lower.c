@@ -66,7 +66,7 @@ static struct loaded load_kernel(const struct way *way, const char *name, const 
     for (const struct way *way = ways; way < ways + sizeof(ways) / sizeof(*ways); way++)                               \
         for (const uint32_t *size = group_sizes[0]; size < group_sizes[6 - 1] + 3; size += 3)
 
-static void test_bound(void **state)
+static void test_items_beyond_the_bound_do_nothing(void **state)
 {
     static float x[MOST], y[MOST];
 
@@ -124,7 +124,7 @@ static uint32_t steps_of(uint32_t value, uint32_t index)
     return count;
 }
 
-static void test_divergent_loop(void **state)
+static void test_divergent_loop_runs_each_item_to_its_end(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -146,7 +146,7 @@ static int compare_words(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void test_private_memory(void **state)
+static void test_private_memory_is_each_items_own(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -162,7 +162,7 @@ static void test_private_memory(void **state)
     }
 }
 
-static void test_atomics(void **state)
+static void test_atomics_of_a_group_add_up(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -241,7 +241,7 @@ static void test_divergent_barrier_ends(void **state)
     }
 }
 
-static void test_dimensions(void **state)
+static void test_work_item_functions_answer_each_dimension(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -262,7 +262,7 @@ static void test_dimensions(void **state)
     }
 }
 
-static void test_division(void **state)
+static void test_division_of_masked_lanes_is_skipped(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -292,7 +292,7 @@ static void check_inside(int all, int low, int high)
 }
 
 /* An if that all lanes of some chunks take, some of others', and none of others'. */
-static void test_inside(void **state)
+static void test_branch_taken_by_some_lanes(void **state)
 {
     static const int places[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}};
 
@@ -312,7 +312,7 @@ static void test_inside(void **state)
     }
 }
 
-static void test_vectorized(void **state)
+static void test_simple_kernels_are_vectorized(void **state)
 {
     static const char *const names[] = {"scaled", "steps", "sorted", "divided"};
 
@@ -334,7 +334,7 @@ static void test_vectorized(void **state)
     " %x = call i32 @__facet_" f "(i32 " d ")\n %b = getelementptr i32, ptr %p, i32 %x\n store i32 7, ptr %b\n"
 
 /* Rows are for kernels that ask for nothing in x but global ids. */
-static void test_rows(void **state)
+static void test_rows_need_global_ids_alone(void **state)
 {
     static const struct {
         const char *text;
@@ -382,7 +382,7 @@ static uint32_t count_multiplications(LLVMValueRef function)
 }
 
 /* A loop that each item goes round as often as it likes, and that mostly loads. */
-static void test_steps(void **state)
+static void test_loop_of_loads_is_not_vectorized(void **state)
 {
     static const char loop[] =
         GLOBAL KERNEL " %n = load i32, ptr %p\n br label %l\n"
@@ -425,7 +425,7 @@ static void expect_refused(const char *text, const char *what)
     LLVMContextDispose(context);
 }
 
-static void test_refused(void **state)
+static void test_calls_without_a_body_are_refused(void **state)
 {
     (void)state;
     expect_refused("declare void @nowhere()\ndefine void @k(ptr %p) {\n call void @nowhere()\n ret void\n}\n",
@@ -566,21 +566,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes_of_a_processor),
-        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_items_beyond_the_bound_do_nothing),
         cmocka_unit_test(test_barriers_in_loop),
-        cmocka_unit_test(test_divergent_loop),
-        cmocka_unit_test(test_private_memory),
-        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_divergent_loop_runs_each_item_to_its_end),
+        cmocka_unit_test(test_private_memory_is_each_items_own),
+        cmocka_unit_test(test_atomics_of_a_group_add_up),
         cmocka_unit_test(test_operations_that_stay_atomic),
         cmocka_unit_test(test_state_across_barriers),
         cmocka_unit_test(test_divergent_barrier_ends),
-        cmocka_unit_test(test_dimensions),
-        cmocka_unit_test(test_division),
-        cmocka_unit_test(test_inside),
-        cmocka_unit_test(test_vectorized),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_work_item_functions_answer_each_dimension),
+        cmocka_unit_test(test_division_of_masked_lanes_is_skipped),
+        cmocka_unit_test(test_branch_taken_by_some_lanes),
+        cmocka_unit_test(test_simple_kernels_are_vectorized),
+        cmocka_unit_test(test_rows_need_global_ids_alone),
+        cmocka_unit_test(test_loop_of_loads_is_not_vectorized),
+        cmocka_unit_test(test_calls_without_a_body_are_refused),
         cmocka_unit_test(test_memory_beyond_measure),
         cmocka_unit_test(test_private_memory_off_the_stack),
     };

@@ -147,7 +147,7 @@ static void test_loop_with_two_entries_and_barriers(void **state)
         run_all("tangled_barriers", local_arguments, start, compare_tangled_barriers);
 }
 
-static void test_switch(void **state)
+static void test_switch_takes_each_case(void **state)
 {
     (void)state;
     run_all("switched", lowered_pointers, 0, compare_switched);
@@ -168,7 +168,7 @@ static void test_indices_side_by_side(void **state)
         run_all("beside", local_arguments, distances[i], compare_beside);
 }
 
-static void test_struct_copied(void **state)
+static void test_copied_struct_keeps_its_fields(void **state)
 {
     (void)state;
     run_all("copied", lowered_pointers, 0, compare_copied);
@@ -190,7 +190,7 @@ static void expect_refused(const char *text, const char *what)
     LLVMContextDispose(context);
 }
 
-static void test_refused(void **state)
+static void test_unsupported_flow_is_refused(void **state)
 {
     (void)state;
     expect_refused(
@@ -332,7 +332,7 @@ static void test_division_never_traps(void **state)
 }
 
 /* One block of 8000 loads and sums: more than the code generator takes at once. */
-static void test_large_block(void **state)
+static void test_block_of_8000_terms(void **state)
 {
     enum { TERMS = 8000 };
     size_t size = TERMS * 128 + 256, used;
@@ -363,15 +363,11 @@ static void test_large_block(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_with_two_entries),
-        cmocka_unit_test(test_loop_with_two_entries_and_barriers),
-        cmocka_unit_test(test_switch),
-        cmocka_unit_test(test_element_by_index),
-        cmocka_unit_test(test_indices_side_by_side),
-        cmocka_unit_test(test_struct_copied),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_division_never_traps),
-        cmocka_unit_test(test_large_block),
+        cmocka_unit_test(test_loop_with_two_entries),       cmocka_unit_test(test_loop_with_two_entries_and_barriers),
+        cmocka_unit_test(test_switch_takes_each_case),      cmocka_unit_test(test_element_by_index),
+        cmocka_unit_test(test_indices_side_by_side),        cmocka_unit_test(test_copied_struct_keeps_its_fields),
+        cmocka_unit_test(test_unsupported_flow_is_refused), cmocka_unit_test(test_division_never_traps),
+        cmocka_unit_test(test_block_of_8000_terms),
     };
 
     LLVMInitializeNativeTarget();

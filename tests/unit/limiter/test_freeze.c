@@ -146,12 +146,12 @@ static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uin
     facet_tenant_detach(&tenant);
 }
 
-static void test_launch_resumes(void **state)
+static void test_launch_resumes_a_frozen_tenant(void **state)
 {
     use_resumes(*state, launch_main, 0);
 }
 
-static void test_allocation_resumes(void **state)
+static void test_allocation_resumes_a_frozen_tenant(void **state)
 {
     use_resumes(*state, allocate_main, FACET_RESOURCE_COMPUTE);
 }
@@ -275,8 +275,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_idle_freezes_and_not_before),
         TEST(test_which_calls_count_as_use),
-        TEST(test_launch_resumes),
-        TEST(test_allocation_resumes),
+        TEST(test_launch_resumes_a_frozen_tenant),
+        TEST(test_allocation_resumes_a_frozen_tenant),
         TEST(test_goes_on_without_an_owner),
         TEST(test_memory_frozen_by_hand_waits_even_without_an_owner),
         TEST(test_frozen_memory_of_a_destroyed_vgpu_is_refused),

@@ -49,7 +49,7 @@ static void test_default_folder_keeps_facetd_out(void **state)
     unsetenv("FACET_RUNTIME_DIR");
 }
 
-static void test_open_refuses(void **state)
+static void test_open_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter *limiter = NULL;
@@ -100,7 +100,7 @@ static void refuse_create(const struct host *host, const struct facet_limiter_wo
     assert_string_equal(error.argument, argument);
 }
 
-static void test_create_refuses(void **state)
+static void test_create_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     const struct facet_limiter_worker good = host->worker;
@@ -166,7 +166,7 @@ static void test_workers_outlive_the_handle(void **state)
     host_register(host, getpid());
 }
 
-static void test_adopt_refuses(void **state)
+static void test_adopt_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_worker other = host->worker;
@@ -203,7 +203,7 @@ static void test_segment_of_another_version(void **state)
     host_create(host);
 }
 
-static void test_remove(void **state)
+static void test_removing_a_busy_worker_needs_force(void **state)
 {
     struct host *host = *state;
     pid_t pid = host_start_process();
@@ -267,7 +267,7 @@ static void test_remove_a_worker_of_an_earlier_handle(void **state)
     assert_int_equal(facet_limiter_worker_adopt(host->limiter, &host->worker, &error), FACET_NOT_FOUND);
 }
 
-static void test_set_limits(void **state)
+static void test_new_limits_hold_at_once(void **state)
 {
     struct host *host = *state;
     struct facet_limits limits = host->worker.limits;
@@ -287,7 +287,7 @@ static void test_set_limits(void **state)
 
 /* ---- processes ---- */
 
-static void test_register_refuses(void **state)
+static void test_register_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     pid_t gone = host_start_process();
@@ -375,7 +375,7 @@ static void test_memory_to_the_byte(void **state)
     host_end_process(other);
 }
 
-static void test_memory_refuses(void **state)
+static void test_memory_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     const int64_t least = INT64_MIN;
@@ -481,7 +481,7 @@ static void test_state_sees_damage(void **state)
     close(fd);
 }
 
-static void test_state_refuses(void **state)
+static void test_state_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_state result = {.size = sizeof result - 1};
@@ -535,7 +535,7 @@ static void *crew_main(void *argument)
     return NULL;
 }
 
-static void test_eight_threads(void **state)
+static void test_eight_threads_never_exceed_the_quota(void **state)
 {
     struct host *host = *state;
     _Atomic uint64_t held = 0, most = 0;
@@ -565,29 +565,29 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_one_manager_a_folder),
         TEST(test_default_folder_keeps_facetd_out),
-        TEST(test_open_refuses),
+        TEST(test_open_refuses_wrong_arguments),
         TEST(test_open_refuses_folders_that_others_can_change),
-        TEST(test_create_refuses),
+        TEST(test_create_refuses_wrong_arguments),
         TEST(test_no_quota_is_the_devices),
         TEST(test_workers_outlive_the_handle),
-        TEST(test_adopt_refuses),
+        TEST(test_adopt_refuses_wrong_arguments),
         TEST(test_segment_of_another_version),
-        TEST(test_remove),
+        TEST(test_removing_a_busy_worker_needs_force),
         TEST(test_links_are_not_followed),
         TEST(test_remove_a_worker_of_an_earlier_handle),
-        TEST(test_set_limits),
-        TEST(test_register_refuses),
+        TEST(test_new_limits_hold_at_once),
+        TEST(test_register_refuses_wrong_arguments),
         TEST(test_the_ended_are_no_processes),
         TEST(test_slots_run_out),
         TEST(test_memory_to_the_byte),
-        TEST(test_memory_refuses),
+        TEST(test_memory_refuses_wrong_arguments),
         TEST(test_the_dead_give_back_before_a_refusal),
         TEST(test_a_dead_asker_is_not_refused_but_unknown),
         TEST(test_heartbeat_takes_back),
         TEST(test_heartbeat_sees_damage),
         TEST(test_state_sees_damage),
-        TEST(test_state_refuses),
-        TEST(test_eight_threads),
+        TEST(test_state_refuses_wrong_arguments),
+        TEST(test_eight_threads_never_exceed_the_quota),
     };
     return cmocka_run_group_tests_name("host", tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void test_a_large_cost_goes_when_full_and_is_repaid(void **state)
     assert_int_equal(host_compute(host, getpid(), 100 * MS).admitted, 1);
 }
 
-static void test_compute_refuses(void **state)
+static void test_compute_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
@@ -141,7 +141,7 @@ static void test_threads_share_one_budget(void **state)
 
 /* ---- freezing by hand ---- */
 
-static void test_frozen_memory(void **state)
+static void test_frozen_memory_admits_nothing(void **state)
 {
     struct host *host = *state;
 
@@ -167,7 +167,7 @@ static void test_frozen_memory(void **state)
     assert_int_equal(host_memory(host, getpid(), 1).admitted, 1);
 }
 
-static void test_frozen_compute(void **state)
+static void test_frozen_compute_admits_nothing(void **state)
 {
     struct host *host = *state;
 
@@ -195,7 +195,7 @@ static void test_frozen_survives_the_handle(void **state)
     assert_int_equal(host_state(host).frozen_since_ns, since_ns);
 }
 
-static void test_freezing_refuses(void **state)
+static void test_freezing_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     enum facet_status (*const calls[])(struct facet_limiter *, const char *, uint32_t, struct facet_error *) = {
@@ -232,7 +232,7 @@ static uint32_t auto_frozen(const struct facet_tenant *tenant)
     return atomic_load(&tenant->policy->frozen) / FACET_FROZEN_AUTO(1);
 }
 
-static void test_use_resumes(void **state)
+static void test_use_resumes_an_idle_worker(void **state)
 {
     struct host *host = *state;
 
@@ -344,7 +344,7 @@ static void test_registered_and_interposed_share_one_budget(void **state)
 
 /* 10 kernels of 5 ms at a guarantee of 200 are 250 ms, less 50 saved up and the last one's pause, from when the
  * heartbeats have been missing for long enough. */
-static void test_heartbeats_stop(void **state)
+static void test_guarantee_holds_when_heartbeats_stop(void **state)
 {
     struct host *host = *state;
     struct facet_tenant tenant = attach_tenant(host);
@@ -373,18 +373,18 @@ int main(void)
         TEST(test_unlimited_is_admitted_and_recorded),
         TEST(test_budget_and_wait),
         TEST(test_a_large_cost_goes_when_full_and_is_repaid),
-        TEST(test_compute_refuses),
+        TEST(test_compute_refuses_wrong_arguments),
         TEST(test_threads_share_one_budget),
-        TEST(test_frozen_memory),
-        TEST(test_frozen_compute),
+        TEST(test_frozen_memory_admits_nothing),
+        TEST(test_frozen_compute_admits_nothing),
         TEST(test_frozen_survives_the_handle),
-        TEST(test_freezing_refuses),
-        TEST(test_use_resumes),
+        TEST(test_freezing_refuses_wrong_arguments),
+        TEST(test_use_resumes_an_idle_worker),
         TEST(test_by_hand_survives_auto_resume),
         TEST(test_interposed_launch_resumes_at_a_heartbeat),
         TEST(test_interposed_launch_waits_while_frozen_by_hand),
         TEST(test_registered_and_interposed_share_one_budget),
-        TEST(test_heartbeats_stop),
+        TEST(test_guarantee_holds_when_heartbeats_stop),
     };
     return cmocka_run_group_tests_name("host_limits", tests, NULL, NULL);
 }

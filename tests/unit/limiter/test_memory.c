@@ -27,7 +27,7 @@ static void test_exact_to_the_byte(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_absurd_sizes(void **state)
+static void test_absurd_sizes_are_refused(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -464,7 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_exact_to_the_byte),
-        TEST(test_absurd_sizes),
+        TEST(test_absurd_sizes_are_refused),
         TEST(test_shared_between_processes),
         TEST(test_quota_changes_live),
         TEST(test_never_exceeded_by_racing_processes),

@@ -65,7 +65,7 @@ static void test_alignment_chooses_blocks_that_have_it(void **state)
     assert_int_equal(facet_classes_find(&classes, 300, 2 * PAGE), FACET_NO_CLASS);
 }
 
-static void test_configured(void **state)
+static void test_configured_sizes_are_used(void **state)
 {
     struct facet_classes classes;
     struct facet_error error;
@@ -80,7 +80,7 @@ static void test_configured(void **state)
 }
 
 /* A pool grows by slabs of about an eighth of it, whose blocks its bits can count. */
-static void test_levels(void **state)
+static void test_slab_level_grows_with_the_pool(void **state)
 {
     const struct facet_classes classes = default_classes();
 
@@ -100,7 +100,7 @@ static void test_levels(void **state)
     }
 }
 
-static void test_refused(void **state)
+static void test_wrong_sizes_are_refused(void **state)
 {
     struct facet_classes classes;
     struct facet_error error;
@@ -121,9 +121,9 @@ int main(void)
         cmocka_unit_test(test_smallest_that_holds),
         cmocka_unit_test(test_sizes_that_fill_pages_get_pages),
         cmocka_unit_test(test_alignment_chooses_blocks_that_have_it),
-        cmocka_unit_test(test_configured),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_configured_sizes_are_used),
+        cmocka_unit_test(test_slab_level_grows_with_the_pool),
+        cmocka_unit_test(test_wrong_sizes_are_refused),
     };
     return cmocka_run_group_tests_name("classes", tests, NULL, NULL);
 }

@@ -125,7 +125,7 @@ static void test_chunks_go_back_and_contents_stay(void **state)
     assert_int_equal(report.complete, 1);
 }
 
-static void test_bounds(void **state)
+static void test_bytes_to_move_are_bounded(void **state)
 {
     struct fixture *fixture = *state;
     const struct facet_defragment_options some = {.size = sizeof some, .bytes = 10 * PAGE};
@@ -253,7 +253,7 @@ static void *come_and_go(void *data)
     return NULL;
 }
 
-static void test_under_writers(void **state)
+static void test_writes_during_moves_are_kept(void **state)
 {
     struct fixture *fixture = *state;
     struct worker workers[3] = {{.fixture = fixture}, {.fixture = fixture, .first = 4}, {.fixture = fixture}};
@@ -313,7 +313,7 @@ static void test_huge_pages_move(void **state)
     watched_end(&fixture.watched, fixture.memory);
 }
 
-static void test_by_itself(void **state)
+static void test_fragmented_chunks_start_it_automatically(void **state)
 {
     struct fixture fixture;
     uint32_t waited = 0;
@@ -342,20 +342,20 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         EACH(test_chunks_go_back_and_contents_stay),
-        EACH(test_bounds),
+        EACH(test_bytes_to_move_are_bounded),
         EACH(test_defragmenting_ends_with_its_time),
         EACH(test_other_spaces_stay_where_they_are),
         EACH(test_compact_releases_free_pages_of_pools),
         EACH(test_a_failed_move_changes_nothing),
-        EACH(test_under_writers),
+        EACH(test_writes_during_moves_are_kept),
         COMMITTED(test_chunks_go_back_and_contents_stay),
         COMMITTED(test_a_failed_move_changes_nothing),
-        COMMITTED(test_under_writers),
-        ON_HUGE(test_bounds),
+        COMMITTED(test_writes_during_moves_are_kept),
+        ON_HUGE(test_bytes_to_move_are_bounded),
         ON_HUGE(test_a_failed_move_changes_nothing),
-        ON_HUGE(test_under_writers),
+        ON_HUGE(test_writes_during_moves_are_kept),
         cmocka_unit_test(test_huge_pages_move),
-        cmocka_unit_test(test_by_itself),
+        cmocka_unit_test(test_fragmented_chunks_start_it_automatically),
     };
     return cmocka_run_group_tests_name("defragment", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static struct facet_memory *prepare_space(struct watched *watched, struct facet_
     return memory;
 }
 
-static void test_allocation(void **state)
+static void test_failed_allocation_leaves_nothing(void **state)
 {
     static const uint64_t sizes[] = {100, 1000, 5 * PAGE, 2 * MIB};
 
@@ -67,7 +67,7 @@ static void test_allocation(void **state)
     }
 }
 
-static void test_space(void **state)
+static void test_failed_space_leaves_nothing(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = watched_open(&watched, 4 * MIB, (struct facet_memory_config){0});
@@ -84,7 +84,7 @@ static void test_space(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_transfers(void **state)
+static void test_failed_transfers_are_reported(void **state)
 {
     struct watched watched;
     struct facet_space *space;
@@ -105,7 +105,7 @@ static void test_transfers(void **state)
 }
 
 /* Pages that the device does not let go of have no owner until it does: no space gets them or faults on them. */
-static void test_unmap(void **state)
+static void test_pages_that_stay_mapped_have_no_owner(void **state)
 {
     struct watched watched;
     struct facet_space *space;
@@ -135,10 +135,10 @@ static void test_unmap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allocation),
-        cmocka_unit_test(test_space),
-        cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_unmap),
+        cmocka_unit_test(test_failed_allocation_leaves_nothing),
+        cmocka_unit_test(test_failed_space_leaves_nothing),
+        cmocka_unit_test(test_failed_transfers_are_reported),
+        cmocka_unit_test(test_pages_that_stay_mapped_have_no_owner),
     };
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

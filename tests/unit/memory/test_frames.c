@@ -170,7 +170,7 @@ static void test_only_one_space(void **state)
 }
 
 /* A change since the plan was made is seen when it begins. */
-static void test_stale_plans(void **state)
+static void test_stale_plan_is_noticed(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 2);
@@ -198,7 +198,7 @@ int main(void)
         cmocka_unit_test(test_plans_end_in_the_least_chunks),
         cmocka_unit_test(test_one_chunk_slides_together),
         cmocka_unit_test(test_only_one_space),
-        cmocka_unit_test(test_stale_plans),
+        cmocka_unit_test(test_stale_plan_is_noticed),
     };
     return cmocka_run_group_tests_name("frames", tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static struct facet_space_usage usage_now(void)
 }
 
 /* The smallest request is given the smallest block. */
-static void test_block_size(void **state)
+static void test_smallest_block_is_configurable(void **state)
 {
     static const uint64_t blocks[] = {0, 256, 1024, 4096};
 
@@ -99,7 +99,7 @@ static void test_count_of_pools(void **state)
 }
 
 /* Each class takes so much when it is first used, and the blocks after that take nothing until it is used up. */
-static void test_pool_size(void **state)
+static void test_pools_grow_by_their_configured_size(void **state)
 {
     static const uint64_t sizes[] = {PAGE, 4 * PAGE, MIB};
 
@@ -126,7 +126,7 @@ static void test_pool_size(void **state)
 }
 
 /* The pool that fits best: never a larger block than another class would have given. */
-static void test_best_fit(void **state)
+static void test_best_fitting_pool_is_used(void **state)
 {
     uint64_t blocks[64], count = 0;
 
@@ -148,10 +148,10 @@ static void test_best_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block_size),
+        cmocka_unit_test(test_smallest_block_is_configurable),
         cmocka_unit_test(test_count_of_pools),
-        cmocka_unit_test(test_pool_size),
-        cmocka_unit_test(test_best_fit),
+        cmocka_unit_test(test_pools_grow_by_their_configured_size),
+        cmocka_unit_test(test_best_fitting_pool_is_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void test_twice_the_device(void **state)
 }
 
 /* Pinned memory is on the device, with its content; writes to it are kept when it goes. */
-static void test_pinned_is_there(void **state)
+static void test_pinned_memory_is_on_the_device(void **state)
 {
     struct fixture *fixture = *state;
     struct tenant *tenant = &fixture->tenants[0];
@@ -155,7 +155,7 @@ static void test_pinned_is_there(void **state)
     assert_int_equal(kept, 77);
 }
 
-static void test_pinned_stays(void **state)
+static void test_pinned_memory_is_not_swapped_out(void **state)
 {
     struct fixture *fixture = *state;
     struct tenant *one = &fixture->tenants[0], *other = &fixture->tenants[1];
@@ -173,7 +173,7 @@ static void test_pinned_stays(void **state)
     assert_int_equal(facet_space_free(other->space, other->run[1], &fixture->error), FACET_OK);
 }
 
-static void test_bad_pins(void **state)
+static void test_wrong_pins_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *large = watched_space(fixture->memory, 9, 4 * MIB);
@@ -414,7 +414,7 @@ static void *come_and_go(void *data)
     return NULL;
 }
 
-static void test_many_threads(void **state)
+static void test_many_threads_keep_their_words(void **state)
 {
     struct fixture *fixture = *state;
     struct worker workers[16] = {0};
@@ -451,16 +451,16 @@ int main(void)
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         EACH(test_twice_the_device),
-        EACH(test_pinned_is_there),
-        EACH(test_pinned_stays),
-        EACH(test_bad_pins),
+        EACH(test_pinned_memory_is_on_the_device),
+        EACH(test_pinned_memory_is_not_swapped_out),
+        EACH(test_wrong_pins_are_refused),
         EACH(test_pins_are_counted),
         cmocka_unit_test(test_larger_than_the_device),
         EACH(test_turns_are_long_enough),
         cmocka_unit_test_setup_teardown(test_without_turns_they_still_lose_nothing, set_up_without_turns, tear_down),
         EACH(test_overlapping_pins_are_let_go_of),
         EACH(test_failures_lose_nothing),
-        EACH(test_many_threads),
+        EACH(test_many_threads_keep_their_words),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static uint64_t allocate_bytes(struct facet_space *space, uint64_t bytes)
     return address;
 }
 
-static void test_charge(void **state)
+static void test_waiting_memory_stays_charged(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other = watched_space(memory, 2, 4 * MIB);
@@ -73,7 +73,7 @@ static void test_charge(void **state)
 }
 
 /* Addresses that await unmapping are not given out, and defragmenting lets it be. */
-static void test_addresses(void **state)
+static void test_waiting_addresses_are_not_reused(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB);
@@ -99,7 +99,7 @@ static void test_addresses(void **state)
 }
 
 /* However much awaits unmapping, a free asks for little. */
-static void test_questions(void **state)
+static void test_free_asks_the_device_little(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB);
@@ -117,7 +117,7 @@ static void test_questions(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_pools(void **state)
+static void test_pool_blocks_await_their_unmap(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
@@ -137,7 +137,7 @@ static void test_pools(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_resize(void **state)
+static void test_shrinking_queues_the_tail(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
@@ -156,7 +156,7 @@ static void test_resize(void **state)
 }
 
 /* An allocation that fails in its middle, under launches: its first pages await unmapping. */
-static void test_failure(void **state)
+static void test_failed_allocation_queues_its_pages(void **state)
 {
     bool done = false;
 
@@ -176,7 +176,7 @@ static void test_failure(void **state)
 }
 
 /* Pages that await unmapping are not sent out, and others that were not let go of stay as they were. */
-static void test_swap(void **state)
+static void test_waiting_pages_are_not_swapped_out(void **state)
 {
     struct facet_memory *memory = open_memory(4 * MIB);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB), *other = watched_space(memory, 2, 4 * MIB);
@@ -207,7 +207,7 @@ static void *free_it(void *data)
 }
 
 /* A device that does wait when asked: only the thread that frees waits for it. */
-static void test_others(void **state)
+static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other;
@@ -276,7 +276,7 @@ static void test_close_releases_memory_that_stayed(void **state)
 }
 
 /* A device that is lost lets go of nothing: its end does not wait, and nothing of this process is lost with it. */
-static void test_end(void **state)
+static void test_lost_device_does_not_delay_the_end(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other;
@@ -300,15 +300,15 @@ static void test_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_charge),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_questions),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_swap),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_waiting_memory_stays_charged),
+        cmocka_unit_test(test_waiting_addresses_are_not_reused),
+        cmocka_unit_test(test_free_asks_the_device_little),
+        cmocka_unit_test(test_pool_blocks_await_their_unmap),
+        cmocka_unit_test(test_shrinking_queues_the_tail),
+        cmocka_unit_test(test_failed_allocation_queues_its_pages),
+        cmocka_unit_test(test_waiting_pages_are_not_swapped_out),
+        cmocka_unit_test(test_waiting_for_unmap_blocks_no_other_thread),
+        cmocka_unit_test(test_lost_device_does_not_delay_the_end),
         cmocka_unit_test(test_end_waits_for_launches),
         cmocka_unit_test(test_close_releases_memory_that_stayed),
     };

@@ -54,7 +54,7 @@ static void add_samples(struct facet_history *history, uint64_t from, uint64_t u
     }
 }
 
-static void test_newest_first(void **state)
+static void test_latest_returns_newest_first(void **state)
 {
     struct facet_history *history = history_of(4);
     struct facet_sample samples[8];
@@ -96,7 +96,7 @@ static void test_since_a_time(void **state)
     facet_history_destroy(history);
 }
 
-static void test_times_grow(void **state)
+static void test_older_sample_is_refused(void **state)
 {
     struct facet_history *history = history_of(3);
     struct facet_sample sample = {.time_ns = 0}, read[3];
@@ -243,9 +243,9 @@ static void test_summary_of_the_measured_samples_of_a_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newest_first),
+        cmocka_unit_test(test_latest_returns_newest_first),
         cmocka_unit_test(test_since_a_time),
-        cmocka_unit_test(test_times_grow),
+        cmocka_unit_test(test_older_sample_is_refused),
         cmocka_unit_test(test_capacity_is_refused_beyond_reason),
         cmocka_unit_test(test_readers_get_whole_samples),
         cmocka_unit_test(test_summary_is_that_of_sorted_values),

@@ -78,7 +78,7 @@ static void test_edges_with_duration_and_hysteresis(void **state)
     assert_int_equal(told.raised + told.cleared, 2);
 }
 
-static void test_below(void **state)
+static void test_rule_below_raises_and_clears(void **state)
 {
     struct told told = {0};
     struct facet_threshold threshold =
@@ -129,7 +129,7 @@ static void test_memory_in_parts_of_the_quota(void **state)
     assert_int_equal(told.raised, 1);
 }
 
-static void test_absent_proves_nothing(void **state)
+static void test_absent_value_changes_nothing(void **state)
 {
     struct told told = {0};
     struct facet_threshold threshold =
@@ -176,12 +176,9 @@ static void test_rules_that_make_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges_with_duration_and_hysteresis),
-        cmocka_unit_test(test_below),
-        cmocka_unit_test(test_rates_hold_between_samples),
-        cmocka_unit_test(test_memory_in_parts_of_the_quota),
-        cmocka_unit_test(test_absent_proves_nothing),
-        cmocka_unit_test(test_rules_that_make_no_sense),
+        cmocka_unit_test(test_edges_with_duration_and_hysteresis), cmocka_unit_test(test_rule_below_raises_and_clears),
+        cmocka_unit_test(test_rates_hold_between_samples),         cmocka_unit_test(test_memory_in_parts_of_the_quota),
+        cmocka_unit_test(test_absent_value_changes_nothing),       cmocka_unit_test(test_rules_that_make_no_sense),
     };
     return cmocka_run_group_tests_name("threshold", tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void run_all(enum model_fault fault, bool stays, bool only_writes)
     }
 }
 
-static void test_nth_fails(void **state)
+static void test_each_failing_call_is_undone(void **state)
 {
     run_all(MODEL_FAIL, false, false);
     run_all(MODEL_FAIL_DONE, false, false);
@@ -160,7 +160,7 @@ static void test_nth_write_is_late(void **state)
 
 /* ---- a write that hangs is reported, and left alone until it comes back ---- */
 
-static void test_stuck(void **state)
+static void test_stuck_write_is_reported(void **state)
 {
     struct trial trial = {.binds = true};
     REPORT(report);
@@ -201,7 +201,7 @@ static void test_stuck(void **state)
 }
 
 /* The kernel says that all went well, and vfio-pci does not have the function. */
-static void test_not_taken(void **state)
+static void test_function_that_vfio_does_not_take_is_reported(void **state)
 {
     struct trial trial = {.binds = true};
     REPORT(report);
@@ -218,7 +218,7 @@ static void test_not_taken(void **state)
 }
 
 /* A driver that does not take its device back: bound again, so that the group is one again. */
-static void test_return_refused(void **state)
+static void test_refused_return_binds_again(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -272,7 +272,7 @@ static bool run_kill_trial(struct trial *trial)
     return was_killed;
 }
 
-static void test_killed(void **state)
+static void test_kill_at_each_call_is_recovered(void **state)
 {
     for (int direction = 0; direction < 2; direction++)
         for (enum model_fault fault = MODEL_KILL; fault <= MODEL_KILL_DONE; fault++) {
@@ -299,7 +299,7 @@ static void kill_recovery(struct trial *trial, unsigned at)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_recovery_killed(void **state)
+static void test_killed_recovery_is_recovered(void **state)
 {
     for (int direction = 0; direction < 2; direction++)
         for (unsigned first = 6; first < 20; first += 3)
@@ -321,7 +321,7 @@ static void test_recovery_killed(void **state)
 
 /* ---- journals of another time, and damaged ones ---- */
 
-static void test_restarted(void **state)
+static void test_journal_of_an_earlier_boot(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -337,7 +337,7 @@ static void test_restarted(void **state)
     trial_end(&trial);
 }
 
-static void test_damaged(void **state)
+static void test_damaged_journal_is_reported(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -362,7 +362,7 @@ static void test_damaged(void **state)
 }
 
 /* A sound journal under another group's name is foreign. */
-static void test_foreign(void **state)
+static void test_foreign_journal_is_left_alone(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -379,12 +379,18 @@ static void test_foreign(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nth_fails),       cmocka_unit_test(test_nth_and_all_after_fail),
-        cmocka_unit_test(test_nth_write_hangs), cmocka_unit_test(test_nth_write_is_late),
-        cmocka_unit_test(test_stuck),           cmocka_unit_test(test_not_taken),
-        cmocka_unit_test(test_return_refused),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_recovery_killed), cmocka_unit_test(test_restarted),
-        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_each_failing_call_is_undone),
+        cmocka_unit_test(test_nth_and_all_after_fail),
+        cmocka_unit_test(test_nth_write_hangs),
+        cmocka_unit_test(test_nth_write_is_late),
+        cmocka_unit_test(test_stuck_write_is_reported),
+        cmocka_unit_test(test_function_that_vfio_does_not_take_is_reported),
+        cmocka_unit_test(test_refused_return_binds_again),
+        cmocka_unit_test(test_kill_at_each_call_is_recovered),
+        cmocka_unit_test(test_killed_recovery_is_recovered),
+        cmocka_unit_test(test_journal_of_an_earlier_boot),
+        cmocka_unit_test(test_damaged_journal_is_reported),
+        cmocka_unit_test(test_foreign_journal_is_left_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

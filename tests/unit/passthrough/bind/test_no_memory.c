@@ -71,7 +71,7 @@ static bool run_trial(bool binds, unsigned at)
     return was_reached;
 }
 
-static void test_bind(void **state)
+static void test_bind_without_memory(void **state)
 {
     unsigned at = 1;
 
@@ -80,7 +80,7 @@ static void test_bind(void **state)
     assert_true(at > 50);
 }
 
-static void test_unbind(void **state)
+static void test_unbind_without_memory(void **state)
 {
     unsigned at = 1;
 
@@ -92,8 +92,8 @@ static void test_unbind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bind),
-        cmocka_unit_test(test_unbind),
+        cmocka_unit_test(test_bind_without_memory),
+        cmocka_unit_test(test_unbind_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

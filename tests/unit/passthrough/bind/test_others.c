@@ -68,7 +68,7 @@ static void test_override_in_the_way(void **state)
 }
 
 /* An unused driver was unloaded: it is loaded again, and a failure to do so is reported. */
-static void test_driver_unloaded(void **state)
+static void test_unloaded_driver_is_loaded_again(void **state)
 {
     struct stage stage;
 
@@ -141,7 +141,7 @@ static void test_a_newer_wish(void **state)
 /* ---- cards ---- */
 
 /* It was pulled and put back, and is in another group: the journal's entry is settled first. */
-static void test_other_group(void **state)
+static void test_function_in_another_group_is_settled_first(void **state)
 {
     struct stage stage;
 
@@ -158,7 +158,7 @@ static void test_other_group(void **state)
 }
 
 /* In the configuration space of a virtual function its model is all ones; only the kernel knows it. */
-static void test_virtual_function(void **state)
+static void test_virtual_function_model_is_the_kernels(void **state)
 {
     int fd;
     struct stage stage;
@@ -308,7 +308,7 @@ static void note_deadline(struct model *model, const char *what)
 }
 
 /* A driver that starts a large device, and the kernel that resets one, may need most of a minute. */
-static void test_deadlines(void **state)
+static void test_writes_have_their_deadlines(void **state)
 {
     struct stage stage;
 
@@ -320,7 +320,7 @@ static void test_deadlines(void **state)
 }
 
 /* Fifty functions that are as they should be do not hide the one that is not. */
-static void test_notes(void **state)
+static void test_important_note_is_not_hidden(void **state)
 {
     REPORT(report);
 
@@ -356,7 +356,7 @@ static void test_files_in_the_way(void **state)
 }
 
 /* A machine without a directory of journals has bound nothing. */
-static void test_no_journals(void **state)
+static void test_no_journals_means_nothing_bound(void **state)
 {
     struct facet_pci_address address;
     struct facet_passthrough_plan *plan = NULL;
@@ -374,20 +374,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_override_in_the_way),
-        cmocka_unit_test(test_driver_unloaded),
+        cmocka_unit_test(test_unloaded_driver_is_loaded_again),
         cmocka_unit_test(test_driver_unloaded_after_a_crash),
         cmocka_unit_test(test_driver_of_the_host),
         cmocka_unit_test(test_a_newer_wish),
-        cmocka_unit_test(test_other_group),
-        cmocka_unit_test(test_virtual_function),
+        cmocka_unit_test(test_function_in_another_group_is_settled_first),
+        cmocka_unit_test(test_virtual_function_model_is_the_kernels),
         cmocka_unit_test(test_other_card_is_bound),
         cmocka_unit_test(test_opened_after_a_crash),
         cmocka_unit_test(test_waits_for_a_writer),
         cmocka_unit_test(test_locked_after_a_crash),
-        cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_writes_have_their_deadlines),
+        cmocka_unit_test(test_important_note_is_not_hidden),
         cmocka_unit_test(test_files_in_the_way),
-        cmocka_unit_test(test_no_journals),
+        cmocka_unit_test(test_no_journals_means_nothing_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static void run_sequence(uint64_t seed)
     machine_drop(&world.model);
 }
 
-static void test_sequences(void **state)
+static void test_random_sequences_keep_the_machine_sound(void **state)
 {
     for (uint64_t seed = 1; seed <= 60; seed++)
         run_sequence(seed);
@@ -217,7 +217,7 @@ static int work_in_child(struct model *model, bool binds)
     return bad;
 }
 
-static void test_processes(void **state)
+static void test_random_steps_of_three_processes(void **state)
 {
     struct model model;
     pid_t pids[3];
@@ -243,8 +243,8 @@ static void test_processes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_random_sequences_keep_the_machine_sound),
+        cmocka_unit_test(test_random_steps_of_three_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

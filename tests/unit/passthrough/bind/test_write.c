@@ -76,7 +76,7 @@ static void read_file(const struct place *place, char *text, size_t size)
     close(fd);
 }
 
-static void test_writes(void **state)
+static void test_value_reaches_the_file(void **state)
 {
     struct place *place = *state;
     struct bind_stuck stuck = {.pid = 0};
@@ -92,7 +92,7 @@ static void test_writes(void **state)
 }
 
 /* Only a regular file is an attribute; nothing is made, nothing outside is reached. */
-static void test_refuses_others(void **state)
+static void test_only_regular_files_are_written(void **state)
 {
     struct place *place = *state;
     struct bind_stuck stuck = {.pid = 0};
@@ -126,7 +126,7 @@ static void limit_files(void (*handler)(int number))
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void test_given_up_on(void **state)
+static void test_late_write_is_given_up(void **state)
 {
     struct place *place = *state;
     struct bind_stuck stuck = {.pid = 0};
@@ -239,7 +239,7 @@ static void test_lock_outlives_us(void **state)
 
 /* ---- live processes ---- */
 
-static void test_alive(void **state)
+static void test_live_writer_is_recognised(void **state)
 {
     struct bind_host host = {
         .ops = &bind_host_real, .root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .state = -1};
@@ -263,12 +263,12 @@ static void test_alive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_writes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refuses_others, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_given_up_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_value_reaches_the_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_regular_files_are_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late_write_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_children_of_the_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lock_outlives_us, setup, teardown),
-        cmocka_unit_test(test_alive),
+        cmocka_unit_test(test_live_writer_is_recognised),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static void test_first_five_columns_are_enough(void **state)
     facet_job_list_free(list);
 }
 
-static void test_nodes(void **state)
+static void test_node_list_is_parsed(void **state)
 {
     static const char text[] = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,32000,262144,0,\n";
     struct facet_node_list *list = NULL;
@@ -130,12 +130,9 @@ static void test_model_is_wanted_where_there_are_gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_by_name),
-        cmocka_unit_test(test_first_five_columns_are_enough),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_wrong_lines_are_named),
-        cmocka_unit_test(test_zero_bytes_and_long_lines),
-        cmocka_unit_test(test_model_is_wanted_where_there_are_gpus),
+        cmocka_unit_test(test_columns_by_name),           cmocka_unit_test(test_first_five_columns_are_enough),
+        cmocka_unit_test(test_node_list_is_parsed),       cmocka_unit_test(test_wrong_lines_are_named),
+        cmocka_unit_test(test_zero_bytes_and_long_lines), cmocka_unit_test(test_model_is_wanted_where_there_are_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static enum facet_status create_maps(const struct facet_map_config *maps, uint32
     return status;
 }
 
-static void test_bad_configurations(void **state)
+static void test_wrong_configurations_are_refused(void **state)
 {
     const struct facet_map_config good = {.name = "x"}, no_name = {0}, kind = {.name = "x", .kind = 2};
     const struct facet_map_config strategy = {.name = "x", .strategy = 2}, fraction = {.name = "x", .quantum = 500000};
@@ -144,7 +144,7 @@ static void expect_refused(struct facet_maps *maps, const struct facet_maps_item
     expect_refused(maps, (const struct facet_maps_item[]){__VA_ARGS__},                                                \
                    (uint32_t)LENGTH(((const struct facet_maps_item[]){__VA_ARGS__})), status, reason, says)
 
-static void test_refusals(void **state)
+static void test_refusals_name_their_reason(void **state)
 {
     struct facet_maps *maps = open_node();
 
@@ -165,7 +165,7 @@ static void test_refusals(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_malformed_requests(void **state)
+static void test_malformed_requests_are_refused(void **state)
 {
     const struct facet_maps_item item = {"cpu", ONE};
     const struct facet_maps_request good = request_of(&item, 1);
@@ -193,7 +193,7 @@ static void test_malformed_requests(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_nothing_asked(void **state)
+static void test_request_of_nothing_is_granted(void **state)
 {
     const struct facet_maps_item items[] = {{"cpu", 0}, {"nosuch", 0}};
     const struct facet_maps_request request = request_of(items, 2);
@@ -209,7 +209,7 @@ static void test_nothing_asked(void **state)
 
 /* --- handles --- */
 
-static void test_released_once(void **state)
+static void test_grant_is_released_once(void **state)
 {
     const struct facet_maps_item item = {"cpu", 3 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -399,12 +399,12 @@ static void test_handles_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_configurations),
+        cmocka_unit_test(test_wrong_configurations_are_refused),
         cmocka_unit_test(test_all_slots_or_none),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_malformed_requests),
-        cmocka_unit_test(test_nothing_asked),
-        cmocka_unit_test(test_released_once),
+        cmocka_unit_test(test_refusals_name_their_reason),
+        cmocka_unit_test(test_malformed_requests_are_refused),
+        cmocka_unit_test(test_request_of_nothing_is_granted),
+        cmocka_unit_test(test_grant_is_released_once),
         cmocka_unit_test(test_plan_then_commit),
         cmocka_unit_test(test_bad_parts_are_not_restored),
         cmocka_unit_test(test_unhealthy_devices_get_nothing_new),

@@ -51,7 +51,7 @@ static void check_grant(struct facet_maps *maps, struct facet_maps_request reque
 #define U(amount) ((int64_t)((amount)*1000000 + 0.5))
 #define NOTHING   (void)asked
 
-static void test_discrete(void **state)
+static void test_discrete_amounts_are_split(void **state)
 {
     GIVES(DISCRETE(FILL, 100 * ONE, 100 * ONE), 130 * ONE, NOTHING, 100 * ONE, 30 * ONE);
     GIVES(DISCRETE(EVENLY, 100 * ONE, 100 * ONE), 131 * ONE, NOTHING, 66 * ONE, 65 * ONE);
@@ -102,7 +102,7 @@ static void test_places_passed_over_are_named(void **state)
     check_refusal(maps, 3 * ONE, 0, "slot 'x': 3 asked for, 2 can be had on 1 places: 1 short; 1 is not healthy");
 }
 
-static void test_fraction_split(void **state)
+static void test_fractions_are_split_evenly(void **state)
 {
     GIVES(FRACTION(EVENLY, .01, U(.3), U(.3), U(.9)), ONE, NOTHING, U(.3), U(.3), U(.4));
     GIVES(FRACTION(EVENLY, .01, U(.8), U(.75), U(.7), U(.3), 0), U(2.31), NOTHING, U(.67), U(.67), U(.67), U(.3), 0);
@@ -113,7 +113,7 @@ static void test_fraction_split(void **state)
     GIVES(FRACTION(FILL, .01, ONE, ONE), U(1.5), NOTHING, ONE, U(.5));
 }
 
-static void test_quantum(void **state)
+static void test_amounts_are_whole_quanta(void **state)
 {
     /* Exact: divided in quanta, or refused. */
     GIVES(FRACTION(EVENLY, .1, ONE, ONE), U(1.5), NOTHING, U(.8), U(.7));
@@ -132,7 +132,7 @@ static void test_quantum(void **state)
     REFUSES(FRACTION(EVENLY, .01, 0), 4000, asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
 }
 
-static void test_guard(void **state)
+static void test_guard_refuses_fragments(void **state)
 {
     GIVES(FRACTION(EVENLY, .1, U(.9), ONE), U(1.4), asked.guard = 1, U(.7), U(.7));
     GIVES(FRACTION(FILL, .1, ONE, ONE, ONE), U(2.5), asked.guard = 1, ONE, ONE, U(.5));
@@ -207,7 +207,7 @@ static void check_sockets(uint32_t strategy, uint32_t affinity, int64_t gpus, in
     facet_maps_destroy(maps);
 }
 
-static void test_affinity(void **state)
+static void test_affinity_chooses_the_socket(void **state)
 {
     /* The first: one node, or one of each. The later ones follow, in any order of the request. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 0, (int64_t[]){1, 1, 0, 0, 2, 1, 0, 0});
@@ -242,7 +242,7 @@ static void test_affinity_of_the_caller(void **state)
 
 /* --- many places: the sorts agree --- */
 
-static void test_many_places(void **state)
+static void test_many_devices_are_filled(void **state)
 {
     static struct facet_map_device devices[LARGE];
     static char ids[LARGE][12];
@@ -277,16 +277,16 @@ static void test_many_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discrete),
+        cmocka_unit_test(test_discrete_amounts_are_split),
         cmocka_unit_test(test_fraction_best_fit),
-        cmocka_unit_test(test_fraction_split),
-        cmocka_unit_test(test_quantum),
+        cmocka_unit_test(test_fractions_are_split_evenly),
+        cmocka_unit_test(test_amounts_are_whole_quanta),
         cmocka_unit_test(test_places_passed_over_are_named),
-        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard_refuses_fragments),
         cmocka_unit_test(test_guard_compares_with_the_free_amounts),
-        cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_affinity_chooses_the_socket),
         cmocka_unit_test(test_affinity_of_the_caller),
-        cmocka_unit_test(test_many_places),
+        cmocka_unit_test(test_many_devices_are_filled),
     };
 
     return cmocka_run_group_tests_name("placement/maps_strategies", tests, NULL, NULL);
