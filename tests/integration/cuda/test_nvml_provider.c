@@ -296,7 +296,7 @@ static void test_pcie_counters_of_64_bits_are_used(void **state)
 }
 
 /* A partition that another program made is listed, also while it is half made, and can be destroyed. */
-static void test_partitions_of_others(void **state)
+static void test_partitions_made_by_others_are_listed(void **state)
 {
     const struct facet_partition_ops *ops = provider->partition;
     struct facet_partition_info infos[8], made = {.size = sizeof made};
@@ -353,7 +353,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_topology_has_the_nvlinks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link_traffic_and_errors_are_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pcie_counters_of_64_bits_are_used, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_partitions_of_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_partitions_made_by_others_are_listed, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

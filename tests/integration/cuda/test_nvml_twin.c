@@ -69,7 +69,7 @@ static void see_all(void *context)
     CHECK(lists_exactly(test_device(1), (pid_t[]){*neighbour, 0}));
 }
 
-static void test_outside_a_vgpu(void **state)
+static void test_outside_a_vgpu_all_is_seen(void **state)
 {
     pid_t neighbour = test_machine_neighbour(1, 100 * MIB);
 
@@ -349,7 +349,7 @@ static void see_nothing(void *context)
     CHECK(strlen(nvml.nvmlErrorString(*(nvmlReturn_t *)context)) > 0);
 }
 
-static void test_nothing_to_see(void **state)
+static void test_a_missing_library_or_vgpu_is_an_error(void **state)
 {
     nvmlReturn_t no_library = NVML_ERROR_LIBRARY_NOT_FOUND, no_vgpu = NVML_ERROR_NOT_READY;
     struct test_segment other, own;
@@ -557,13 +557,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outside_a_vgpu),
+        cmocka_unit_test(test_outside_a_vgpu_all_is_seen),
         cmocka_unit_test(test_one_vgpu_is_the_only_device),
         cmocka_unit_test(test_a_killed_tenant_is_not_listed),
         cmocka_unit_test(test_a_destroyed_vgpu_is_reported_as_lost),
         cmocka_unit_test(test_two_vgpus_come_in_the_order_of_devices),
         cmocka_unit_test(test_an_old_library_gets_the_newest_lists),
-        cmocka_unit_test(test_nothing_to_see),
+        cmocka_unit_test(test_a_missing_library_or_vgpu_is_an_error),
         cmocka_unit_test(test_an_absent_device_keeps_its_place),
         cmocka_unit_test(test_utilization_is_that_of_the_vgpu),
         cmocka_unit_test(test_part_of_a_gpu),

@@ -180,7 +180,7 @@ static void test_more_in_flight_than_the_ring_holds(void **state)
     clReleaseEvent(held);
 }
 
-static void test_driver_without_profiling(void **state)
+static void test_without_profiling_launches_are_counted(void **state)
 {
     struct facet_usage_totals before = settled_totals();
     cl_command_queue real = fixture.queue;
@@ -243,7 +243,7 @@ static void test_launches_of_threads_are_counted(void **state)
 }
 
 /* A command buffer is one launch. */
-static void test_command_buffer(void **state)
+static void test_a_command_buffer_is_one_launch(void **state)
 {
 #define LOOK_UP(name)                                                                                                  \
     name##_fn name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(fixture.platform, #name)
@@ -309,9 +309,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_user_event_while_open),
         cmocka_unit_test(test_user_event_while_leased),
         cmocka_unit_test(test_more_in_flight_than_the_ring_holds),
-        test_on_fake(test_driver_without_profiling),
+        test_on_fake(test_without_profiling_launches_are_counted),
         cmocka_unit_test(test_launches_of_threads_are_counted),
-        test_on_pocl(test_command_buffer),
+        test_on_pocl(test_a_command_buffer_is_one_launch),
         test_on_fake(test_driver_keeps_nothing_of_ours),
     };
     if (!fixture_open()) {

@@ -31,7 +31,7 @@ static void test_overlaps_count_once(void **state)
     assert_int_equal(busy.count, 1);
 }
 
-static void test_long_after_short(void **state)
+static void test_long_part_covers_short_ones(void **state)
 {
     struct facet_busy busy = {0};
 
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(test_stops_on_the_devices_clock),
         cmocka_unit_test(test_the_newest_stops_are_kept),
         cmocka_unit_test(test_overlaps_count_once),
-        cmocka_unit_test(test_long_after_short),
+        cmocka_unit_test(test_long_part_covers_short_ones),
         cmocka_unit_test(test_busy_time_agrees_with_a_bitmap),
         cmocka_unit_test(test_old_gaps_are_forgotten),
         cmocka_unit_test(test_estimates_follow_measurements),

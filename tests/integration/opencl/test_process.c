@@ -437,7 +437,7 @@ static void test_program_that_never_releases(void **state)
     check_reclaimed();
 }
 
-static void test_layer_listed_twice(void **state)
+static void test_a_layer_listed_twice_counts_once(void **state)
 {
     char twice[2048];
     const char *layer = getenv("FACET_TEST_LAYER");
@@ -538,7 +538,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_kill_gives_memory_back),
         test_on_fake(test_killed_while_a_kernel_runs_beside_others),
         cmocka_unit_test(test_program_that_never_releases),
-        cmocka_unit_test(test_layer_listed_twice),
+        cmocka_unit_test(test_a_layer_listed_twice_counts_once),
         cmocka_unit_test(test_loader_opened_at_run_time),
         cmocka_unit_test(test_unusable_segment_fails_closed),
         cmocka_unit_test(test_outside_a_vgpu_nothing_changes),

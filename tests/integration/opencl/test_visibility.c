@@ -150,7 +150,7 @@ static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state
     }
 }
 
-static void test_context_from_type(void **state)
+static void test_context_from_type_has_our_device(void **state)
 {
     cl_device_id device = NULL;
     cl_int error = CL_SUCCESS;
@@ -164,7 +164,7 @@ static void test_context_from_type(void **state)
     assert_int_equal(error, CL_DEVICE_NOT_FOUND);
 }
 
-static void test_foreign_device(void **state)
+static void test_a_foreign_device_is_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -261,9 +261,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_device_types_find_our_device),
         cmocka_unit_test(test_sizes_are_those_of_the_vgpu),
         cmocka_unit_test(test_sizes_that_memory_bounds),
-        cmocka_unit_test(test_context_from_type),
+        cmocka_unit_test(test_context_from_type_has_our_device),
         test_on_fake(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
-        test_on_fake(test_foreign_device),
+        test_on_fake(test_a_foreign_device_is_refused),
         cmocka_unit_test(test_profiling_is_hidden),
         cmocka_unit_test(test_queue_property_lists_are_kept),
         cmocka_unit_test(test_unknown_extension_passes_through),

@@ -108,7 +108,7 @@ static void turns_are_not_time(void **state)
 
 /* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with
  * preemption it gets in, by each policy as that says; without it waits. */
-static void policies_decide(void **state)
+static void policies_decide_whether_a_late_vgpu_gets_in(void **state)
 {
     static const struct {
         uint32_t policy, priority;
@@ -426,7 +426,7 @@ int main(void)
         WITH(each_policy_divides_in_its_own_way, one_unit),
         cmocka_unit_test(a_driver_is_opened_with_its_policy),
         WITH(turns_are_not_time, one_unit),
-        WITH(policies_decide, one_unit),
+        WITH(policies_decide_whether_a_late_vgpu_gets_in, one_unit),
         WITH(shares_hold, one_unit),
         WITH(shares_change_at_run_time, one_unit),
         WITH(limits_change_at_run_time, one_unit),

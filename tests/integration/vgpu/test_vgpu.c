@@ -162,7 +162,7 @@ static void memory_used_is_the_memory_taken_from_the_device(void **state)
 
 /* ---- lives ---- */
 
-static void a_life(void **state)
+static void status_follows_the_life_of_a_vgpu(void **state)
 {
     uint32_t status = 0;
 
@@ -552,7 +552,7 @@ int main(void)
         cmocka_unit_test(drivers_do_not_know_each_other),
         cmocka_unit_test(a_driver_may_have_several_devices),
         HERE(memory_used_is_the_memory_taken_from_the_device),
-        HERE(a_life),
+        HERE(status_follows_the_life_of_a_vgpu),
         HERE(unknown_numbers_are_refused),
         HERE(bad_vgpus_are_refused_and_leave_nothing),
         cmocka_unit_test(vgpus_and_streams_are_bounded),

@@ -117,7 +117,7 @@ static void errno_chooses_the_status(void **state)
     }
 }
 
-static void prefix_goes_before(void **state)
+static void prefix_is_put_before_the_message(void **state)
 {
     struct facet_error error;
 
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(null_error_is_allowed),
         cmocka_unit_test(a_cut_is_visible),
         cmocka_unit_test(errno_chooses_the_status),
-        cmocka_unit_test(prefix_goes_before),
+        cmocka_unit_test(prefix_is_put_before_the_message),
         cmocka_unit_test(prefix_of_a_full_message_stays_in_bounds),
         cmocka_unit_test(errno_after_a_full_message_is_cut_visibly),
         cmocka_unit_test(invalid_utf8_is_shown_as_question_marks),

@@ -402,7 +402,7 @@ static void test_early_handover_keeps_the_device_busy(void **state)
     assert_true(busy[1] > 5 * S * 97 / 100);
 }
 
-static void test_full_and_reused(void **state)
+static void test_clients_are_bounded_and_reused(void **state)
 {
     struct facet_fair fair;
     struct facet_limits wanted = limits_of(1, 1000);
@@ -466,7 +466,7 @@ int main(void)
         cmocka_unit_test(test_stalls_are_bounded),
         cmocka_unit_test(test_a_client_let_in_early_learns_when_the_device_is_clear),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
-        cmocka_unit_test(test_full_and_reused),
+        cmocka_unit_test(test_clients_are_bounded_and_reused),
         cmocka_unit_test(test_fallback_is_the_guarantee),
         cmocka_unit_test(test_clock_going_back_is_harmless),
     };

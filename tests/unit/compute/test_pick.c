@@ -364,7 +364,7 @@ static void test_fifo_serves_the_first_client_to_its_end(void **state)
     assert_in_range(entity_had_ns(&model, first) - before, 0, 200 * US); /* the turns that were under way */
 }
 
-static void test_nobody_and_never(void **state)
+static void test_without_work_there_is_no_next_entity(void **state)
 {
     static struct model model;
     uint64_t again = 0;
@@ -381,7 +381,7 @@ static void test_nobody_and_never(void **state)
     assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NONE);
 }
 
-static void test_full_and_reused(void **state)
+static void test_entities_are_bounded_and_reused(void **state)
 {
     const struct facet_pick_share any = share_of(0, 1000, FACET_PRIORITY_NORMAL);
     static struct model model;
@@ -449,8 +449,8 @@ int main(void)
         cmocka_unit_test(test_priority_is_strict),
         cmocka_unit_test(test_round_robin_gives_each_client_as_many_turns),
         cmocka_unit_test(test_fifo_serves_the_first_client_to_its_end),
-        cmocka_unit_test(test_nobody_and_never),
-        cmocka_unit_test(test_full_and_reused),
+        cmocka_unit_test(test_without_work_there_is_no_next_entity),
+        cmocka_unit_test(test_entities_are_bounded_and_reused),
         cmocka_unit_test(test_clock_going_back_is_harmless),
         cmocka_unit_test(test_policies_are_found_by_name),
     };

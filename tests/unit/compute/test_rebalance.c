@@ -122,7 +122,7 @@ static void test_nothing_below_the_threshold(void **state)
     assert_true(world_imbalance(&world) <= 100);
 }
 
-static void test_only_every_interval(void **state)
+static void test_rebalancing_waits_for_its_interval(void **state)
 {
     struct world world;
 
@@ -492,7 +492,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_below_the_threshold),
-        cmocka_unit_test(test_only_every_interval),
+        cmocka_unit_test(test_rebalancing_waits_for_its_interval),
         cmocka_unit_test(test_a_move_must_gain_more_than_it_costs),
         cmocka_unit_test(test_works_are_swapped),
         cmocka_unit_test(test_works_leave_a_lost_member),

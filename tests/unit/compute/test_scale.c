@@ -144,7 +144,7 @@ static void test_units_follow_the_load(void **state)
 }
 
 /* Units that no provider counts: kept while they are used. */
-static void test_units_not_counted(void **state)
+static void test_units_without_counters_are_kept_while_used(void **state)
 {
     struct facet_scale_member member = member_of(500, 1000);
 
@@ -273,7 +273,7 @@ int main(void)
         cmocka_unit_test(test_loans_go_by_weight),
         cmocka_unit_test(test_waiting_presses_with_hysteresis),
         cmocka_unit_test(test_units_follow_the_load),
-        cmocka_unit_test(test_units_not_counted),
+        cmocka_unit_test(test_units_without_counters_are_kept_while_used),
         cmocka_unit_test(test_promises_under_random_demand),
         cmocka_unit_test(test_the_same_demand_comes_to_rest),
     };

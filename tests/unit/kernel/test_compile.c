@@ -298,7 +298,7 @@ static void targets_that_llvm_19_lacks_are_refused_by_name(void **state)
         expect_error(saxpy, "spirv", NULL, FACET_UNSUPPORTED, "without a code generator for SPIR-V");
 }
 
-static void options_are_heard(void **state)
+static void options_reach_the_compiler(void **state)
 {
     static const char source[] = "#if N != 4 || !defined(__FAST_RELAXED_MATH__) || __OPENCL_VERSION__ != 120\n"
                                  "#error no\n#endif\n"
@@ -576,7 +576,7 @@ int main(void)
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
         cmocka_unit_test(unknown_things_are_refused_by_name),
         cmocka_unit_test(targets_that_llvm_19_lacks_are_refused_by_name),
-        cmocka_unit_test(options_are_heard),
+        cmocka_unit_test(options_reach_the_compiler),
         cmocka_unit_test(options_of_opencl_are_taken),
         cmocka_unit_test(functions_without_a_body_are_named),
         cmocka_unit_test(late_refusals_have_their_place_too),

@@ -344,7 +344,7 @@ static void code_that_llvm_gives_up_on_is_an_error(void **state)
     backend->clear(&result);
 }
 
-static void spirv_comes_back(void **state)
+static void spirv_modules_compile_for_each_target(void **state)
 {
     struct facet_backend_result words, result;
     struct facet_error error;
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test(aliases_resolve_to_their_targets),
         cmocka_unit_test(broken_modules_are_refused),
         cmocka_unit_test(code_that_llvm_gives_up_on_is_an_error),
-        cmocka_unit_test(spirv_comes_back), /* the last: cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(spirv_modules_compile_for_each_target), /* the last: cmocka's skip() is "not ok" in TAP */
     };
     const char *lacks = NULL;
 
@@ -385,6 +385,6 @@ int main(void)
     else if (is_beyond("spirv:1.2"))
         lacks = "the LLVM 19 of this build has no generator of SPIR-V";
     if (lacks)
-        print_message("# left out, spirv_comes_back: %s\n", lacks);
+        print_message("# left out, spirv_modules_compile_for_each_target: %s\n", lacks);
     return _cmocka_run_group_tests("tests", tests, COUNT(tests) - (lacks ? 1 : 0), NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void test_items_beyond_the_bound_do_nothing(void **state)
     }
 }
 
-static void test_barriers_in_loop(void **state)
+static void test_barriers_in_a_loop_order_the_items(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -162,7 +162,7 @@ static void test_private_memory_is_each_items_own(void **state)
     }
 }
 
-static void test_atomics_of_a_group_add_up(void **state)
+static void test_atomics_add_up(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -228,7 +228,7 @@ static void test_state_across_barriers(void **state)
     }
 }
 
-static void test_divergent_barrier_ends(void **state)
+static void test_divergent_barrier_ends_the_group(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -262,7 +262,7 @@ static void test_work_item_functions_answer_each_dimension(void **state)
     }
 }
 
-static void test_division_of_masked_lanes_is_skipped(void **state)
+static void test_guarded_division_is_exact(void **state)
 {
     (void)state;
     FOR_EACH_WAY (way, size) {
@@ -382,7 +382,7 @@ static uint32_t count_multiplications(LLVMValueRef function)
 }
 
 /* A loop that each item goes round as often as it likes, and that mostly loads. */
-static void test_loop_of_loads_is_not_vectorized(void **state)
+static void test_loop_of_loads_is_unrolled_not_vectorized(void **state)
 {
     static const char loop[] =
         GLOBAL KERNEL " %n = load i32, ptr %p\n br label %l\n"
@@ -425,7 +425,7 @@ static void expect_refused(const char *text, const char *what)
     LLVMContextDispose(context);
 }
 
-static void test_calls_without_a_body_are_refused(void **state)
+static void test_unknown_and_recursive_calls_are_refused(void **state)
 {
     (void)state;
     expect_refused("declare void @nowhere()\ndefine void @k(ptr %p) {\n call void @nowhere()\n ret void\n}\n",
@@ -439,7 +439,7 @@ static void test_calls_without_a_body_are_refused(void **state)
 }
 
 /* Sizes are counted in 32 bits: a larger one is refused, never wrapped around. */
-static void test_memory_beyond_measure(void **state)
+static void test_memory_beyond_32_bits_is_refused(void **state)
 {
     (void)state;
     expect_refused("define void @k(ptr %p) {\n %a = alloca [1073742824 x i32]\n %n = load i32, ptr %p\n"
@@ -567,21 +567,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes_of_a_processor),
         cmocka_unit_test(test_items_beyond_the_bound_do_nothing),
-        cmocka_unit_test(test_barriers_in_loop),
+        cmocka_unit_test(test_barriers_in_a_loop_order_the_items),
         cmocka_unit_test(test_divergent_loop_runs_each_item_to_its_end),
         cmocka_unit_test(test_private_memory_is_each_items_own),
-        cmocka_unit_test(test_atomics_of_a_group_add_up),
+        cmocka_unit_test(test_atomics_add_up),
         cmocka_unit_test(test_operations_that_stay_atomic),
         cmocka_unit_test(test_state_across_barriers),
-        cmocka_unit_test(test_divergent_barrier_ends),
+        cmocka_unit_test(test_divergent_barrier_ends_the_group),
         cmocka_unit_test(test_work_item_functions_answer_each_dimension),
-        cmocka_unit_test(test_division_of_masked_lanes_is_skipped),
+        cmocka_unit_test(test_guarded_division_is_exact),
         cmocka_unit_test(test_branch_taken_by_some_lanes),
         cmocka_unit_test(test_simple_kernels_are_vectorized),
         cmocka_unit_test(test_rows_need_global_ids_alone),
-        cmocka_unit_test(test_loop_of_loads_is_not_vectorized),
-        cmocka_unit_test(test_calls_without_a_body_are_refused),
-        cmocka_unit_test(test_memory_beyond_measure),
+        cmocka_unit_test(test_loop_of_loads_is_unrolled_not_vectorized),
+        cmocka_unit_test(test_unknown_and_recursive_calls_are_refused),
+        cmocka_unit_test(test_memory_beyond_32_bits_is_refused),
         cmocka_unit_test(test_private_memory_off_the_stack),
     };
 

@@ -86,7 +86,7 @@ static void expect_each(int item, uint32_t refused_line)
     assert_int_equal(output[384 + item], no == 17 ? -7 : no == 16 ? 0 : -7);
 }
 
-static void test_each_access_asks(void **state)
+static void test_each_access_is_checked(void **state)
 {
     static const uint32_t flags[] = {0,
                                      FACET_CHECK_WRITE,
@@ -235,7 +235,7 @@ static void test_local_memory_and_constants_end_where_they_were_declared_to(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_access_asks),
+        cmocka_unit_test(test_each_access_is_checked),
         cmocka_unit_test(test_refused_access_leaves_no_trace),
         cmocka_unit_test(test_private_memory_is_not_asked_about),
         cmocka_unit_test(test_accesses_beyond_a_private_variable_are_reported),

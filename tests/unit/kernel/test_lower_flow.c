@@ -153,7 +153,7 @@ static void test_switch_takes_each_case(void **state)
     run_all("switched", lowered_pointers, 0, compare_switched);
 }
 
-static void test_element_by_index(void **state)
+static void test_element_is_picked_by_index(void **state)
 {
     (void)state;
     run_all("picked", lowered_pointers, 0, compare_picked);
@@ -364,7 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_with_two_entries),       cmocka_unit_test(test_loop_with_two_entries_and_barriers),
-        cmocka_unit_test(test_switch_takes_each_case),      cmocka_unit_test(test_element_by_index),
+        cmocka_unit_test(test_switch_takes_each_case),      cmocka_unit_test(test_element_is_picked_by_index),
         cmocka_unit_test(test_indices_side_by_side),        cmocka_unit_test(test_copied_struct_keeps_its_fields),
         cmocka_unit_test(test_unsupported_flow_is_refused), cmocka_unit_test(test_division_never_traps),
         cmocka_unit_test(test_block_of_8000_terms),

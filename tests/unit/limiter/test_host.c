@@ -322,7 +322,7 @@ static void test_the_ended_are_no_processes(void **state)
 }
 
 /* All slots but the last two belong to another process. */
-static void test_slots_run_out(void **state)
+static void test_slots_run_out_and_are_reused(void **state)
 {
     struct host *host = *state;
     struct flock range = {.l_type = F_WRLCK,
@@ -430,7 +430,7 @@ static void test_a_dead_asker_is_not_refused_but_unknown(void **state)
                      FACET_NOT_FOUND);
 }
 
-static void test_heartbeat_takes_back(void **state)
+static void test_heartbeat_frees_memory_of_dead_processes(void **state)
 {
     struct host *host = *state;
     struct facet_usage_totals totals;
@@ -449,7 +449,7 @@ static void test_heartbeat_takes_back(void **state)
     assert_int_equal(facet_limiter_worker_heartbeat(NULL, "w", &error), FACET_INVALID_ARGUMENT);
 }
 
-static void test_heartbeat_sees_damage(void **state)
+static void test_heartbeat_reports_damage(void **state)
 {
     struct host *host = *state;
     char path[128];
@@ -462,7 +462,7 @@ static void test_heartbeat_sees_damage(void **state)
 }
 
 /* A struct without room to say which numbers mean nothing is not filled with them. */
-static void test_state_sees_damage(void **state)
+static void test_state_omits_damaged_numbers(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_state result = {.size = sizeof result};
@@ -578,14 +578,14 @@ int main(void)
         TEST(test_new_limits_hold_at_once),
         TEST(test_register_refuses_wrong_arguments),
         TEST(test_the_ended_are_no_processes),
-        TEST(test_slots_run_out),
+        TEST(test_slots_run_out_and_are_reused),
         TEST(test_memory_to_the_byte),
         TEST(test_memory_refuses_wrong_arguments),
         TEST(test_the_dead_give_back_before_a_refusal),
         TEST(test_a_dead_asker_is_not_refused_but_unknown),
-        TEST(test_heartbeat_takes_back),
-        TEST(test_heartbeat_sees_damage),
-        TEST(test_state_sees_damage),
+        TEST(test_heartbeat_frees_memory_of_dead_processes),
+        TEST(test_heartbeat_reports_damage),
+        TEST(test_state_omits_damaged_numbers),
         TEST(test_state_refuses_wrong_arguments),
         TEST(test_eight_threads_never_exceed_the_quota),
     };

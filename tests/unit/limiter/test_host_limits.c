@@ -44,7 +44,7 @@ static void test_unlimited_is_admitted_and_recorded(void **state)
 }
 
 /* At one milli the budget hardly fills meanwhile: the refused amounts, and their waits, are then known to some ns. */
-static void test_budget_and_wait(void **state)
+static void test_verdict_has_budget_and_wait(void **state)
 {
     struct host *host = *state;
     pid_t other = host_start_process();
@@ -371,7 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_unlimited_is_admitted_and_recorded),
-        TEST(test_budget_and_wait),
+        TEST(test_verdict_has_budget_and_wait),
         TEST(test_a_large_cost_goes_when_full_and_is_repaid),
         TEST(test_compute_refuses_wrong_arguments),
         TEST(test_threads_share_one_budget),

@@ -38,7 +38,7 @@ static void test_absurd_sizes_are_refused(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_shared_between_processes(void **state)
+static void test_quota_is_shared_between_processes(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant first = fixture_attach(fixture), second = fixture_attach(fixture);
@@ -395,7 +395,7 @@ static void test_slots_run_out_and_come_back(void **state)
 }
 
 /* Of more processes than there were slots once, each is in, counted, and found again when it dies. */
-static void test_a_thousand_processes(void **state)
+static void test_a_thousand_processes_are_counted(void **state)
 {
     struct fixture *fixture = *state;
     static pid_t pids[1000];
@@ -444,7 +444,7 @@ static void test_a_thousand_processes(void **state)
     close(ready[1]);
 }
 
-static void test_hostile_usage_page(void **state)
+static void test_hostile_usage_page_does_no_harm(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -465,7 +465,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_exact_to_the_byte),
         TEST(test_absurd_sizes_are_refused),
-        TEST(test_shared_between_processes),
+        TEST(test_quota_is_shared_between_processes),
         TEST(test_quota_changes_live),
         TEST(test_never_exceeded_by_racing_processes),
         TEST(test_kill_storm_gives_everything_back),
@@ -479,8 +479,8 @@ int main(void)
         TEST(test_never_a_standard_stream),
         TEST(test_refused_requests_do_not_disturb_others),
         TEST(test_slots_run_out_and_come_back),
-        TEST(test_a_thousand_processes),
-        TEST(test_hostile_usage_page),
+        TEST(test_a_thousand_processes_are_counted),
+        TEST(test_hostile_usage_page_does_no_harm),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

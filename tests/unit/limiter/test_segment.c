@@ -228,7 +228,7 @@ static void test_corrupt_bell_is_made_anew(void **state)
     reopen_owner(fixture);
 }
 
-static void test_damage_is_noticed(void **state)
+static void test_damaged_segment_is_noticed(void **state)
 {
     struct fixture *fixture = *state;
     const uint64_t wrong = 1;
@@ -365,7 +365,7 @@ int main(void)
         TEST(test_a_holder_keeps_a_segment_in_use),
         TEST(test_bell_is_made_once),
         TEST(test_corrupt_bell_is_made_anew),
-        TEST(test_damage_is_noticed),
+        TEST(test_damaged_segment_is_noticed),
         TEST(test_totals_are_read_from_outside),
         TEST(test_processes_are_known_by_number_and_start),
         TEST(test_segments_are_not_read_through_a_link),

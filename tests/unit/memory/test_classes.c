@@ -22,7 +22,7 @@ static struct facet_classes default_classes(void)
 }
 
 /* Every size up to the largest block gets the smallest block that holds it; each is at most a quarter too large. */
-static void test_smallest_that_holds(void **state)
+static void test_smallest_class_that_holds_is_found(void **state)
 {
     const struct facet_classes classes = default_classes();
     uint32_t largest = classes.class[classes.count - 1].block_bytes;
@@ -118,7 +118,7 @@ static void test_wrong_sizes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_smallest_that_holds),
+        cmocka_unit_test(test_smallest_class_that_holds_is_found),
         cmocka_unit_test(test_sizes_that_fill_pages_get_pages),
         cmocka_unit_test(test_alignment_chooses_blocks_that_have_it),
         cmocka_unit_test(test_configured_sizes_are_used),

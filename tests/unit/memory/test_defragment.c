@@ -313,7 +313,7 @@ static void test_huge_pages_move(void **state)
     watched_end(&fixture.watched, fixture.memory);
 }
 
-static void test_fragmented_chunks_start_it_automatically(void **state)
+static void test_fragmentation_starts_defragmenting(void **state)
 {
     struct fixture fixture;
     uint32_t waited = 0;
@@ -355,7 +355,7 @@ int main(void)
         ON_HUGE(test_a_failed_move_changes_nothing),
         ON_HUGE(test_writes_during_moves_are_kept),
         cmocka_unit_test(test_huge_pages_move),
-        cmocka_unit_test(test_fragmented_chunks_start_it_automatically),
+        cmocka_unit_test(test_fragmentation_starts_defragmenting),
     };
     return cmocka_run_group_tests_name("defragment", tests, NULL, NULL);
 }

@@ -150,7 +150,7 @@ static void test_one_chunk_slides_together(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_only_one_space(void **state)
+static void test_frames_hold_pages_of_one_space(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 4);
@@ -197,7 +197,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_another_space_is_cleared),
         cmocka_unit_test(test_plans_end_in_the_least_chunks),
         cmocka_unit_test(test_one_chunk_slides_together),
-        cmocka_unit_test(test_only_one_space),
+        cmocka_unit_test(test_frames_hold_pages_of_one_space),
         cmocka_unit_test(test_stale_plan_is_noticed),
     };
     return cmocka_run_group_tests_name("frames", tests, NULL, NULL);

@@ -81,7 +81,7 @@ static void test_smallest_block_is_configurable(void **state)
 }
 
 /* A request above the largest class gets whole pages; so requests show how many classes there are. */
-static void test_count_of_pools(void **state)
+static void test_count_of_pools_is_configurable(void **state)
 {
     static const struct {
         uint32_t pools;
@@ -149,7 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smallest_block_is_configurable),
-        cmocka_unit_test(test_count_of_pools),
+        cmocka_unit_test(test_count_of_pools_is_configurable),
         cmocka_unit_test(test_pools_grow_by_their_configured_size),
         cmocka_unit_test(test_best_fitting_pool_is_used),
     };

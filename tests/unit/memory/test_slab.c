@@ -13,7 +13,7 @@
 #include "../../effort.h"
 #include "memory/slab.h"
 
-static void test_each_block_once(void **state)
+static void test_each_block_is_given_out_once(void **state)
 {
     static const uint32_t counts[] = {1, 8, 63, 64, 65, 1000, FACET_SLAB_BLOCKS};
 
@@ -120,7 +120,7 @@ static void test_given_by_another_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_block_once),
+        cmocka_unit_test(test_each_block_is_given_out_once),
         cmocka_unit_test(test_notes_of_a_block_are_kept),
         cmocka_unit_test(test_given_by_another_thread),
     };

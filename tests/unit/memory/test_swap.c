@@ -106,7 +106,7 @@ static struct facet_space_usage usage_of(struct facet_space *space)
     return usage;
 }
 
-static void test_twice_the_device(void **state)
+static void test_tenants_of_twice_the_device_keep_their_words(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_memory_usage usage = {.size = sizeof usage};
@@ -450,7 +450,7 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_twice_the_device),
+        EACH(test_tenants_of_twice_the_device_keep_their_words),
         EACH(test_pinned_memory_is_on_the_device),
         EACH(test_pinned_memory_is_not_swapped_out),
         EACH(test_wrong_pins_are_refused),

@@ -161,7 +161,7 @@ static void check_empty(struct hammer *hammer)
 }
 
 /* So little memory that quotas are met, slabs come and go, and pages are handed from space to space. */
-static void test_all_at_once(void **state)
+static void test_threads_make_every_call_at_once(void **state)
 {
     static struct worker workers[THREADS];
     struct hammer hammer = {0};
@@ -276,7 +276,7 @@ static void test_copies_of_memory_freed_meanwhile_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_threads_make_every_call_at_once),
         cmocka_unit_test(test_spaces_come_and_go),
         cmocka_unit_test(test_copies_of_memory_freed_meanwhile_are_refused),
     };

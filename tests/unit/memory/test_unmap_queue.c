@@ -99,7 +99,7 @@ static void test_waiting_addresses_are_not_reused(void **state)
 }
 
 /* However much awaits unmapping, a free asks for little. */
-static void test_free_asks_the_device_little(void **state)
+static void test_each_free_asks_the_device_twice_at_most(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB);
@@ -276,7 +276,7 @@ static void test_close_releases_memory_that_stayed(void **state)
 }
 
 /* A device that is lost lets go of nothing: its end does not wait, and nothing of this process is lost with it. */
-static void test_lost_device_does_not_delay_the_end(void **state)
+static void test_lost_device_does_not_delay_destroying(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other;
@@ -302,13 +302,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_memory_stays_charged),
         cmocka_unit_test(test_waiting_addresses_are_not_reused),
-        cmocka_unit_test(test_free_asks_the_device_little),
+        cmocka_unit_test(test_each_free_asks_the_device_twice_at_most),
         cmocka_unit_test(test_pool_blocks_await_their_unmap),
         cmocka_unit_test(test_shrinking_queues_the_tail),
         cmocka_unit_test(test_failed_allocation_queues_its_pages),
         cmocka_unit_test(test_waiting_pages_are_not_swapped_out),
         cmocka_unit_test(test_waiting_for_unmap_blocks_no_other_thread),
-        cmocka_unit_test(test_lost_device_does_not_delay_the_end),
+        cmocka_unit_test(test_lost_device_does_not_delay_destroying),
         cmocka_unit_test(test_end_waits_for_launches),
         cmocka_unit_test(test_close_releases_memory_that_stayed),
     };

@@ -76,7 +76,7 @@ static void test_latest_returns_newest_first(void **state)
     facet_history_destroy(history);
 }
 
-static void test_since_a_time(void **state)
+static void test_samples_since_a_time(void **state)
 {
     struct facet_history *history = history_of(5);
     struct facet_sample samples[8];
@@ -244,7 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_latest_returns_newest_first),
-        cmocka_unit_test(test_since_a_time),
+        cmocka_unit_test(test_samples_since_a_time),
         cmocka_unit_test(test_older_sample_is_refused),
         cmocka_unit_test(test_capacity_is_refused_beyond_reason),
         cmocka_unit_test(test_readers_get_whole_samples),

@@ -340,7 +340,7 @@ static void pausing_returns_when_no_unit_is_inside(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void waits_end(void **state)
+static void waits_end_when_the_work_has_run(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -484,7 +484,7 @@ int main(void)
         cmocka_unit_test_setup(cancelling_stops_between_groups_and_drops_the_rest, world_reset),
         cmocka_unit_test_setup(a_job_that_never_began_is_reported_by_the_canceller, world_reset),
         cmocka_unit_test_setup(pausing_returns_when_no_unit_is_inside, world_reset),
-        cmocka_unit_test_setup(waits_end, world_reset),
+        cmocka_unit_test_setup(waits_end_when_the_work_has_run, world_reset),
         cmocka_unit_test_setup(destroying_a_stream_ends_running_launches, world_reset),
         cmocka_unit_test_setup(the_last_records_are_kept, world_reset),
         cmocka_unit_test_setup(impossible_options_are_refused, world_reset),

@@ -94,7 +94,7 @@ static void expect_wrong(const struct facet_host_image_object *image, const char
     expect_refused(describe_image(image), text);
 }
 
-static void images_are_taken(void **state)
+static void sound_images_are_accepted(void **state)
 {
     struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
     (void)state;
@@ -222,7 +222,7 @@ static void packed_formats_are_as_large_as_they_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(images_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sound_images_are_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_that_holds_no_image_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(formats_that_opencl_does_not_number_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(freed_and_others_memory_is_refused, set_up, tear_down),

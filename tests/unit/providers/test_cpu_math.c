@@ -147,7 +147,7 @@ static void gemm_of_every_type_and_layout(void **state)
 }
 
 /* With edges in all directions, in several steps, and for few rows. */
-static void large_gemm(void **state)
+static void large_gemms_are_right(void **state)
 {
     static const struct shape shapes[] = {
         {300, 260, 520, 1, 0, 1, 0}, {20, 24, 11000, 1, 0, 2, 3}, {1, 700, 900, 1, 0, 1, 0},
@@ -443,7 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gemm_of_every_type_and_layout, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(large_gemm, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(large_gemms_are_right, math_begin, math_end),
         cmocka_unit_test_setup_teardown(sums_of_int8_are_exact, math_begin, math_end),
         cmocka_unit_test_setup_teardown(results_larger_than_caches, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),

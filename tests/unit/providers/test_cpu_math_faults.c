@@ -217,21 +217,21 @@ static void survives(struct facet_math (*make)(void), int least)
     assert_in_range(call, (uintmax_t)least, CALLS_MOST);
 }
 
-static void products(void **state)
+static void products_survive_each_failure(void **state)
 {
     (void)state;
     survives(gemm, 6);
     survives(packed_gemm, 10);
 }
 
-static void convolutions(void **state)
+static void convolutions_survive_each_failure(void **state)
 {
     (void)state;
     survives(strips, 10);
     survives(windows, 10);
 }
 
-static void others(void **state)
+static void other_operations_survive_each_failure(void **state)
 {
     (void)state;
     survives(softmax, 3);
@@ -289,9 +289,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_prepared_is_used_again),
-        cmocka_unit_test(products),
-        cmocka_unit_test(convolutions),
-        cmocka_unit_test(others),
+        cmocka_unit_test(products_survive_each_failure),
+        cmocka_unit_test(convolutions_survive_each_failure),
+        cmocka_unit_test(other_operations_survive_each_failure),
     };
 
     return cmocka_run_group_tests_name("cpu math faults", tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void freed_memory_is_zero_for_the_next_allocation(void **state)
     }
 }
 
-static void the_device_holds(void **state)
+static void the_device_holds_its_memory_and_no_more(void **state)
 {
     uint64_t other = world_context(&world, "other"), address = 1;
     (void)state;
@@ -213,7 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(freed_memory_is_zero_for_the_next_allocation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_device_holds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_device_holds_its_memory_and_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(promised_memory_goes_to_no_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, set_up, tear_down),

@@ -221,7 +221,7 @@ static void test_impossible_combination_is_refused(void **state)
     assert_null(config);
 }
 
-static void test_failure_after_creation_is_reported(void **state)
+static void test_failures_of_later_hooks_are_reported(void **state)
 {
     struct world world;
     struct facet_lifecycle_answer answer = {0};
@@ -309,7 +309,7 @@ static bool create_hooks(void *context)
     return status == FACET_OK;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     assert_true(failing_loop(create_hooks, NULL) > 30);
 }
@@ -321,10 +321,10 @@ int main(void)
         cmocka_unit_test(test_earlier_hooks_are_undone_in_reverse),
         cmocka_unit_test(test_conflicting_plugins_are_refused),
         cmocka_unit_test(test_impossible_combination_is_refused),
-        cmocka_unit_test(test_failure_after_creation_is_reported),
+        cmocka_unit_test(test_failures_of_later_hooks_are_reported),
         cmocka_unit_test(test_silent_failure_gets_no_older_error),
         cmocka_unit_test(test_wrong_hooks_are_refused),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 
     failing_begin();

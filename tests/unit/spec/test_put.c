@@ -97,7 +97,7 @@ static bool put_component(void *context)
     return done;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     assert_true(failing_loop(put_component, NULL) > 10);
 }
@@ -107,7 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failing_put_changes_nothing),
         cmocka_unit_test(test_groups_go_as_one),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 
     failing_begin();

@@ -495,7 +495,7 @@ static bool render_one(void *context)
     return done;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     struct {
         struct facet_workload *workload;
@@ -552,7 +552,7 @@ int main(void)
         cmocka_unit_test(test_ambiguous_settings_are_refused),
         cmocka_unit_test(test_settings_without_a_place_are_named),
         cmocka_unit_test(test_cdi_without_edits_is_refused),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
         cmocka_unit_test(test_setting_out_of_memory),
     };
 

@@ -121,7 +121,7 @@ static void test_frozen_launch_waits(void **state)
     assert_true(world_totals(&world, vgpu).throttled_ns > 0);
 }
 
-static void test_vgpu_that_goes(void **state)
+static void test_launch_in_a_destroyed_vgpu_fails(void **state)
 {
     struct facet_error error = {0};
     pid_t pid = start_role("outlives");
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     }
 #define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown),
     const struct CMUnitTest tests[] = {ROLES(TEST) TEST(exit_with_work_in_flight) TEST(killed_with_work_in_flight)
-                                           TEST(frozen_launch_waits) TEST(vgpu_that_goes)};
+                                           TEST(frozen_launch_waits) TEST(launch_in_a_destroyed_vgpu_fails)};
 #undef TEST
     return cmocka_run_group_tests_name("HIP launches", tests, NULL, NULL);
 }

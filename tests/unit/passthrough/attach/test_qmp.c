@@ -80,7 +80,7 @@ static void clear_server(void)
 
 /* --- a good day --- */
 
-static void in_and_out(void **state)
+static void functions_are_attached_and_detached(void **state)
 {
     struct facet_attach_report reports[3];
     struct facet_error error = {0};
@@ -162,7 +162,7 @@ static void more_than_there_are_ports_is_refused_before_anything_is_done(void **
     facet_qmp_close(qmp);
 }
 
-static void descriptors_go_along(void **state)
+static void descriptors_are_passed_along(void **state)
 {
     int first = dup(0), second = dup(0);
     const struct facet_attach_function one[] = {FUNCTION(AT(1, 0, 0), .fd = first)};
@@ -344,12 +344,12 @@ static void a_wrong_socket_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(in_and_out),
+        TEST(functions_are_attached_and_detached),
         TEST(a_device_plugged_by_another_tool_is_found_by_its_address),
         TEST(a_guest_that_refuses_is_told_from_a_slow_one),
         TEST(a_paused_guest_uses_nothing),
         TEST(more_than_there_are_ports_is_refused_before_anything_is_done),
-        TEST(descriptors_go_along),
+        TEST(descriptors_are_passed_along),
         TEST(every_fault_at_every_step_of_attaching),
         TEST(every_fault_at_every_step_of_detaching),
         TEST(memory_may_run_out_anywhere),

@@ -144,7 +144,7 @@ static void test_nth_and_all_after_fail(void **state)
     run_all(MODEL_FAIL, true, true);
 }
 
-static void test_nth_write_hangs(void **state)
+static void test_each_hanging_write_is_reported(void **state)
 {
     run_all(MODEL_HANG, false, true);
     run_all(MODEL_HANG_DONE, false, true);
@@ -321,7 +321,7 @@ static void test_killed_recovery_is_recovered(void **state)
 
 /* ---- journals of another time, and damaged ones ---- */
 
-static void test_journal_of_an_earlier_boot(void **state)
+static void test_journal_of_an_earlier_boot_is_dropped(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -381,14 +381,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_failing_call_is_undone),
         cmocka_unit_test(test_nth_and_all_after_fail),
-        cmocka_unit_test(test_nth_write_hangs),
+        cmocka_unit_test(test_each_hanging_write_is_reported),
         cmocka_unit_test(test_nth_write_is_late),
         cmocka_unit_test(test_stuck_write_is_reported),
         cmocka_unit_test(test_function_that_vfio_does_not_take_is_reported),
         cmocka_unit_test(test_refused_return_binds_again),
         cmocka_unit_test(test_kill_at_each_call_is_recovered),
         cmocka_unit_test(test_killed_recovery_is_recovered),
-        cmocka_unit_test(test_journal_of_an_earlier_boot),
+        cmocka_unit_test(test_journal_of_an_earlier_boot_is_dropped),
         cmocka_unit_test(test_damaged_journal_is_reported),
         cmocka_unit_test(test_foreign_journal_is_left_alone),
     };

@@ -119,7 +119,7 @@ static void test_driver_of_the_host(void **state)
 }
 
 /* A newer program's wish, longer by zeros: the plan keeps a copy, and judges that again. */
-static void test_a_newer_wish(void **state)
+static void test_a_longer_wish_of_a_newer_program_is_kept(void **state)
 {
     struct facet_pci_address address;
     struct {
@@ -377,7 +377,7 @@ int main(void)
         cmocka_unit_test(test_unloaded_driver_is_loaded_again),
         cmocka_unit_test(test_driver_unloaded_after_a_crash),
         cmocka_unit_test(test_driver_of_the_host),
-        cmocka_unit_test(test_a_newer_wish),
+        cmocka_unit_test(test_a_longer_wish_of_a_newer_program_is_kept),
         cmocka_unit_test(test_function_in_another_group_is_settled_first),
         cmocka_unit_test(test_virtual_function_model_is_the_kernels),
         cmocka_unit_test(test_other_card_is_bound),

@@ -65,7 +65,7 @@ static struct facet_passthrough_rule_finding apply_first(const struct world *wor
     return check;
 }
 
-static void test_rules_apply_after_a_boot(void **state)
+static void test_a_rule_is_applied_once(void **state)
 {
     struct world *world = *state;
     struct facet_passthrough_rules *rules = NULL;
@@ -140,7 +140,7 @@ static void plant_rule(const struct world *world, const char *name, const char *
 }
 
 /* A value that the rule has and the host does not report is no match. */
-static void test_serial_and_slot(void **state)
+static void test_serial_and_slot_must_match(void **state)
 {
     struct world *world = *state;
 
@@ -216,9 +216,9 @@ static void test_rule_files_are_written_and_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rules_apply_after_a_boot, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_rule_is_applied_once, setup, teardown),
         cmocka_unit_test(test_changed_device_is_not_bound),
-        cmocka_unit_test_setup_teardown(test_serial_and_slot, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_serial_and_slot_must_match, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_rule_is_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rule_files_are_written_and_removed, setup, teardown),
     };

@@ -141,7 +141,7 @@ static void test_variant_driver_is_chosen_for_its_model(void **state)
     machine_drop(&model);
 }
 
-static void test_missing_rights_change_nothing(void **state)
+static void test_owner_of_the_config_gets_the_vfio_node(void **state)
 {
     struct model model;
     struct facet_passthrough *manager = NULL;
@@ -317,7 +317,7 @@ static void stop_answering(struct model *model, const char *what)
         model_text(model->root, model_device(SOUND, "config"), "\377\377\377\377");
 }
 
-static void test_unanswering_function_is_reported(void **state)
+static void test_unanswering_function_undoes_the_bind(void **state)
 {
     struct model model;
     REPORT(report);
@@ -342,7 +342,7 @@ static void pull_out(struct model *model, const char *what)
         machine_remove(model, SOUND);
 }
 
-static void test_pulled_out_function_is_given_up(void **state)
+static void test_pulled_out_function_undoes_the_bind(void **state)
 {
     struct model model;
     REPORT(report);
@@ -455,14 +455,14 @@ int main(void)
         cmocka_unit_test(test_bind_and_unbind_restore_the_machine),
         cmocka_unit_test(test_restores_the_journal),
         cmocka_unit_test(test_variant_driver_is_chosen_for_its_model),
-        cmocka_unit_test(test_missing_rights_change_nothing),
+        cmocka_unit_test(test_owner_of_the_config_gets_the_vfio_node),
         cmocka_unit_test(test_refuses_by_the_verdict),
         cmocka_unit_test(test_refuses_to_unbind_a_function_that_a_machine_has_open),
         cmocka_unit_test(test_refuses_a_plan_whose_function_changed),
         cmocka_unit_test(test_second_plan_finds_the_work_done),
         cmocka_unit_test(test_second_transaction_is_refused),
-        cmocka_unit_test(test_unanswering_function_is_reported),
-        cmocka_unit_test(test_pulled_out_function_is_given_up),
+        cmocka_unit_test(test_unanswering_function_undoes_the_bind),
+        cmocka_unit_test(test_pulled_out_function_undoes_the_bind),
         cmocka_unit_test(test_exchanged_card_is_not_written_to),
         cmocka_unit_test(test_bound_groups_are_listed),
         cmocka_unit_test(test_wrong_arguments_are_refused),

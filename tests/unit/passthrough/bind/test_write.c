@@ -76,7 +76,7 @@ static void read_file(const struct place *place, char *text, size_t size)
     close(fd);
 }
 
-static void test_value_reaches_the_file(void **state)
+static void test_written_value_reaches_the_file(void **state)
 {
     struct place *place = *state;
     struct bind_stuck stuck = {.pid = 0};
@@ -207,7 +207,7 @@ static pid_t child_of(pid_t parent)
     return length > 0 ? atoi(text) : 0;
 }
 
-static void test_lock_outlives_us(void **state)
+static void test_lock_is_held_until_the_write_ends(void **state)
 {
     struct place *place = *state;
     int ends[2], fd = -1;
@@ -263,11 +263,11 @@ static void test_live_writer_is_recognised(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_value_reaches_the_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_written_value_reaches_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_regular_files_are_written, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late_write_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_children_of_the_program, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lock_outlives_us, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lock_is_held_until_the_write_ends, setup, teardown),
         cmocka_unit_test(test_live_writer_is_recognised),
     };
 

@@ -7,7 +7,7 @@ static enum facet_status jobs_of(const char *text, struct facet_job_list **ret_l
     return facet_job_list_parse(text, strlen(text), "jobs.csv", ret_list, error);
 }
 
-static void test_columns_by_name(void **state)
+static void test_columns_are_found_by_name(void **state)
 {
     static const char text[] = "\xef\xbb\xbfqos,gpu_spec,num_gpu,gpu_milli,cpu_milli,memory_mib,name\r\n"
                                "LS,\"T4|P100\",1,460,6000,12288,\"a \"\"b\"\", c\"\r\n"
@@ -130,7 +130,7 @@ static void test_model_is_wanted_where_there_are_gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_by_name),           cmocka_unit_test(test_first_five_columns_are_enough),
+        cmocka_unit_test(test_columns_are_found_by_name), cmocka_unit_test(test_first_five_columns_are_enough),
         cmocka_unit_test(test_node_list_is_parsed),       cmocka_unit_test(test_wrong_lines_are_named),
         cmocka_unit_test(test_zero_bytes_and_long_lines), cmocka_unit_test(test_model_is_wanted_where_there_are_gpus),
     };

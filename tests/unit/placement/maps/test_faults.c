@@ -154,7 +154,7 @@ static void test_failed_commit_grants_nothing(void **state)
     assert_true(failed > 0);
 }
 
-static void test_copy_and_reset(void **state)
+static void test_failed_copy_and_reset_change_nothing(void **state)
 {
     static const struct facet_maps_item item = {"a", 5 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -191,9 +191,10 @@ static void test_copy_and_reset(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failed_create_leaves_nothing), cmocka_unit_test(test_failed_allocate_grants_nothing),
-        cmocka_unit_test(test_failed_commit_grants_nothing), cmocka_unit_test(test_copy_and_reset)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_failed_create_leaves_nothing),
+                                       cmocka_unit_test(test_failed_allocate_grants_nothing),
+                                       cmocka_unit_test(test_failed_commit_grants_nothing),
+                                       cmocka_unit_test(test_failed_copy_and_reset_change_nothing)};
 
     return cmocka_run_group_tests_name("placement/maps_faults", tests, NULL, NULL);
 }

@@ -233,7 +233,7 @@ static void test_grant_is_released_once(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_plan_then_commit(void **state)
+static void test_a_plan_is_committed_as_planned(void **state)
 {
     const struct facet_maps_item items[] = {{"cuda.shares", 1500000}, {"cpu", 3 * ONE}};
     const struct facet_maps_request request = request_of(items, 2);
@@ -405,7 +405,7 @@ int main(void)
         cmocka_unit_test(test_malformed_requests_are_refused),
         cmocka_unit_test(test_request_of_nothing_is_granted),
         cmocka_unit_test(test_grant_is_released_once),
-        cmocka_unit_test(test_plan_then_commit),
+        cmocka_unit_test(test_a_plan_is_committed_as_planned),
         cmocka_unit_test(test_bad_parts_are_not_restored),
         cmocka_unit_test(test_unhealthy_devices_get_nothing_new),
         cmocka_unit_test(test_reserved_slots_are_granted_to_none),
