@@ -11,18 +11,19 @@
 
 #define BYTES_MOST (UINT64_C(1) << 48)
 
-static void check_accepted(const struct facet_math *taken, const struct kit_math_operands *operands)
+static void check_accepted(const struct facet_math *operation, const struct kit_math_operands *operands)
 {
     struct kit_math_operands again;
     struct facet_error error = {0};
     struct facet_math same;
 
-    PROMISE(taken->size == sizeof *taken && taken->operation < FACET_MATH_KINDS && taken->type < FACET_MATH_TYPES);
+    PROMISE(operation->size == sizeof *operation && operation->operation < FACET_MATH_KINDS &&
+            operation->type < FACET_MATH_TYPES);
     PROMISE(operands->count >= 2 && operands->count <= KIT_MATH_OPERANDS);
     for (uint32_t i = 0; i < operands->count; i++)
         PROMISE(operands->list[i].name && operands->list[i].bytes >= 1 && operands->list[i].bytes <= BYTES_MOST);
-    PROMISE(kit_math_check(taken, &same, &again, &error) == FACET_OK);
-    PROMISE(memcmp(taken, &same, sizeof same) == 0 && again.count == operands->count);
+    PROMISE(kit_math_check(operation, &same, &again, &error) == FACET_OK);
+    PROMISE(memcmp(operation, &same, sizeof same) == 0 && again.count == operands->count);
     for (uint32_t i = 0; i < again.count; i++)
         PROMISE(again.list[i].address == operands->list[i].address && again.list[i].bytes == operands->list[i].bytes);
 }

@@ -67,9 +67,9 @@ static enum facet_status perform_launch(struct facet_provider_instance *instance
     case BASE_QUEUED_WRITE:
         return base_move(instance, context, launch->address, NULL, &launch->data, launch->count, NULL);
     case BASE_COPY:
-        return base_through_buffer(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
+        return base_copy_or_fill(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
     case BASE_FILL:
-        return base_through_buffer(instance, context, launch->address, NULL, (int)launch->value, launch->count, NULL);
+        return base_copy_or_fill(instance, context, launch->address, NULL, (int)launch->value, launch->count, NULL);
     case BASE_MATH:
         return base_math_perform(instance, context, &launch->data.math);
     case BASE_WAIT:
@@ -96,7 +96,7 @@ static uint64_t waits_since(struct facet_provider_instance *instance, const stru
 {
     uint64_t oldest = 0;
 
-    if (!context->number || context->paused || context->away)
+    if (!context->number || context->paused || context->is_saved)
         return 0;
     for (int i = 0; i < BASE_STREAMS; i++) {
         const struct base_stream *stream = &instance->streams[i];
@@ -124,11 +124,11 @@ static struct base_context *pick_context(struct facet_provider_instance *instanc
     struct base_context *best = NULL;
     uint64_t best_since = 0;
 
-    if (instance->policy == FACET_SCHEDULE_FIFO && instance->turn >= 0 &&
-        waits_since(instance, &instance->contexts[instance->turn]) > 0)
-        return &instance->contexts[instance->turn];
+    if (instance->policy == FACET_SCHEDULE_FIFO && instance->turn_index >= 0 &&
+        waits_since(instance, &instance->contexts[instance->turn_index]) > 0)
+        return &instance->contexts[instance->turn_index];
     for (int i = 0; i < BASE_CONTEXTS; i++) {
-        struct base_context *one = &instance->contexts[(instance->turn + 1 + i) % BASE_CONTEXTS];
+        struct base_context *one = &instance->contexts[(instance->turn_index + 1 + i) % BASE_CONTEXTS];
         uint64_t since = waits_since(instance, one);
 
         if (since == 0 || (best && instance->policy == FACET_SCHEDULE_ROUND_ROBIN) ||
@@ -137,7 +137,7 @@ static struct base_context *pick_context(struct facet_provider_instance *instanc
         best = one;
         best_since = since;
     }
-    instance->turn = best ? (int)(best - instance->contexts) : -1;
+    instance->turn_index = best ? (int)(best - instance->contexts) : -1;
     return best;
 }
 

@@ -72,15 +72,15 @@ BLASLT_RESULT BLASLT(MatmulDescDestroy)(BLASLT(MatmulDesc_t) operation)
 BLASLT_RESULT BLASLT(MatmulDescSetAttribute)(BLASLT(MatmulDesc_t) operation, int attribute, const void *value,
                                              size_t size)
 {
-    int32_t given;
+    int32_t transpose;
 
-    if (size != sizeof given ||
+    if (size != sizeof transpose ||
         (attribute != BLASLT_NUMBER(MATMUL_DESC_TRANSA) && attribute != BLASLT_NUMBER(MATMUL_DESC_TRANSB)))
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
-    memcpy(&given, value, size);
-    if (given != BLAS_NUMBER(OP_N) && given != BLAS_NUMBER(OP_T))
+    memcpy(&transpose, value, size);
+    if (transpose != BLAS_NUMBER(OP_N) && transpose != BLAS_NUMBER(OP_T))
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
-    operation->operations[attribute - BLASLT_NUMBER(MATMUL_DESC_TRANSA)] = given;
+    operation->operations[attribute - BLASLT_NUMBER(MATMUL_DESC_TRANSA)] = transpose;
     return BLAS_NUMBER(STATUS_SUCCESS);
 }
 

@@ -263,7 +263,7 @@ static CUresult let_go(CUdevice device, bool everybody)
 {
     uint32_t physical;
     CUresult result = fake_physical(device, &physical);
-    CUcontext gone = NULL;
+    CUcontext ended = NULL;
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -272,13 +272,13 @@ static CUresult let_go(CUdevice device, bool everybody)
     if (!everybody && !primary->retain_count)
         result = CUDA_ERROR_INVALID_CONTEXT;
     else if (everybody || !--primary->retain_count) {
-        gone = primary->context;
+        ended = primary->context;
         primary->context = NULL;
         primary->retain_count = 0;
     }
     pthread_mutex_unlock(&lock);
-    if (gone)
-        end_context(gone);
+    if (ended)
+        end_context(ended);
     return result;
 }
 

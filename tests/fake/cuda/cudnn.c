@@ -236,9 +236,9 @@ static bool check_normalization(cudnnHandle_t handle, int mode, const void *alph
 /* Element i of a channel, counted over all images. */
 static uint64_t place_of(const struct normalizing *of, int channel, int i)
 {
-    uint64_t places = (uint64_t)of->sizes[2] * (uint64_t)of->sizes[3], at = (uint64_t)i;
+    uint64_t positions = (uint64_t)of->sizes[2] * (uint64_t)of->sizes[3], at = (uint64_t)i;
 
-    return (at / places * (uint64_t)of->sizes[1] + (uint64_t)channel) * places + at % places;
+    return (at / positions * (uint64_t)of->sizes[1] + (uint64_t)channel) * positions + at % positions;
 }
 
 static void normalize_channel(const struct normalizing *of, int channel, double mean, double variance)

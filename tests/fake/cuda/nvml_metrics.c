@@ -120,8 +120,8 @@ nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t handle, unsigned *perc
 
 unsigned fake_celsius(uint32_t device)
 {
-    uint32_t told = atomic_load(&fake_state()->management.health[device].celsius);
-    return told ? told : IDLE_C + fake_sample_device(device).percent * LOAD_C / 100;
+    uint32_t set_celsius = atomic_load(&fake_state()->management.health[device].celsius);
+    return set_celsius ? set_celsius : IDLE_C + fake_sample_device(device).percent * LOAD_C / 100;
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t handle, int sensor, unsigned *celsius)

@@ -53,11 +53,11 @@ static int blaslt_has(hipblasComputeType_t compute, hipDataType factor, hipDataT
 
 hipblasStatus_t hipblasLtGetVersion(hipblasLtHandle_t handle, int *version)
 {
-    const char *given = getenv("FAKE_HIP_HIPBLASLT");
+    const char *version_text = getenv("FAKE_HIP_HIPBLASLT");
 
     if (!handle)
         return HIPBLAS_STATUS_NOT_INITIALIZED;
-    *version = given ? (int)strtol(given, NULL, 10) : 100100;
+    *version = version_text ? (int)strtol(version_text, NULL, 10) : 100100;
     return HIPBLAS_STATUS_SUCCESS;
 }
 

@@ -33,9 +33,9 @@ struct shared_vendor {
 };
 static const struct shared_vendor shared_vendor;
 
-static void shared_check_own(uint64_t beside)
+static void shared_check_own(uint64_t memory_bytes)
 {
-    CHECK_EQUAL(machine_own(0), shared_vendor.begin_bytes + beside);
+    CHECK_EQUAL(machine_own(0), shared_vendor.begin_bytes + memory_bytes);
 }
 
 static void shared_import(const struct shared_steps *steps, int socket)

@@ -141,18 +141,18 @@ static void test_utilization_is_sampled(void **state)
     assert_int_equal(utilization.gpu, 0);
 }
 
-/* Work is put on a device at once, and had bit by bit. */
+/* Work is submitted to a device at once, and counts as it runs. */
 static void test_device_time_is_counted_when_work_runs(void **state)
 {
-    const struct fake_process_device *had = &fake_process()->devices[FAKE_DEVICES - 1];
+    const struct fake_process_device *device = &fake_process()->devices[FAKE_DEVICES - 1];
     uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now_ns() + 10 * second_ns;
 
     fake_run(FAKE_DEVICES - 1, begin_ns, 4 * second_ns);
     fake_run(FAKE_DEVICES - 1, 0, 2 * second_ns);
-    assert_int_equal(fake_consumed_ns(had, begin_ns), 0);
-    assert_int_equal(fake_consumed_ns(had, begin_ns + 3 * second_ns), 3 * second_ns);
-    assert_int_equal(fake_consumed_ns(had, begin_ns + 5 * second_ns), 5 * second_ns);
-    assert_int_equal(fake_consumed_ns(had, begin_ns + 9 * second_ns), 6 * second_ns);
+    assert_int_equal(fake_consumed_ns(device, begin_ns), 0);
+    assert_int_equal(fake_consumed_ns(device, begin_ns + 3 * second_ns), 3 * second_ns);
+    assert_int_equal(fake_consumed_ns(device, begin_ns + 5 * second_ns), 5 * second_ns);
+    assert_int_equal(fake_consumed_ns(device, begin_ns + 9 * second_ns), 6 * second_ns);
 }
 
 static void test_events_reach_each_registered_set(void **state)

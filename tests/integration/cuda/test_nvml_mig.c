@@ -66,7 +66,7 @@ static bool may_add(const struct cut *cut, unsigned rule, unsigned start)
 }
 
 /* How many more of a profile there can be, by trying all ways. */
-static unsigned most_more(struct cut *cut, unsigned rule)
+static unsigned most_instances_more(struct cut *cut, unsigned rule)
 {
     unsigned most = 0;
 
@@ -74,7 +74,7 @@ static unsigned most_more(struct cut *cut, unsigned rule)
         if (!may_add(cut, rule, rules[rule].starts[i]))
             continue;
         cut->placed[cut->count++] = (struct placed){.rule = rule, .start = rules[rule].starts[i]};
-        unsigned more = 1 + most_more(cut, rule);
+        unsigned more = 1 + most_instances_more(cut, rule);
         cut->count--;
         most = more > most ? more : most;
     }
@@ -103,7 +103,7 @@ static void check_capacity(struct cut *cut)
         unsigned left;
 
         assert_int_equal(nvmlDeviceGetGpuInstanceRemainingCapacity(gpu_handle(0), rules[rule].id, &left), NVML_SUCCESS);
-        assert_int_equal(left, most_more(cut, rule));
+        assert_int_equal(left, most_instances_more(cut, rule));
     }
 }
 

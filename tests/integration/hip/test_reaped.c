@@ -65,7 +65,7 @@ static size_t ask_child(const int *questions, const int *answers)
 /* The children are of a process without a runtime, so that it can fork; the one that asks is its child, too. */
 static void role_reaps(void *argument)
 {
-    const uint64_t alone = QUOTA - MACHINE_BEGIN, beside = alone - MACHINE_BEGIN - BLOCK;
+    const uint64_t free_alone = QUOTA - MACHINE_BEGIN, free_with_other = free_alone - MACHINE_BEGIN - BLOCK;
     int questions[2], answers[2];
 
     CHECK(pipe(questions) == 0 && pipe(answers) == 0);
@@ -78,9 +78,9 @@ static void role_reaps(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         pid_t pid = start_holder();
 
-        CHECK_EQUAL(ask_child(questions, answers), beside);
+        CHECK_EQUAL(ask_child(questions, answers), free_with_other);
         CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-        CHECK_EQUAL(ask_child(questions, answers), alone);
+        CHECK_EQUAL(ask_child(questions, answers), free_alone);
     }
     close(questions[1]);
     CHECK(waitpid(asker, NULL, 0) == asker);

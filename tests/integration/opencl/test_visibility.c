@@ -200,14 +200,14 @@ static cl_int profile_command(cl_command_queue queue, cl_ulong *ret_start)
 static void test_profiling_is_hidden(void **state)
 {
     cl_ulong start = 0;
-    cl_command_queue asked = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
+    cl_command_queue profiled = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
 
     assert_int_equal(shown_properties(fixture.queue), 0);
     assert_int_equal(profile_command(fixture.queue, &start), CL_PROFILING_INFO_NOT_AVAILABLE);
-    assert_int_equal(shown_properties(asked), CL_QUEUE_PROFILING_ENABLE);
-    assert_int_equal(profile_command(asked, &start), CL_SUCCESS);
+    assert_int_equal(shown_properties(profiled), CL_QUEUE_PROFILING_ENABLE);
+    assert_int_equal(profile_command(profiled, &start), CL_SUCCESS);
     assert_true(start > 0);
-    clReleaseCommandQueue(asked);
+    clReleaseCommandQueue(profiled);
 }
 
 /* Makes a queue from `list` (`words` long) and checks that the same list is shown. */

@@ -15,7 +15,7 @@ enum { MEMBERS = 2, TASKS = 24 };
 
 static const uint32_t ids[MEMBERS] = {1, 2};
 static struct facet_balancer *balancer;
-static uint32_t said; /* how a submitted task says that it uses its buffer; 0: as the image does */
+static uint32_t argument_flags; /* how a submitted task says that it uses its buffer; 0: as the image does */
 
 /* ---- the shortest way to a task ---- */
 
@@ -88,7 +88,7 @@ static inline enum facet_status try_submit(const char *kernel, uint64_t buffer, 
                                            uint32_t priority, uint64_t *ret_task)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {groups}, .group = {1}};
-    const struct facet_balancer_argument arguments[] = {{.buffer = buffer, .access = said},
+    const struct facet_balancer_argument arguments[] = {{.buffer = buffer, .access = argument_flags},
                                                         {.value = &value, .bytes = sizeof value}};
     const struct facet_balancer_work work = {.size = sizeof work,
                                              .priority = FACET_VGPU_PRIORITY(priority),

@@ -175,10 +175,10 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
     make(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64);
     OK(facet_balancer_write(balancer, buffer, 0, &word, sizeof word, ERROR));
-    said = FACET_ARGUMENT_READS;
+    argument_flags = FACET_ARGUMENT_READS;
     for (int i = 0; i < MEMBERS; i++)
         readers[i] = submit("burn", buffer, 1000000, 300);
-    said = 0;
+    argument_flags = 0;
     writer = submit("add", buffer, 1, 8);
     assert_int_equal(word_of(buffer, 0) != 0, 1);
     for (int i = 0; i < MEMBERS; i++) {
@@ -189,9 +189,9 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
     assert_true(task_of(readers[0]).start_ns < task_of(readers[1]).end_ns);
     assert_true(task_of(readers[1]).start_ns < task_of(readers[0]).end_ns);
     assert_int_equal(task_of(writer).brought_bytes, 0); /* the copy there was still good */
-    said = FACET_ARGUMENT_WRITES;
+    argument_flags = FACET_ARGUMENT_WRITES;
     finish(writer = submit("add", buffer, 1, 8));
-    said = 0;
+    argument_flags = 0;
     assert_int_equal(task_of(writer).member, 1);
     assert_int_equal(task_of(writer).brought_bytes, 0); /* stale by then, and written whole */
     unmake();
@@ -254,9 +254,9 @@ static uint64_t buffer_at_home(uint32_t *ret_home)
 
     await_running(busy);
     OK(facet_balancer_write(balancer, buffer, 0, bytes, sizeof bytes, ERROR));
-    said = FACET_ARGUMENT_READS;
+    argument_flags = FACET_ARGUMENT_READS;
     finish(task = submit("burn", buffer, 1, 1));
-    said = 0;
+    argument_flags = 0;
     *ret_home = task_of(task).member;
     assert_int_not_equal(task_of(busy).member, *ret_home);
     OK(facet_balancer_cancel(balancer, busy, ERROR));
@@ -283,11 +283,11 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
     teach();
     teach_transfers();
     buffers[0] = buffer_at_home(&home[0]);
-    said = FACET_ARGUMENT_READS;
+    argument_flags = FACET_ARGUMENT_READS;
     await_running(busy = submit("burn", buffers[0], ROUNDS, 100000));
     assert_int_equal(task_of(busy).member, home[0]);
     finish(task = submit("burn", buffers[0], 1, 1));
-    said = 0;
+    argument_flags = 0;
     assert_int_equal(task_of(task).member, 1 - home[0]);
     assert_int_equal(task_of(task).brought_bytes, MIB);
     buffers[1] = buffer_make(sizeof words);
@@ -325,9 +325,9 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
     assert_true(task_of(large).expected_ns > task_of(tasks[0]).expected_ns);
     buffer = buffer_at_home(&home);
     for (uint64_t waited = 0; waited < WAIT_NS && !brought; waited += MS) {
-        said = FACET_ARGUMENT_READS;
+        argument_flags = FACET_ARGUMENT_READS;
         finish(task = submit("burn", buffer, 1, 1));
-        said = 0;
+        argument_flags = 0;
         brought = task_of(task).member != home;
         nap(MS); /* the memory of members is read in each interval */
     }
@@ -341,7 +341,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
 static void tasks_are_cancelled_wherever_they_are(void **state)
 {
     struct facet_balancer_config config = balancer_config();
-    uint64_t shared, running, queued, held, behind;
+    uint64_t shared, running, queued, held, later;
 
     members_make(1, 0);
     config.count = 1;
@@ -350,19 +350,19 @@ static void tasks_are_cancelled_wherever_they_are(void **state)
     running = submit("burn", shared, ROUNDS, 100000);
     queued = submit("add", buffer_make(64), 1, 8);
     held = submit("add", shared, 1, 8);
-    behind = submit("add", shared, 1, 8);
+    later = submit("add", shared, 1, 8);
     REFUSED(FACET_TIMEOUT, facet_balancer_wait(balancer, queued, MS, ERROR));
     REFUSED(FACET_BUSY, facet_balancer_free(balancer, shared, ERROR));
     OK(facet_balancer_cancel(balancer, held, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, held, 0, ERROR));
-    assert_int_equal(task_of(behind).status, FACET_EXECUTION_QUEUED); /* not past the first */
+    assert_int_equal(task_of(later).status, FACET_EXECUTION_QUEUED); /* not past the first */
     OK(facet_balancer_cancel(balancer, queued, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, queued, 0, ERROR));
     await_running(running);
     OK(facet_balancer_cancel(balancer, running, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, running, WAIT_NS, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_cancel(balancer, running, ERROR));
-    finish(behind);
+    finish(later);
     assert_int_equal(task_of(running).status, FACET_EXECUTION_CANCELLED);
     assert_true(task_of(running).groups < 100000);
     assert_int_equal(task_of(held).execution, 0);

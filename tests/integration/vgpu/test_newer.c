@@ -167,17 +167,17 @@ static void work_of_a_newer_program_is_balanced(void **state)
     }
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_of_a_newer_program_open_a_driver),
-        HERE(options_of_a_newer_program_allocate),
-        HERE(options_that_are_set_are_refused_for_managed_memory),
-        HERE(an_operation_of_a_newer_program_runs),
-        HERE(a_range_of_a_newer_program_is_launched),
-        HERE(work_of_a_newer_program_is_balanced),
+        WITH_WORLD(options_of_a_newer_program_allocate),
+        WITH_WORLD(options_that_are_set_are_refused_for_managed_memory),
+        WITH_WORLD(an_operation_of_a_newer_program_runs),
+        WITH_WORLD(a_range_of_a_newer_program_is_launched),
+        WITH_WORLD(work_of_a_newer_program_is_balanced),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

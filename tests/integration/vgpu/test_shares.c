@@ -418,21 +418,21 @@ static void units_follow_demand(void **state)
     world_close();
 }
 
-#define WITH(test, units) cmocka_unit_test_setup_teardown(test, units, world_tear_down)
+#define WITH_UNITS(test, units) cmocka_unit_test_setup_teardown(test, units, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH(each_policy_divides_in_its_own_way, one_unit),
+        WITH_UNITS(each_policy_divides_in_its_own_way, one_unit),
         cmocka_unit_test(a_driver_is_opened_with_its_policy),
-        WITH(turns_are_not_time, one_unit),
-        WITH(policies_decide_whether_a_late_vgpu_gets_in, one_unit),
-        WITH(shares_hold, one_unit),
-        WITH(shares_change_at_run_time, one_unit),
-        WITH(limits_change_at_run_time, one_unit),
-        WITH(units_change_at_run_time, two_units),
-        WITH(launches_change_at_run_time, two_units),
-        WITH(bounds_hold, two_units),
+        WITH_UNITS(turns_are_not_time, one_unit),
+        WITH_UNITS(policies_decide_whether_a_late_vgpu_gets_in, one_unit),
+        WITH_UNITS(shares_hold, one_unit),
+        WITH_UNITS(shares_change_at_run_time, one_unit),
+        WITH_UNITS(limits_change_at_run_time, one_unit),
+        WITH_UNITS(units_change_at_run_time, two_units),
+        WITH_UNITS(launches_change_at_run_time, two_units),
+        WITH_UNITS(bounds_hold, two_units),
         cmocka_unit_test(a_share_scaled_by_demand_is_given),
         cmocka_unit_test(units_follow_demand),
     };

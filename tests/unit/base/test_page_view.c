@@ -20,9 +20,9 @@
 #define POPULATE 23 /* MADV_POPULATE_WRITE */
 #define COLLAPSE 25 /* MADV_COLLAPSE */
 
-/* madvise()'s answers: to each collapse but the lucky one, and to populating pages. */
+/* madvise()'s answers: to each collapse except number `collapse_at`, and to populating pages. */
 static struct {
-    int collapse, populate, collapses, lucky;
+    int collapse, populate, collapses, collapse_at;
 } errors;
 
 int __real_madvise(void *at, size_t bytes, int advice);
@@ -31,7 +31,7 @@ int __wrap_madvise(void *at, size_t bytes, int advice)
 {
     int failed = 0;
 
-    if (advice == COLLAPSE && ++errors.collapses != errors.lucky)
+    if (advice == COLLAPSE && ++errors.collapses != errors.collapse_at)
         failed = errors.collapse;
     else if (advice == POPULATE)
         failed = errors.populate;
@@ -144,7 +144,7 @@ static void test_kernels_without_huge_pages(void **state)
     assert_int_equal(fixture->view.huge_bytes, 0);
     assert_int_equal(resident_bytes(fixture), 2 * HUGE);
     errors.collapses = 0;
-    errors.lucky = 2; /* all at once is not, the first by itself is */
+    errors.collapse_at = 2; /* all at once is not, the first by itself is */
     assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, 8 * HUGE, 2 * HUGE), 0);
     assert_true(fixture->view.huge_bytes <= HUGE);
     assert_int_equal(resident_bytes(fixture), 4 * HUGE);
@@ -170,9 +170,9 @@ static void test_no_memory_is_reported(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {EACH(test_pages_exist_before_the_first_access),
-                                       EACH(test_parts_of_huge_pages_are_committed),
-                                       EACH(test_kernels_without_huge_pages), EACH(test_no_memory_is_reported)};
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        WITH_SETUP(test_pages_exist_before_the_first_access), WITH_SETUP(test_parts_of_huge_pages_are_committed),
+        WITH_SETUP(test_kernels_without_huge_pages), WITH_SETUP(test_no_memory_is_reported)};
     return cmocka_run_group_tests_name("page_view", tests, NULL, NULL);
 }

@@ -178,18 +178,18 @@ static void what_cannot_be_read_counts_as_shared(void **state)
     assert_false(is_alone());
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(the_group_of_a_user_alone_is_private),
-        HERE(a_group_that_is_not_the_users_own_is_shared),
-        HERE(a_member_shares_the_group),
-        HERE(a_user_with_the_same_primary_group_shares_it),
-        HERE(users_that_no_file_lists_share_every_group),
-        HERE(records_of_systemd_may_share_a_group),
-        HERE(what_cannot_be_read_counts_as_shared),
+        WITH_SETUP(the_group_of_a_user_alone_is_private),
+        WITH_SETUP(a_group_that_is_not_the_users_own_is_shared),
+        WITH_SETUP(a_member_shares_the_group),
+        WITH_SETUP(a_user_with_the_same_primary_group_shares_it),
+        WITH_SETUP(users_that_no_file_lists_share_every_group),
+        WITH_SETUP(records_of_systemd_may_share_a_group),
+        WITH_SETUP(what_cannot_be_read_counts_as_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,7 @@ static void test_alone_nothing_is_lost(void **state)
 
 /* ---- by hand ---- */
 
-static struct facet_settle_client *place(uint32_t index)
+static struct facet_settle_client *client_at(uint32_t index)
 {
     return &settle.clients[index];
 }
@@ -163,17 +163,17 @@ static void test_long_launch_is_published_as_time_passes(void **state)
 {
     facet_settle_init(&settle, 1 * S);
     add_by_hand(0, false, FACET_MILLI_WHOLE);
-    place(0)->demand.begun_ns = 1 * S;
+    client_at(0)->demand.begun_ns = 1 * S;
     for (uint64_t now_ns = 1 * S; now_ns <= 6 * S; now_ns += 25 * MS)
         facet_settle_step(&settle, now_ns);
-    assert_int_equal(place(0)->total.published_ns, 0);
-    place(0)->demand = (struct facet_settle_demand){.measured_ns = 5 * S};
+    assert_int_equal(client_at(0)->total.published_ns, 0);
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 5 * S};
     facet_settle_step(&settle, 6 * S + 1 * MS);
-    assert_int_equal(place(0)->total.settled_ns, 5 * S);
-    assert_int_equal(place(0)->total.published_ns, 1 * MS);
+    assert_int_equal(client_at(0)->total.settled_ns, 5 * S);
+    assert_int_equal(client_at(0)->total.published_ns, 1 * MS);
     for (uint64_t now_ns = 6 * S + 2 * MS; now_ns <= 12 * S; now_ns += 25 * MS)
         facet_settle_step(&settle, now_ns);
-    assert_int_equal(place(0)->total.published_ns, 5 * S);
+    assert_int_equal(client_at(0)->total.published_ns, 5 * S);
 }
 
 /* The measured time of small launches beside a long one is published at once. */
@@ -182,14 +182,14 @@ static void test_a_long_launch_delays_no_other_client(void **state)
     facet_settle_init(&settle, 1 * S);
     add_by_hand(0, false, FACET_MILLI_WHOLE);
     add_by_hand(1, false, FACET_MILLI_WHOLE);
-    place(0)->demand.begun_ns = 1 * S;
+    client_at(0)->demand.begun_ns = 1 * S;
     facet_settle_step(&settle, 3 * S);
-    place(0)->demand = (struct facet_settle_demand){.measured_ns = 2 * S};
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 2 * S};
     for (uint64_t i = 1; i <= 100; i++) {
-        place(1)->demand.measured_ns = i * 2 * MS;
+        client_at(1)->demand.measured_ns = i * 2 * MS;
         facet_settle_step(&settle, 3 * S + i * 10 * MS);
-        assert_int_equal(place(1)->total.published_ns, i * 2 * MS);
-        assert_int_equal(place(0)->total.published_ns, i * 8 * MS);
+        assert_int_equal(client_at(1)->total.published_ns, i * 2 * MS);
+        assert_int_equal(client_at(0)->total.published_ns, i * 8 * MS);
     }
 }
 
@@ -199,12 +199,12 @@ static void test_clients_without_turns_share_by_measured_time(void **state)
     add_by_hand(0, false, FACET_MILLI_WHOLE);
     add_by_hand(1, false, FACET_MILLI_WHOLE);
     for (uint64_t i = 1; i <= 100; i++) {
-        place(0)->demand.measured_ns = i * 10 * MS;
-        place(1)->demand.measured_ns = i * 6 * MS;
+        client_at(0)->demand.measured_ns = i * 10 * MS;
+        client_at(1)->demand.measured_ns = i * 6 * MS;
         facet_settle_step(&settle, 1 * S + i * 10 * MS);
     }
-    assert_in_range(place(0)->total.published_ns, 620 * MS, 630 * MS);
-    assert_in_range(place(1)->total.published_ns, 370 * MS, 380 * MS);
+    assert_in_range(client_at(0)->total.published_ns, 620 * MS, 630 * MS);
+    assert_in_range(client_at(1)->total.published_ns, 370 * MS, 380 * MS);
 }
 
 static void test_part_of_a_device_counts_as_that_part(void **state)
@@ -213,11 +213,11 @@ static void test_part_of_a_device_counts_as_that_part(void **state)
     add_by_hand(0, false, 500);
     add_by_hand(1, false, 250);
     for (uint64_t i = 1; i <= 100; i++) {
-        place(0)->demand.measured_ns = place(1)->demand.measured_ns = i * 10 * MS;
+        client_at(0)->demand.measured_ns = client_at(1)->demand.measured_ns = i * 10 * MS;
         facet_settle_step(&settle, 1 * S + i * 10 * MS);
     }
-    assert_int_equal(place(0)->total.published_ns, 500 * MS);
-    assert_int_equal(place(1)->total.published_ns, 250 * MS);
+    assert_int_equal(client_at(0)->total.published_ns, 500 * MS);
+    assert_int_equal(client_at(1)->total.published_ns, 250 * MS);
 }
 
 /* An idle lease is charged to its holder, but is no device time; nor can it be used up later. */
@@ -225,26 +225,26 @@ static void test_idle_lease_is_not_published(void **state)
 {
     facet_settle_init(&settle, 1 * S);
     add_by_hand(0, true, FACET_MILLI_WHOLE);
-    place(0)->demand.charged_ns = 2 * S;
+    client_at(0)->demand.charged_ns = 2 * S;
     facet_settle_step(&settle, 3 * S);
-    assert_int_equal(place(0)->total.published_ns, 0);
-    place(0)->demand.measured_ns = 500 * MS;
-    place(0)->demand.charged_ns += 10 * MS;
+    assert_int_equal(client_at(0)->total.published_ns, 0);
+    client_at(0)->demand.measured_ns = 500 * MS;
+    client_at(0)->demand.charged_ns += 10 * MS;
     facet_settle_step(&settle, 3 * S + 10 * MS);
-    assert_int_equal(place(0)->total.settled_ns, 10 * MS);
+    assert_int_equal(client_at(0)->total.settled_ns, 10 * MS);
 }
 
 static void test_charge_that_is_taken_back_is_given_out_once(void **state)
 {
     facet_settle_init(&settle, 1 * S);
     add_by_hand(0, true, FACET_MILLI_WHOLE);
-    place(0)->demand = (struct facet_settle_demand){.measured_ns = 4 * MS, .charged_ns = 4 * MS};
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 4 * MS, .charged_ns = 4 * MS};
     facet_settle_step(&settle, 1 * S + 4 * MS);
-    place(0)->demand = (struct facet_settle_demand){.measured_ns = 8 * MS, .charged_ns = 3 * MS};
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 8 * MS, .charged_ns = 3 * MS};
     facet_settle_step(&settle, 1 * S + 8 * MS);
-    place(0)->demand = (struct facet_settle_demand){.measured_ns = 12 * MS, .charged_ns = 6 * MS};
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 12 * MS, .charged_ns = 6 * MS};
     facet_settle_step(&settle, 1 * S + 12 * MS);
-    assert_int_equal(place(0)->total.settled_ns, 6 * MS);
+    assert_int_equal(client_at(0)->total.settled_ns, 6 * MS);
 }
 
 static void test_new_scheduler_goes_on_where_the_last_one_was(void **state)
@@ -257,18 +257,18 @@ static void test_new_scheduler_goes_on_where_the_last_one_was(void **state)
     facet_settle_init(&settle, 3 * S);
     facet_settle_add(&settle, 0, true, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
     facet_settle_add(&settle, 1, true, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
-    assert_int_equal(place(0)->total.settled_ns, 1500 * MS);
-    assert_int_equal(place(1)->total.settled_ns, 1100 * MS);
-    assert_int_equal(place(0)->total.published_ns, 1500 * MS);
-    assert_int_equal(place(1)->total.published_ns, 1080 * MS); /* a second in all */
+    assert_int_equal(client_at(0)->total.settled_ns, 1500 * MS);
+    assert_int_equal(client_at(1)->total.settled_ns, 1100 * MS);
+    assert_int_equal(client_at(0)->total.published_ns, 1500 * MS);
+    assert_int_equal(client_at(1)->total.published_ns, 1080 * MS); /* a second in all */
     for (uint64_t i = 1; i <= 30; i++) {
         uint64_t before_ns = published();
 
         facet_settle_step(&settle, 3 * S + i * MS);
         assert_true(published() - before_ns <= MS);
     }
-    assert_int_equal(place(0)->total.published_ns, 1500 * MS);
-    assert_int_equal(place(1)->total.published_ns, 1100 * MS);
+    assert_int_equal(client_at(0)->total.published_ns, 1500 * MS);
+    assert_int_equal(client_at(1)->total.published_ns, 1100 * MS);
 }
 
 /*
@@ -283,13 +283,13 @@ static void test_launch_outlives_a_scheduler(void **state)
                      4 * S);
     facet_settle_add(&settle, 1, false, FACET_MILLI_WHOLE, &before,
                      &(struct facet_settle_demand){.measured_ns = 400 * MS}, 4 * S);
-    assert_int_equal(place(1)->total.settled_ns, 400 * MS);
-    place(0)->demand = (struct facet_settle_demand){.measured_ns = 1500 * MS};
+    assert_int_equal(client_at(1)->total.settled_ns, 400 * MS);
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 1500 * MS};
     facet_settle_step(&settle, 4 * S + 100 * MS);
-    assert_int_equal(place(0)->total.settled_ns, 1500 * MS);
-    place(0)->demand.measured_ns = 3000 * MS;
+    assert_int_equal(client_at(0)->total.settled_ns, 1500 * MS);
+    client_at(0)->demand.measured_ns = 3000 * MS;
     facet_settle_step(&settle, 4 * S + 200 * MS);
-    assert_int_equal(place(0)->total.settled_ns, 1600 * MS);
+    assert_int_equal(client_at(0)->total.settled_ns, 1600 * MS);
 }
 
 /* Each claimed half of the second without a scheduler; a tenth of another was claimed after the new one began. */
@@ -303,15 +303,15 @@ static void test_claimed_time_is_taken_over_once(void **state)
     for (uint32_t i = 0; i < 2; i++)
         facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(place(i)->total.settled_ns, 500 * MS);
-        assert_int_equal(place(i)->total.published_ns, 500 * MS);
-        place(i)->demand.measured_ns = 1900 * MS;
+        assert_int_equal(client_at(i)->total.settled_ns, 500 * MS);
+        assert_int_equal(client_at(i)->total.published_ns, 500 * MS);
+        client_at(i)->demand.measured_ns = 1900 * MS;
     }
-    place(0)->demand.claimed_ns = 600 * MS;
+    client_at(0)->demand.claimed_ns = 600 * MS;
     facet_settle_given(&settle, 3 * S + 100 * MS);
     facet_settle_step(&settle, 4 * S);
-    assert_int_equal(place(0)->total.settled_ns + place(1)->total.settled_ns, 2 * S);
-    assert_int_equal(place(0)->total.settled_ns, 1050 * MS); /* the rest of the second is shared */
+    assert_int_equal(client_at(0)->total.settled_ns + client_at(1)->total.settled_ns, 2 * S);
+    assert_int_equal(client_at(0)->total.settled_ns, 1050 * MS); /* the rest of the second is shared */
     assert_true(published() <= 2 * S);
 }
 
@@ -324,9 +324,9 @@ static void test_time_before_the_first_client_is_given_out_once(void **state)
     for (uint32_t i = 0; i < 2; i++)
         facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before,
                          &(struct facet_settle_demand){.measured_ns = 1 * S}, 3 * S);
-    place(0)->demand.measured_ns = place(1)->demand.measured_ns = 3 * S;
+    client_at(0)->demand.measured_ns = client_at(1)->demand.measured_ns = 3 * S;
     facet_settle_step(&settle, 3 * S + 100 * MS);
-    assert_int_equal(place(0)->total.settled_ns + place(1)->total.settled_ns, 2 * S + 100 * MS);
+    assert_int_equal(client_at(0)->total.settled_ns + client_at(1)->total.settled_ns, 2 * S + 100 * MS);
     assert_true(published() <= 2 * S + 100 * MS);
 }
 
@@ -346,19 +346,19 @@ static void test_absurd_numbers_are_bounded(void **state)
         now_ns += passed_ns;
         for (uint32_t i = 0; i < 4; i++) {
             random = random * 1664525u + 1013904223u;
-            place(i)->demand = (struct facet_settle_demand){.measured_ns = odd[random >> 29],
-                                                            .begun_ns = odd[(random >> 26) & 7],
-                                                            .charged_ns = odd[(random >> 23) & 7],
-                                                            .claimed_ns = odd[(random >> 20) & 7]};
+            client_at(i)->demand = (struct facet_settle_demand){.measured_ns = odd[random >> 29],
+                                                                .begun_ns = odd[(random >> 26) & 7],
+                                                                .charged_ns = odd[(random >> 23) & 7],
+                                                                .claimed_ns = odd[(random >> 20) & 7]};
         }
         facet_settle_given(&settle, now_ns - random % passed_ns);
         facet_settle_step(&settle, now_ns);
         assert_true(published() - before_ns <= passed_ns);
         before_ns = published();
         for (uint32_t i = 0; i < 4; i++) {
-            assert_true(place(i)->total.published_ns >= each_ns[i]);
-            assert_true(place(i)->total.published_ns <= place(i)->total.settled_ns);
-            each_ns[i] = place(i)->total.published_ns;
+            assert_true(client_at(i)->total.published_ns >= each_ns[i]);
+            assert_true(client_at(i)->total.published_ns <= client_at(i)->total.settled_ns);
+            each_ns[i] = client_at(i)->total.published_ns;
         }
     }
 }

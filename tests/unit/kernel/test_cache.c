@@ -37,17 +37,17 @@ static void warnings_are_shown_again(void **state)
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
 
     for (unsigned i = 0; i < 2; i++) {
-        struct facet_diagnostic said = {0};
+        struct facet_diagnostic diagnostic = {0};
         struct facet_image *image = NULL;
 
         assert_int_equal(facet_compile(compiler, "warn", 4, NULL, &image, NULL), FACET_OK);
-        assert_true(facet_image_diagnostic(image, 0, &said));
-        assert_false(facet_image_diagnostic(image, 1, &said));
-        assert_int_equal(said.severity, FACET_SEVERITY_WARNING);
-        assert_int_equal(said.line, 2);
-        assert_int_equal(said.column, 5);
-        assert_string_equal(said.file, "kernel.cl");
-        assert_string_equal(said.text, "unused variable 'n'");
+        assert_true(facet_image_diagnostic(image, 0, &diagnostic));
+        assert_false(facet_image_diagnostic(image, 1, &diagnostic));
+        assert_int_equal(diagnostic.severity, FACET_SEVERITY_WARNING);
+        assert_int_equal(diagnostic.line, 2);
+        assert_int_equal(diagnostic.column, 5);
+        assert_string_equal(diagnostic.file, "kernel.cl");
+        assert_string_equal(diagnostic.text, "unused variable 'n'");
         facet_image_destroy(image);
     }
     assert_int_equal(compiles(), 1);
@@ -59,7 +59,7 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
 
     for (unsigned i = 0; i < 2; i++) {
-        struct facet_diagnostic said = {0};
+        struct facet_diagnostic diagnostic = {0};
         struct facet_image *image = NULL;
         struct facet_error error = {0};
         size_t size = 1;
@@ -68,8 +68,8 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
         assert_string_equal(error.message, "kernel.cl:3:1: error: expected ';'");
         assert_null(facet_image_bytes(image, &size));
         assert_int_equal(size, 0);
-        assert_true(facet_image_diagnostic(image, 1, &said));
-        assert_int_equal(said.severity, FACET_SEVERITY_ERROR);
+        assert_true(facet_image_diagnostic(image, 1, &diagnostic));
+        assert_int_equal(diagnostic.severity, FACET_SEVERITY_ERROR);
         facet_image_destroy(image);
     }
     assert_int_equal(compiles(), 2);

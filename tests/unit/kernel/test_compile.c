@@ -456,13 +456,13 @@ static void nothing_is_printed(void **state)
 }
 
 /* A thread's failure: cmocka fails in the main thread only. */
-struct said {
+struct compile_log {
     char text[sizeof((struct facet_error *)0)->message + 64]; /* of the first compile that failed */
 };
 
 static void *compile_all(void *argument)
 {
-    struct said *said = argument;
+    struct compile_log *compile_log = argument;
 
     for (size_t i = 0; i < COUNT(targets); i++) {
         struct facet_backend_result result;
@@ -471,8 +471,9 @@ static void *compile_all(void *argument)
         if (is_beyond(targets[i]))
             continue;
         enum facet_status status = compile(i % 2 ? saxpy : kinds, targets[i], NULL, &result, &error);
-        if (status != FACET_OK && !said->text[0])
-            snprintf(said->text, sizeof said->text, "%s: status %d: %s", targets[i], (int)status, error.message);
+        if (status != FACET_OK && !compile_log->text[0])
+            snprintf(compile_log->text, sizeof compile_log->text, "%s: status %d: %s", targets[i], (int)status,
+                     error.message);
         backend->clear(&result);
     }
     return NULL;
@@ -481,16 +482,17 @@ static void *compile_all(void *argument)
 static void threads_compile_at_the_same_time(void **state)
 {
     pthread_t threads[4];
-    static struct said said[COUNT(threads)]; /* a test that fails leaves its own variables, the others still write */
+    static struct compile_log
+        compile_log[COUNT(threads)]; /* a test that fails leaves its own variables, the others still write */
 
     (void)state;
     for (size_t i = 0; i < COUNT(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, compile_all, &said[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_all, &compile_log[i]), 0);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < COUNT(threads); i++)
-        if (said[i].text[0])
-            fail_msg("%s", said[i].text);
+        if (compile_log[i].text[0])
+            fail_msg("%s", compile_log[i].text);
 }
 
 /* --- goldens ------------------------------------------------------------------------------------------------------ */

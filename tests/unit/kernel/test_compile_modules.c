@@ -158,7 +158,7 @@ static void intrinsics_that_compute_are_taken(void **state)
 static void code_that_no_check_sees_is_refused(void **state)
 {
     static const struct {
-        const char *says, *source;
+        const char *fragment, *source;
     } modules[] = {
         {"'l' is in section '.init_array'", MODULE "@l = global [1 x i64] [i64 4096], section \".init_array\"\n"
                                                    "@llvm.used = appending global [1 x ptr] [ptr @l]\n" KERNEL END},
@@ -194,7 +194,7 @@ static void code_that_no_check_sees_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(modules); i++)
-        compile_for("host", modules[i].source, FACET_CORRUPT, modules[i].says, "");
+        compile_for("host", modules[i].source, FACET_CORRUPT, modules[i].fragment, "");
     for (size_t i = 0; i < COUNT(targets); i++)
         if (!is_beyond(targets[i]))
             compile_for(targets[i], constructor, FACET_CORRUPT, "llvm.global_ctors", "global constructors");
@@ -228,7 +228,7 @@ static void compile_at_all(const char *target, const char *source, enum facet_st
 static void types_that_no_target_has_are_refused(void **state)
 {
     static const struct {
-        const char *says, *source;
+        const char *fragment, *source;
     } modules[] = {
         {"'i129' in 'k'", TWICE("i129", "mul")},
         {"'i1000001' in 'k'", TWICE("i1000001", "add")},
@@ -246,7 +246,7 @@ static void types_that_no_target_has_are_refused(void **state)
     for (size_t i = 0; i < COUNT(modules); i++)
         for (size_t t = 0; t < COUNT(targets); t++)
             if (!is_beyond(targets[t]))
-                compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].says, "expected");
+                compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].fragment, "expected");
 }
 
 /* Each struct holds the one before it twice: as a tree that is 2^60 types. */

@@ -96,13 +96,13 @@ static double declare_many(unsigned count)
 
 static void doubles_are_found_in_proportion(void **state)
 {
-    enum { FEW = 2000, LARGER = 8, LARGER_MOST = 24 };
-    double few = declare_many(FEW), many = declare_many(FEW * LARGER);
+    enum { FEW_DECLARATIONS = 2000, FACTOR = 8, FACTOR_MOST = 24 };
+    double few = declare_many(FEW_DECLARATIONS), many = declare_many(FEW_DECLARATIONS * FACTOR);
 
     (void)state;
-    if (many > few * LARGER_MOST)
-        fail_msg("%d declarations: %.4f s, %d: %.4f s; expected at most %d times as long", FEW, few, FEW * LARGER, many,
-                 LARGER_MOST);
+    if (many > few * FACTOR_MOST)
+        fail_msg("%d declarations: %.4f s, %d: %.4f s; expected at most %d times as long", FEW_DECLARATIONS, few,
+                 FEW_DECLARATIONS * FACTOR, many, FACTOR_MOST);
 }
 #endif
 

@@ -290,10 +290,10 @@ static void test_new_limits_hold_at_once(void **state)
 static void test_register_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
-    pid_t gone = host_start_process();
+    pid_t ended = host_start_process();
 
-    host_end_process(gone);
-    assert_int_equal(facet_limiter_process_register(host->limiter, "w", gone, &error), FACET_NOT_FOUND);
+    host_end_process(ended);
+    assert_int_equal(facet_limiter_process_register(host->limiter, "w", ended, &error), FACET_NOT_FOUND);
     assert_string_equal(error.argument, "pid");
     assert_int_equal(facet_limiter_process_register(host->limiter, "w", 0, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_limiter_process_register(host->limiter, "w", -1, &error), FACET_INVALID_ARGUMENT);
@@ -496,63 +496,64 @@ static void test_state_refuses_wrong_arguments(void **state)
 
 /* ---- threads ---- */
 
-struct crew {
+struct quota_user {
     const struct host *host;
     pid_t pid;
     unsigned seed;
-    _Atomic uint64_t *held, *most;
+    _Atomic uint64_t *held, *peak;
 };
 
-static void *crew_main(void *argument)
+static void *quota_user_main(void *argument)
 {
-    struct crew *crew = argument;
+    struct quota_user *quota_user = argument;
     struct facet_limiter_verdict answer = {.size = sizeof answer};
-    int64_t mine = 0;
+    int64_t own_bytes = 0;
 
     for (int i = 0; i < 20000; i++) {
-        int64_t bytes = rand_r(&crew->seed) % (12 * (int64_t)MIB) + 1;
+        int64_t bytes = rand_r(&quota_user->seed) % (12 * (int64_t)MIB) + 1;
 
         if (i % 64 == 0)
-            facet_limiter_worker_heartbeat(crew->host->limiter, "w", NULL);
+            facet_limiter_worker_heartbeat(quota_user->host->limiter, "w", NULL);
         if (i % 97 == 0)
-            facet_limiter_compute_check(crew->host->limiter, "w", crew->pid, 1000, &answer, NULL);
-        if (mine > 20 * (int64_t)MIB) {
-            atomic_fetch_sub(crew->held, (uint64_t)mine);
-            facet_limiter_memory_check(crew->host->limiter, "w", crew->pid, -mine, &answer, NULL);
-            mine = 0;
-        } else if (facet_limiter_memory_check(crew->host->limiter, "w", crew->pid, bytes, &answer, NULL) == FACET_OK &&
+            facet_limiter_compute_check(quota_user->host->limiter, "w", quota_user->pid, 1000, &answer, NULL);
+        if (own_bytes > 20 * (int64_t)MIB) {
+            atomic_fetch_sub(quota_user->held, (uint64_t)own_bytes);
+            facet_limiter_memory_check(quota_user->host->limiter, "w", quota_user->pid, -own_bytes, &answer, NULL);
+            own_bytes = 0;
+        } else if (facet_limiter_memory_check(quota_user->host->limiter, "w", quota_user->pid, bytes, &answer, NULL) ==
+                       FACET_OK &&
                    answer.admitted) {
-            uint64_t all = atomic_fetch_add(crew->held, (uint64_t)bytes) + (uint64_t)bytes;
-            uint64_t most = atomic_load(crew->most);
+            uint64_t sum = atomic_fetch_add(quota_user->held, (uint64_t)bytes) + (uint64_t)bytes;
+            uint64_t peak = atomic_load(quota_user->peak);
 
-            mine += bytes;
-            while (all > most && !atomic_compare_exchange_weak(crew->most, &most, all))
+            own_bytes += bytes;
+            while (sum > peak && !atomic_compare_exchange_weak(quota_user->peak, &peak, sum))
                 ;
         }
     }
-    atomic_fetch_sub(crew->held, (uint64_t)mine);
-    facet_limiter_memory_check(crew->host->limiter, "w", crew->pid, -mine, &answer, NULL);
+    atomic_fetch_sub(quota_user->held, (uint64_t)own_bytes);
+    facet_limiter_memory_check(quota_user->host->limiter, "w", quota_user->pid, -own_bytes, &answer, NULL);
     return NULL;
 }
 
 static void test_eight_threads_never_exceed_the_quota(void **state)
 {
     struct host *host = *state;
-    _Atomic uint64_t held = 0, most = 0;
-    struct crew crews[8];
+    _Atomic uint64_t held = 0, peak = 0;
+    struct quota_user users[8];
     pthread_t threads[8];
     pid_t other = host_start_process();
 
     host_register(host, getpid());
     host_register(host, other);
     for (unsigned i = 0; i < 8; i++) {
-        crews[i] = (struct crew){host, i % 2 ? other : getpid(), i + 1, &held, &most};
-        assert_int_equal(pthread_create(&threads[i], NULL, crew_main, &crews[i]), 0);
+        users[i] = (struct quota_user){host, i % 2 ? other : getpid(), i + 1, &held, &peak};
+        assert_int_equal(pthread_create(&threads[i], NULL, quota_user_main, &users[i]), 0);
     }
     for (unsigned i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
-    assert_true(atomic_load(&most) <= 64 * MIB);
-    assert_true(atomic_load(&most) > 20 * MIB); /* more than one thread alone holds */
+    assert_true(atomic_load(&peak) <= 64 * MIB);
+    assert_true(atomic_load(&peak) > 20 * MIB); /* more than one thread alone holds */
     assert_int_equal(host_state(host).memory_bytes, 0);
     assert_int_equal(host_state(host).busy_ns, 8 * 1000 * ((20000 + 96) / 97));
     host_end_process(other);

@@ -23,7 +23,7 @@ static struct shared {
 } * shared;
 
 /* Launched long ago; then stops, and is let go on step by step. */
-static void be_doomed(const struct fixture *fixture, const struct report *report)
+static void work_until_killed(const struct fixture *fixture, const struct report *report)
 {
     struct facet_tenant tenant;
 
@@ -46,7 +46,7 @@ static void be_doomed(const struct fixture *fixture, const struct report *report
 }
 
 /* Killed behind so many instructions. False: it could not be traced. */
-static bool live_and_die(const struct fixture *fixture, const struct report *report, int steps)
+static bool run_until_killed(const struct fixture *fixture, const struct report *report, int steps)
 {
     int status = 0;
 
@@ -54,7 +54,7 @@ static bool live_and_die(const struct fixture *fixture, const struct report *rep
     atomic_store(&shared->over, 0);
     pid_t child = fork();
     if (child == 0)
-        be_doomed(fixture, report);
+        work_until_killed(fixture, report);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (!WIFSTOPPED(status) && !atomic_load(&shared->ready))
         return false;
@@ -74,7 +74,7 @@ static void check_charge(const struct fixture *fixture, const struct report *rep
     for (int steps = 0; steps < STEPS_MOST; steps++) {
         struct facet_usage_totals before = fixture_totals(fixture);
 
-        if (!live_and_die(fixture, report, steps))
+        if (!run_until_killed(fixture, report, steps))
             skip();
         struct facet_usage_totals after = fixture_totals(fixture);
         uint64_t charged_ns = after.busy_ns - before.busy_ns;

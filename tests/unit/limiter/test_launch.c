@@ -360,10 +360,11 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 
 /* Launches, reports as `report` says, signals that, and is killed; meanwhile it shows that it lives, and says when it
  * has shown that for long enough; or does not. */
-static void be_doomed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows, int says)
+static void launch_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
+                                int done_fd)
 {
     struct facet_tenant tenant;
-    bool said = false;
+    bool signalled = false;
 
     alarm(60);
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
@@ -372,19 +373,19 @@ static void be_doomed(const struct fixture *fixture, void (*report)(struct facet
     uint64_t enough_ns = facet_clock_now_ns() + LIVED_US * FACET_NS_PER_US;
     if (report)
         report(&tenant);
-    if (write(says, "", 1) != 1)
+    if (write(done_fd, "", 1) != 1)
         _exit(2);
     for (;; usleep(1000)) {
         uint64_t now_ns = facet_clock_now_ns();
 
         if (shows)
             facet_tenant_supervise(&tenant, now_ns);
-        if (now_ns >= enough_ns && !said)
-            said = write(says, "", 1) == 1;
+        if (now_ns >= enough_ns && !signalled)
+            signalled = write(done_fd, "", 1) == 1;
     }
 }
 
-static void live_and_die(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows)
+static void run_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows)
 {
     int said[2];
     char byte;
@@ -392,7 +393,7 @@ static void live_and_die(const struct fixture *fixture, void (*report)(struct fa
     assert_int_equal(pipe(said), 0);
     pid_t child = fork();
     if (child == 0)
-        be_doomed(fixture, report, shows, said[1]);
+        launch_until_killed(fixture, report, shows, said[1]);
     for (int i = 0; i < 2; i++)
         assert_int_equal(read(said[0], &byte, 1), 1);
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -420,7 +421,7 @@ static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct 
     uint64_t begun_ns = facet_clock_now_ns(), before_ns = fixture_totals(fixture).busy_ns;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    live_and_die(fixture, report, shows);
+    run_until_killed(fixture, report, shows);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);
     assert_int_equal(facet_owner_reap(fixture->owner), 0);
     *ret_took_ns = facet_clock_now_ns() - begun_ns;
@@ -460,7 +461,7 @@ static void test_the_dead_are_charged_without_a_daemon(void **state)
 
     facet_owner_set_fallback(fixture->owner, 100);
     facet_owner_beat(fixture->owner, 1);
-    live_and_die(fixture, NULL, true);
+    run_until_killed(fixture, NULL, true);
     struct facet_tenant tenant = fixture_attach(fixture);
     assert_true(fixture_totals(fixture).busy_ns >= LIVED_US * FACET_NS_PER_US);
     assert_true(facet_pace_owed_ns(&tenant.usage->pace_ns, facet_clock_now_ns()) > 0);

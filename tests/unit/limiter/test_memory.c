@@ -70,11 +70,11 @@ static void test_quota_changes_live(void **state)
 }
 
 /*
- * State shared by the children of a race: the bytes that they hold in all, never more than they really do, and the most
- * seen.
+ * State shared by the children of a race: the bytes that they hold in all, never more than they really do, and the peak
+ * of that sum.
  */
 struct race {
-    _Atomic uint64_t held, most;
+    _Atomic uint64_t held, peak;
 };
 
 static struct race *race_new(void)
@@ -84,9 +84,9 @@ static struct race *race_new(void)
 
 static void note_held(struct race *race, uint64_t bytes)
 {
-    uint64_t all = atomic_fetch_add(&race->held, bytes) + bytes, most = atomic_load(&race->most);
+    uint64_t sum = atomic_fetch_add(&race->held, bytes) + bytes, peak = atomic_load(&race->peak);
 
-    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+    while (sum > peak && !atomic_compare_exchange_weak(&race->peak, &peak, sum))
         ;
 }
 
@@ -100,17 +100,17 @@ static pid_t start_hammer(const struct fixture *fixture, unsigned seed, struct r
     struct facet_tenant tenant;
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
         _exit(3);
-    for (uint64_t mine = 0;; seed = seed * 1664525u + 1013904223u) {
+    for (uint64_t own_bytes = 0;; seed = seed * 1664525u + 1013904223u) {
         uint64_t bytes = ((seed >> 8) % 16 + 1) * MIB;
 
         if (facet_tenant_reserve(&tenant, bytes)) {
-            mine += bytes;
+            own_bytes += bytes;
             note_held(race, bytes);
         }
-        if (mine > 20 * MIB) {
-            atomic_fetch_sub(&race->held, mine);
-            facet_tenant_release(&tenant, mine);
-            mine = 0;
+        if (own_bytes > 20 * MIB) {
+            atomic_fetch_sub(&race->held, own_bytes);
+            facet_tenant_release(&tenant, own_bytes);
+            own_bytes = 0;
         }
     }
 }
@@ -124,7 +124,7 @@ static void test_never_exceeded_by_racing_processes(void **state)
         children[i] = start_hammer(*state, i * 77 + 1, race);
     usleep(400000);
     /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
-    uint64_t most = atomic_load(&race->most);
+    uint64_t peak = atomic_load(&race->peak);
     for (int i = 0; i < 4; i++) {
         int status;
 
@@ -132,8 +132,8 @@ static void test_never_exceeded_by_racing_processes(void **state)
         waitpid(children[i], &status, 0);
         assert_true(WIFSIGNALED(status));
     }
-    assert_true(most <= 64 * MIB);
-    assert_true(most > 40 * MIB);
+    assert_true(peak <= 64 * MIB);
+    assert_true(peak > 40 * MIB);
     munmap(race, sizeof *race);
 }
 

@@ -189,7 +189,7 @@ static void test_no_reader_sees_less_than_nothing(void **state)
 /* ---- the dead ---- */
 
 /* Something old is in flight in one shard, and something new in another. */
-static void be_doomed(const struct fixture *fixture, uint64_t settled_ns)
+static void work_until_killed(const struct fixture *fixture, uint64_t settled_ns)
 {
     struct facet_tenant tenant;
 
@@ -209,7 +209,7 @@ static uint64_t charge_for(const struct fixture *fixture, uint64_t settled_ns)
     pid_t child = fork();
 
     if (child == 0)
-        be_doomed(fixture, settled_ns);
+        work_until_killed(fixture, settled_ns);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);

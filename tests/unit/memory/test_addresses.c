@@ -21,13 +21,13 @@
 #define PAGE  UINT64_C(4096)
 #define TRIES 12u
 
-enum way { NOTHING, WRITE, READ, COPY };
+enum access { NO_ACCESS, WRITE, READ, COPY };
 
 /* A device whose process has its own addresses: numbers, of which the first `blocked` are of pages of this process. */
 static struct {
     uint32_t blocked, reserved, reservations;
     void *blocking[TRIES];
-    enum way last;
+    enum access last;
 } far;
 
 static void *pointer_to(uint64_t address)
@@ -169,7 +169,7 @@ static struct {
     struct facet_space *space;
     struct rlimit addresses;
     struct facet_error error;
-} have;
+} provided;
 
 static int set_up(void **state)
 {
@@ -191,15 +191,15 @@ static int set_up(void **state)
 
     (void)state;
     memset(&far, 0, sizeof far);
-    getrlimit(RLIMIT_AS, &have.addresses);
-    return facet_memory_open(&backend, &config, &have.memory, &have.error) == FACET_OK ? 0 : -1;
+    getrlimit(RLIMIT_AS, &provided.addresses);
+    return facet_memory_open(&backend, &config, &provided.memory, &provided.error) == FACET_OK ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    facet_memory_close(have.memory);
-    setrlimit(RLIMIT_AS, &have.addresses);
+    facet_memory_close(provided.memory);
+    setrlimit(RLIMIT_AS, &provided.addresses);
     for (uint32_t i = 0; i < TRIES; i++)
         if (far.blocking[i])
             munmap(far.blocking[i], PAGE);
@@ -210,7 +210,7 @@ static void make_space(void)
 {
     const struct facet_space_config config = {.size = sizeof config, .id = 1, .limit_bytes = 8 * MIB};
 
-    assert_int_equal(facet_space_create(have.memory, &config, &have.space, &have.error), FACET_OK);
+    assert_int_equal(facet_space_create(provided.memory, &config, &provided.space, &provided.error), FACET_OK);
     assert_int_equal(far.reserved, 1); /* of however many were tried */
 }
 
@@ -218,14 +218,14 @@ static uint64_t allocate_mib(void)
 {
     uint64_t address = 0;
 
-    assert_int_equal(facet_space_allocate(have.space, MIB, NULL, &address, &have.error), FACET_OK);
+    assert_int_equal(facet_space_allocate(provided.space, MIB, NULL, &address, &provided.error), FACET_OK);
     return address;
 }
 
 static enum facet_status copy_word(uint64_t to, uint64_t from, enum facet_copy kind)
 {
-    far.last = NOTHING;
-    return facet_space_copy(have.space, to, from, 8, kind, &have.error);
+    far.last = NO_ACCESS;
+    return facet_space_copy(provided.space, to, from, 8, kind, &provided.error);
 }
 
 static void nothing_of_this_process_comes_to_lie_there(void **state)
@@ -234,7 +234,7 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
 
     (void)state;
     make_space();
-    uint64_t base = have.space->base, span = have.space->span;
+    uint64_t base = provided.space->base, span = provided.space->span;
     assert_null(page_at(base));
     assert_null(page_at(base + span - PAGE));
     uint64_t address = allocate_mib();
@@ -244,7 +244,7 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
     assert_int_equal(far.last, READ);
     assert_int_equal(copy_word(address, address + 8, FACET_COPY_DETECT), FACET_OK);
     assert_int_equal(far.last, COPY);
-    assert_int_equal(facet_space_destroy(have.space, &have.error), FACET_OK);
+    assert_int_equal(facet_space_destroy(provided.space, &provided.error), FACET_OK);
     void *page = page_at(base);
     assert_non_null(page);
     munmap(page, PAGE);
@@ -257,8 +257,8 @@ static void a_space_avoids_addresses_in_use(void **state)
     make_space();
     assert_int_equal(far.reservations, 7);
     for (uint32_t i = 0; i < far.blocked; i++)
-        assert_ptr_not_equal(pointer_to(have.space->base), far.blocking[i]);
-    assert_null(page_at(have.space->base));
+        assert_ptr_not_equal(pointer_to(provided.space->base), far.blocking[i]);
+    assert_null(page_at(provided.space->base));
 }
 
 /* `page`: of this process, at an address of the space. */
@@ -267,9 +267,9 @@ static void doubt_is_refused(uint64_t page)
     uint64_t word = 0;
 
     assert_int_equal(copy_word(page, (uintptr_t)&word, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
-    assert_string_equal(have.error.argument, "kind");
+    assert_string_equal(provided.error.argument, "kind");
     assert_int_equal(copy_word((uintptr_t)&word, page, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
-    assert_int_equal(far.last, NOTHING);
+    assert_int_equal(far.last, NO_ACCESS);
     assert_int_equal(copy_word(page, (uintptr_t)&word, FACET_COPY_TO_DEVICE), FACET_OK);
     assert_int_equal(far.last, WRITE);
     assert_int_equal(copy_word(page + PAGE, page, FACET_COPY_TO_DEVICE), FACET_OK);
@@ -283,10 +283,10 @@ static void an_address_of_host_and_device_alike_is_refused(void **state)
     (void)state;
     far.blocked = TRIES;
     make_space();
-    assert_ptr_equal(pointer_to(have.space->base), far.blocking[0]);
-    uint64_t first = have.space->base;
+    assert_ptr_equal(pointer_to(provided.space->base), far.blocking[0]);
+    uint64_t first = provided.space->base;
     while (allocate_mib() != first)
-        assert_true(have.space->pages < have.space->limit_pages);
+        assert_true(provided.space->pages < provided.space->limit_pages);
     doubt_is_refused(first);
     munmap(far.blocking[0], PAGE);
     far.blocking[0] = NULL;
@@ -297,7 +297,7 @@ static void an_address_of_host_and_device_alike_is_refused(void **state)
 /* The program needs its addresses itself. */
 static void none_are_taken_where_they_are_limited(void **state)
 {
-    const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = have.addresses.rlim_max};
+    const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = provided.addresses.rlim_max};
 
     (void)state;
     assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
@@ -309,15 +309,15 @@ static void none_are_taken_where_they_are_limited(void **state)
     munmap(page, PAGE);
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(nothing_of_this_process_comes_to_lie_there),
-        HERE(a_space_avoids_addresses_in_use),
-        HERE(an_address_of_host_and_device_alike_is_refused),
-        HERE(none_are_taken_where_they_are_limited),
+        WITH_SETUP(nothing_of_this_process_comes_to_lie_there),
+        WITH_SETUP(a_space_avoids_addresses_in_use),
+        WITH_SETUP(an_address_of_host_and_device_alike_is_refused),
+        WITH_SETUP(none_are_taken_where_they_are_limited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

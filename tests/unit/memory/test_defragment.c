@@ -331,7 +331,7 @@ static void test_fragmentation_starts_defragmenting(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define COMMITTED(test)                                                                                                \
     {                                                                                                                  \
 #test "_committed", test, set_up_committed, tear_down, NULL                                                    \
@@ -341,13 +341,13 @@ int main(void)
 #test "_huge", test, set_up_huge, tear_down, NULL                                                              \
     }
     const struct CMUnitTest tests[] = {
-        EACH(test_chunks_go_back_and_contents_stay),
-        EACH(test_bytes_to_move_are_bounded),
-        EACH(test_defragmenting_ends_with_its_time),
-        EACH(test_other_spaces_stay_where_they_are),
-        EACH(test_compact_releases_free_pages_of_pools),
-        EACH(test_a_failed_move_changes_nothing),
-        EACH(test_writes_during_moves_are_kept),
+        WITH_SETUP(test_chunks_go_back_and_contents_stay),
+        WITH_SETUP(test_bytes_to_move_are_bounded),
+        WITH_SETUP(test_defragmenting_ends_with_its_time),
+        WITH_SETUP(test_other_spaces_stay_where_they_are),
+        WITH_SETUP(test_compact_releases_free_pages_of_pools),
+        WITH_SETUP(test_a_failed_move_changes_nothing),
+        WITH_SETUP(test_writes_during_moves_are_kept),
         COMMITTED(test_chunks_go_back_and_contents_stay),
         COMMITTED(test_a_failed_move_changes_nothing),
         COMMITTED(test_writes_during_moves_are_kept),

@@ -51,12 +51,12 @@ static void test_the_last_chunk_may_be_a_part(void **state)
         watched_open(&watched, (FRAMES + 5) * PAGE, (struct facet_memory_config){.chunk_bytes = FRAMES * PAGE});
     struct facet_extent extent;
     struct facet_error error;
-    uint32_t had = 0;
+    uint32_t taken_pages = 0;
     bool clear;
 
-    while (facet_frames_take(&memory->frames, 1, had, 7, &extent, &clear, &error) == FACET_OK)
-        had += extent.count;
-    assert_int_equal(had, FRAMES + 5);
+    while (facet_frames_take(&memory->frames, 1, taken_pages, 7, &extent, &clear, &error) == FACET_OK)
+        taken_pages += extent.count;
+    assert_int_equal(taken_pages, FRAMES + 5);
     watched_end(&watched, memory);
 }
 

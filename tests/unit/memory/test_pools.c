@@ -85,15 +85,15 @@ static void test_count_of_pools_is_configurable(void **state)
 {
     static const struct {
         uint32_t pools;
-        uint64_t bytes, given; /* the largest block, and the size for a byte more */
-        uint64_t more;
+        uint64_t bytes, largest_block; /* the largest block, and the size for a byte more */
+        uint64_t byte_more;
     } cases[] = {{1, 1024, 1024, PAGE}, {4, 4096, 4096, PAGE}, {8, 8192, 8192, PAGE}, {0, 8193, 10240, 12288}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         open_with(cases[i].pools, 1024, 0);
-        assert_int_equal(usable_bytes_of(cases[i].bytes), cases[i].given);
-        assert_int_equal(usable_bytes_of(cases[i].given + 1), cases[i].more);
+        assert_int_equal(usable_bytes_of(cases[i].bytes), cases[i].largest_block);
+        assert_int_equal(usable_bytes_of(cases[i].largest_block + 1), cases[i].byte_more);
         close_all();
     }
 }

@@ -399,22 +399,22 @@ static void test_freed_blocks_whose_pages_went(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_sizes_and_records_of_allocations),
-        EACH(test_blocks_are_aligned),
-        EACH(test_wrong_allocations_are_refused),
-        EACH(test_the_limit_holds_to_the_page),
-        EACH(test_empty_pools_make_room),
-        EACH(test_new_limit_holds_at_once),
-        EACH(test_wrong_addresses_are_not_freed),
-        EACH(test_resize_keeps_the_bytes),
-        EACH(test_spaces_do_not_know_each_other),
-        EACH(test_memory_is_cleared_between_spaces),
-        EACH(test_limits_may_sum_above_the_device_but_not_memory),
-        EACH(test_pages_report_their_numbers),
-        EACH(test_wrong_space_configs_are_refused),
-        EACH(test_freed_blocks_whose_pages_went),
+        WITH_SETUP(test_sizes_and_records_of_allocations),
+        WITH_SETUP(test_blocks_are_aligned),
+        WITH_SETUP(test_wrong_allocations_are_refused),
+        WITH_SETUP(test_the_limit_holds_to_the_page),
+        WITH_SETUP(test_empty_pools_make_room),
+        WITH_SETUP(test_new_limit_holds_at_once),
+        WITH_SETUP(test_wrong_addresses_are_not_freed),
+        WITH_SETUP(test_resize_keeps_the_bytes),
+        WITH_SETUP(test_spaces_do_not_know_each_other),
+        WITH_SETUP(test_memory_is_cleared_between_spaces),
+        WITH_SETUP(test_limits_may_sum_above_the_device_but_not_memory),
+        WITH_SETUP(test_pages_report_their_numbers),
+        WITH_SETUP(test_wrong_space_configs_are_refused),
+        WITH_SETUP(test_freed_blocks_whose_pages_went),
         cmocka_unit_test(test_wrong_memory_configs_are_refused),
     };
     return cmocka_run_group_tests_name("space", tests, NULL, NULL);

@@ -448,19 +448,19 @@ static void test_many_threads_keep_their_words(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_tenants_of_twice_the_device_keep_their_words),
-        EACH(test_pinned_memory_is_on_the_device),
-        EACH(test_pinned_memory_is_not_swapped_out),
-        EACH(test_wrong_pins_are_refused),
-        EACH(test_pins_are_counted),
+        WITH_SETUP(test_tenants_of_twice_the_device_keep_their_words),
+        WITH_SETUP(test_pinned_memory_is_on_the_device),
+        WITH_SETUP(test_pinned_memory_is_not_swapped_out),
+        WITH_SETUP(test_wrong_pins_are_refused),
+        WITH_SETUP(test_pins_are_counted),
         cmocka_unit_test(test_larger_than_the_device),
-        EACH(test_turns_are_long_enough),
+        WITH_SETUP(test_turns_are_long_enough),
         cmocka_unit_test_setup_teardown(test_without_turns_they_still_lose_nothing, set_up_without_turns, tear_down),
-        EACH(test_overlapping_pins_are_let_go_of),
-        EACH(test_failures_lose_nothing),
-        EACH(test_many_threads_keep_their_words),
+        WITH_SETUP(test_overlapping_pins_are_let_go_of),
+        WITH_SETUP(test_failures_lose_nothing),
+        WITH_SETUP(test_many_threads_keep_their_words),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
 }

@@ -158,11 +158,11 @@ static void test_wrong_arguments_are_refused(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_each_direction_copies_the_bytes), EACH(test_overlapping_copy_keeps_the_bytes),
-        EACH(test_a_byte_too_many_copies_nothing),  EACH(test_other_spaces_are_out_of_reach),
-        EACH(test_wrong_arguments_are_refused),
+        WITH_SETUP(test_each_direction_copies_the_bytes), WITH_SETUP(test_overlapping_copy_keeps_the_bytes),
+        WITH_SETUP(test_a_byte_too_many_copies_nothing),  WITH_SETUP(test_other_spaces_are_out_of_reach),
+        WITH_SETUP(test_wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("transfer", tests, NULL, NULL);
 }

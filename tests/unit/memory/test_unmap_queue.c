@@ -175,21 +175,21 @@ static void test_failed_allocation_queues_its_pages(void **state)
     }
 }
 
-/* Pages that await unmapping are not sent out, and others that were not let go of stay as they were. */
+/* Pages that await unmapping are not swapped out, and the pages of other allocations keep their content. */
 static void test_waiting_pages_are_not_swapped_out(void **state)
 {
     struct facet_memory *memory = open_memory(4 * MIB);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB), *other = watched_space(memory, 2, 4 * MIB);
-    uint64_t leaves = allocate_bytes(space, MIB), stays = allocate_bytes(space, MIB), address;
+    uint64_t freed_run = allocate_bytes(space, MIB), mapped_run = allocate_bytes(space, MIB), address;
     struct facet_pin *pin = NULL;
 
-    memset((void *)(uintptr_t)stays, 7, MIB);
+    memset((void *)(uintptr_t)mapped_run, 7, MIB);
     watched.keeps = FACET_BUSY;
-    assert_int_equal(facet_space_free(space, leaves, NULL), FACET_OK);
+    assert_int_equal(facet_space_free(space, freed_run, NULL), FACET_OK);
     address = allocate_bytes(other, 3 * MIB);
     assert_int_equal(facet_space_pin(other, &address, 1, 10000000, &pin, NULL), FACET_TIMEOUT);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
-    assert_int_equal(((const char *)(uintptr_t)stays)[MIB - 1], 7);
+    assert_int_equal(((const char *)(uintptr_t)mapped_run)[MIB - 1], 7);
     watched.keeps = FACET_OK;
     assert_int_equal(facet_space_unmap_freed(space), 256);
     assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
@@ -198,11 +198,11 @@ static void test_waiting_pages_are_not_swapped_out(void **state)
     assert_int_equal(watched.had_bytes, 0);
 }
 
-static void *free_it(void *data)
+static void *free_in_thread(void *data)
 {
-    uint64_t *what = data;
+    uint64_t *arguments = data;
 
-    assert_int_equal(facet_space_free((struct facet_space *)(uintptr_t)what[0], what[1], NULL), FACET_OK);
+    assert_int_equal(facet_space_free((struct facet_space *)(uintptr_t)arguments[0], arguments[1], NULL), FACET_OK);
     return NULL;
 }
 
@@ -211,13 +211,13 @@ static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other;
-    uint64_t what[2] = {(uintptr_t)space, allocate_bytes(space, MIB)};
+    uint64_t arguments[2] = {(uintptr_t)space, allocate_bytes(space, MIB)};
     struct facet_memory_usage usage = {.size = sizeof usage};
     pthread_t thread;
 
     watched.asks = 0;
     watched.waits = true;
-    assert_int_equal(pthread_create(&thread, NULL, free_it, what), 0);
+    assert_int_equal(pthread_create(&thread, NULL, free_in_thread, arguments), 0);
     while (watched.asks == 0)
         ;
     assert_int_equal(facet_space_reserved_bytes(space), MIB);

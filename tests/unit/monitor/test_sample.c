@@ -76,10 +76,10 @@ static void test_absent_is_not_zero(void **state)
 
             second.values[FACET_SAMPLE_COMPLETED] = 1;
             second.valid &= ~(1u << field);
-            bool had = facet_sample_measure(&first, &second, rows[row].measure, 1, &value);
+            bool measured = facet_sample_measure(&first, &second, rows[row].measure, 1, &value);
 
-            assert_int_equal(had, !(rows[row].needs & 1u << field));
-            assert_int_equal(value == 77, !had);
+            assert_int_equal(measured, !(rows[row].needs & 1u << field));
+            assert_int_equal(value == 77, !measured);
         }
     }
 }

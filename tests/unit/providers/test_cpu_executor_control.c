@@ -110,12 +110,12 @@ static void a_stream_waits_for_another(void **state)
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.log[0], '1');
 
-    struct facet_launch_record waited = record_of(second, 0), behind = record_of(second, 1);
+    struct facet_launch_record waited = record_of(second, 0), later = record_of(second, 1);
     struct facet_stream_state all;
 
     assert_int_equal(waited.status, FACET_OK);
     assert_string_equal(waited.kernel, "");
-    assert_true(waited.start_ns >= record_of(first, 0).end_ns && behind.start_ns >= waited.end_ns);
+    assert_true(waited.start_ns >= record_of(first, 0).end_ns && later.start_ns >= waited.end_ns);
     cpu_stream_state(second, &all);
     assert_int_equal(all.launched, 2);
     assert_int_equal(all.completed, 2);

@@ -70,14 +70,14 @@ static void check_softmax(const struct facet_activation *it, uint32_t type, uint
 {
     uint64_t positions = it->height * it->width;
     const double *line = before + first;
-    double most = -INFINITY, sum = 0;
+    double highest = -INFINITY, sum = 0;
 
     for (uint64_t c = 0; c < it->channels; c++)
-        most = fmax(most, line[c * positions]);
+        highest = fmax(highest, line[c * positions]);
     for (uint64_t c = 0; c < it->channels; c++)
-        sum += exp(line[c * positions] - most);
+        sum += exp(line[c * positions] - highest);
     for (uint64_t c = 0; c < it->channels; c++) {
-        double expected = exp(line[c * positions] - most) / sum;
+        double expected = exp(line[c * positions] - highest) / sum;
 
         /* x - largest is rounded: an error of exp as large as it is */
         assert_near(get(it->output, type, first + c * positions), expected, type, expected * 40, 1);
@@ -220,13 +220,13 @@ static void normalization_of_every_type(void **state)
 /* ---- attention ---- */
 
 /* The weights of one query, not divided by their sum; how large scores' products are at most. */
-static double weigh(const struct facet_math *operation, double scale, uint64_t head, uint64_t query, uint64_t seen,
-                    double *ret_weights)
+static double score_weights(const struct facet_math *operation, double scale, uint64_t head, uint64_t query,
+                            uint64_t keys, double *ret_weights)
 {
     const struct facet_attention *it = &operation->of.attention;
-    double most = -INFINITY, size = 0;
+    double highest = -INFINITY, size = 0;
 
-    for (uint64_t j = 0; j < seen; j++) {
+    for (uint64_t j = 0; j < keys; j++) {
         double score = 0, sizes = 0;
 
         for (uint64_t d = 0; d < it->dimension; d++) {
@@ -237,24 +237,24 @@ static double weigh(const struct facet_math *operation, double scale, uint64_t h
             sizes += fabs(product);
         }
         ret_weights[j] = score;
-        most = fmax(most, score);
+        highest = fmax(highest, score);
         size = fmax(size, sizes);
     }
-    for (uint64_t j = 0; j < seen; j++)
-        ret_weights[j] = exp(ret_weights[j] - most);
+    for (uint64_t j = 0; j < keys; j++)
+        ret_weights[j] = exp(ret_weights[j] - highest);
     return size;
 }
 
 /* A score's error becomes a weight's, relatively. With MIXED all is rounded to bf16. Weights of bf16 go in two parts of
  * eight digits each. */
-static double attention_error(const struct facet_math *operation, double size, double sizes, uint64_t seen)
+static double attention_error(const struct facet_math *operation, double size, double sizes, uint64_t keys)
 {
     double dimension = (double)operation->of.attention.dimension;
     double off = operation->flags & FACET_MATH_MIXED  ? 0x1p-8 * (2 + 2 * size) * sizes
                  : operation->type == FACET_MATH_BF16 ? 0x1p-16 * sizes
                                                       : 0;
 
-    return off + 4 * 0x1p-24 * (sqrt(dimension) * size + sqrt((double)seen) + 8) * sizes;
+    return off + 4 * 0x1p-24 * (sqrt(dimension) * size + sqrt((double)keys) + 8) * sizes;
 }
 
 /* One query's outputs; `weights` is room for them. */
@@ -262,21 +262,21 @@ static void check_attended(const struct facet_math *operation, double scale, uin
                            double *weights)
 {
     const struct facet_attention *it = &operation->of.attention;
-    uint64_t seen = operation->flags & FACET_MATH_CAUSAL ? query + 1 : it->keys;
-    double size = weigh(operation, scale, head, query, seen, weights), sum = 0;
+    uint64_t keys = operation->flags & FACET_MATH_CAUSAL ? query + 1 : it->keys;
+    double size = score_weights(operation, scale, head, query, keys, weights), sum = 0;
 
-    for (uint64_t j = 0; j < seen; j++)
+    for (uint64_t j = 0; j < keys; j++)
         sum += weights[j];
     for (uint64_t d = 0; d < it->dimension; d += 3) {
         double expected = 0, sizes = 0;
 
-        for (uint64_t j = 0; j < seen; j++) {
+        for (uint64_t j = 0; j < keys; j++) {
             double part = weights[j] / sum * get(it->v, operation->type, (head * it->keys + j) * it->dimension + d);
 
             expected += part;
             sizes += fabs(part);
         }
-        double off = attention_error(operation, size, sizes, seen);
+        double off = attention_error(operation, size, sizes, keys);
         double got = get(it->output, operation->type, (head * it->queries + query) * it->dimension + d);
         off += half_step[operation->type] * fabs(expected) + 0x1p-25;
         assert_true(fabs(got - expected) <= off);

@@ -365,22 +365,22 @@ static void test_hostile_documents_are_refused(void **state)
 /* However many there are: all are counted, and the list stays small. */
 static void test_list_of_violations_is_bounded(void **state)
 {
-    enum { MANY = 50000 };
+    enum { VIOLATIONS = 50000 };
     static const char head[] = "{\"format\":\"facet-accelerator-node\",\"version\":\"1.0\",\"resource_specs\":[],"
                                "\"devices\":[0";
-    char *text = malloc(sizeof head + MANY * 2 + 4);
+    char *text = malloc(sizeof head + VIOLATIONS * 2 + 4);
     size_t length = sizeof head - 1;
     struct facet_violations *violations;
 
     assert_non_null(text);
     memcpy(text, head, length);
-    for (int i = 1; i < MANY; i++) {
+    for (int i = 1; i < VIOLATIONS; i++) {
         memcpy(text + length, ",0", 2);
         length += 2;
     }
     memcpy(text + length, "]}", 2);
     assert_int_equal(facet_document_check(FACET_DOCUMENT_NODE, text, length + 2, &violations, NULL), FACET_OK);
-    assert_int_equal(facet_violations_total(violations), MANY);
+    assert_int_equal(facet_violations_total(violations), VIOLATIONS);
     assert_int_equal(facet_violations_count(violations), FACET_VIOLATIONS);
     facet_violations_destroy(violations);
     free(text);

@@ -483,13 +483,13 @@ static bool render_one(void *context)
         struct facet_workload *workload;
         uint32_t form;
         const char *expected;
-    } *what = context;
-    bool done = facet_workload_render(what->workload, what->form, NULL, &text, &left, &error) == FACET_OK;
+    } *rendering = context;
+    bool done = facet_workload_render(rendering->workload, rendering->form, NULL, &text, &left, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
         fail_msg("%d: %s", error.status, error.message);
     if (done)
-        assert_string_equal(text, what->expected);
+        assert_string_equal(text, rendering->expected);
     free(text);
     facet_violations_destroy(left);
     return done;
@@ -501,19 +501,20 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
         struct facet_workload *workload;
         uint32_t form;
         const char *expected;
-    } what = {.workload = make_workload()};
+    } rendering = {.workload = make_workload()};
 
     assert_true(render_all_forms(NULL));
-    for (; facet_render_name(what.form); what.form++) {
+    for (; facet_render_name(rendering.form); rendering.form++) {
         struct facet_violations *left;
         char *expected;
-        assert_int_equal(facet_workload_render(what.workload, what.form, NULL, &expected, &left, NULL), FACET_OK);
-        what.expected = expected;
-        assert_true(failing_loop(render_one, &what) > 50);
+        assert_int_equal(facet_workload_render(rendering.workload, rendering.form, NULL, &expected, &left, NULL),
+                         FACET_OK);
+        rendering.expected = expected;
+        assert_true(failing_loop(render_one, &rendering) > 50);
         free(expected);
         facet_violations_destroy(left);
     }
-    facet_workload_destroy(what.workload);
+    facet_workload_destroy(rendering.workload);
 }
 
 /* One setter, merging included; the configuration is as before, or has it. */

@@ -6,8 +6,8 @@
 
 #include "machine.h"
 
-#define FEW  500u
-#define MANY 4000u
+#define FEW_NODES  500u
+#define MANY_NODES 4000u
 
 /* The charge is the memory that the driver holds for graphs, now. */
 static void check_held(int line, uint64_t bytes)
@@ -241,7 +241,7 @@ static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
 /* All `count` allocations are alive at once, and then freed. */
 static CUgraph capture_heap(CUstream stream, uint32_t count)
 {
-    static CUdeviceptr pointers[MANY];
+    static CUdeviceptr pointers[MANY_NODES];
     CUgraph graph;
 
     CHECK_EQUAL(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
@@ -268,7 +268,7 @@ static double time_of_instantiating(CUgraph graph)
 static void role_many(void *argument)
 {
     CUstream stream = enter_role();
-    CUgraph few = capture_heap(stream, FEW), many = capture_heap(stream, MANY);
+    CUgraph few = capture_heap(stream, FEW_NODES), many = capture_heap(stream, MANY_NODES);
     double best = 1000;
 
     for (int i = 0; i < 5; i++) {

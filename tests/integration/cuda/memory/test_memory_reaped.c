@@ -80,7 +80,7 @@ static uint64_t ask_child(const int *questions, const int *answers, char form)
 /* The children are of a process without a context, so that it can fork; the one that asks is its child, too. */
 static void role_reaps(void *argument)
 {
-    const uint64_t alone = QUOTA - MACHINE_CONTEXT, beside = alone - MACHINE_CONTEXT - BLOCK;
+    const uint64_t free_alone = QUOTA - MACHINE_CONTEXT, free_with_other = free_alone - MACHINE_CONTEXT - BLOCK;
     int questions[2], answers[2];
 
     CHECK(pipe(questions) == 0 && pipe(answers) == 0);
@@ -94,9 +94,9 @@ static void role_reaps(void *argument)
         pid_t pid = start_holder();
 
         for (int j = 0; j < 3; j++)
-            CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), beside);
+            CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), free_with_other);
         CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-        CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), alone);
+        CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), free_alone);
     }
     close(questions[1]);
     CHECK(waitpid(asker, NULL, 0) == asker);

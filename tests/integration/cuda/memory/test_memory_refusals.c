@@ -7,8 +7,8 @@
 
 #include "machine.h"
 
-#define QUOTA GIB
-#define MUCH  (2 * GIB) /* more than the quota, less than the device */
+#define QUOTA      GIB
+#define OVER_QUOTA (2 * GIB) /* more than the quota, less than the device */
 
 static uint64_t denied_count(void)
 {
@@ -43,20 +43,20 @@ static void ask_each(CUmemoryPool pool, CUresult answer)
     CUmipmappedArray levels = NULL;
     CUarray array = NULL;
 
-    REFUSED(cuda.cuMemAlloc_v2(&pointer, MUCH), answer);
+    REFUSED(cuda.cuMemAlloc_v2(&pointer, OVER_QUOTA), answer);
     REFUSED(cuda.cuMemAlloc_v2(&pointer, UINT64_MAX), answer);
-    REFUSED(cuda.cuMemAlloc(&pointer_of_old, (unsigned)MUCH), answer);
+    REFUSED(cuda.cuMemAlloc(&pointer_of_old, (unsigned)OVER_QUOTA), answer);
     REFUSED(cuda.cuMemAllocPitch_v2(&pointer, &pitch, MIB, 2048, 4), answer);
     REFUSED(cuda.cuMemAllocPitch(&pointer_of_old, &pitch_of_old, MIB, 2048, 4), answer);
-    REFUSED(cuda.cuMemAllocManaged(&pointer, MUCH, CU_MEM_ATTACH_GLOBAL), answer);
+    REFUSED(cuda.cuMemAllocManaged(&pointer, OVER_QUOTA, CU_MEM_ATTACH_GLOBAL), answer);
     REFUSED(cuda.cuArray3DCreate_v2(&array, &cube), answer);
     REFUSED(cuda.cuArrayCreate_v2(&array, &flat), answer);
     REFUSED(cuda.cuArrayCreate(&array, &flat_of_old), answer);
     REFUSED(cuda.cuMipmappedArrayCreate(&levels, &cube, 3), answer);
     if (pool) {
-        REFUSED(cuda.cuMemAllocAsync(&pointer, MUCH, NULL), answer);
-        REFUSED(cuda.cuMemAllocFromPoolAsync(&pointer, MUCH, pool, NULL), answer);
-        REFUSED(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, MUCH, pool, NULL), answer);
+        REFUSED(cuda.cuMemAllocAsync(&pointer, OVER_QUOTA, NULL), answer);
+        REFUSED(cuda.cuMemAllocFromPoolAsync(&pointer, OVER_QUOTA, pool, NULL), answer);
+        REFUSED(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, OVER_QUOTA, pool, NULL), answer);
     }
     CHECK(pointer == 7 && pointer_of_old == 7 && pitch == 7 && pitch_of_old == 7 && !levels && !array);
 }
@@ -92,12 +92,12 @@ static void role_asks_for_too_much(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     ask_each(pool, CUDA_ERROR_OUT_OF_MEMORY);
-    REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(handle, 7);
     pid_t pid = fork();
     if (pid == 0) {
         ask_each(pool, CUDA_ERROR_NOT_INITIALIZED);
-        REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 0), CUDA_ERROR_NOT_INITIALIZED);
+        REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -123,18 +123,18 @@ static void role_asks_wrongly(void *argument)
 
     role_open();
     role_enter(0);
-    REFUSED(cuda.cuMemAlloc_v2(NULL, MUCH), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemAlloc(NULL, (unsigned)MUCH), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAlloc_v2(NULL, OVER_QUOTA), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAlloc(NULL, (unsigned)OVER_QUOTA), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMemAllocPitch_v2(NULL, &pitch, MIB, 2048, 4), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMemAllocPitch_v2(&pointer, NULL, MIB, 2048, 4), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMemAllocPitch_v2(&pointer, &pitch, MIB, 2048, 3), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemAllocManaged(NULL, MUCH, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemAllocManaged(&pointer, MUCH, 77), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemCreate(NULL, MUCH, &properties, 0), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 1), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemCreate(&handle, MUCH + 1, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAllocManaged(NULL, OVER_QUOTA, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAllocManaged(&pointer, OVER_QUOTA, 77), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(NULL, OVER_QUOTA, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 1), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA + 1, &properties, 0), CUDA_ERROR_INVALID_VALUE);
     properties.type = 0;
-    REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuArray3DCreate_v2(NULL, &cube), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuArrayCreate_v2(NULL, &flat), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMipmappedArrayCreate(NULL, &cube, 3), CUDA_ERROR_INVALID_VALUE);

@@ -198,11 +198,11 @@ static inline void server_unplug(struct server *server, const char *id, char *ev
         snprintf(events, size, "{\"event\":\"DEVICE_UNPLUG_GUEST_ERROR\",\"data\":{\"device\":\"%s\"}}\n", id);
         return;
     }
-    struct server_device gone = *found;
+    struct server_device removed = *found;
     for (int i = server->device_count; i > 0; i--) {
         struct server_device device = server->devices[i - 1];
-        bool with = device.port == gone.port && gone.function == 0;
-        if (strcmp(device.id, id) != 0 && !with)
+        bool is_companion = device.port == removed.port && removed.function == 0;
+        if (strcmp(device.id, id) != 0 && !is_companion)
             continue;
         server_remove(server, device.id);
         used += (size_t)snprintf(events + used, size - used,

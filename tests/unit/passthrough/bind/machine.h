@@ -158,7 +158,7 @@ static inline void machine_arm(struct model *model, enum model_fault fault, unsi
     model->fault = fault;
     model->at = at;
     model->calls = 0;
-    model->stays = false;
+    model->keeps_failing = false;
     model->only_writes = false;
 }
 

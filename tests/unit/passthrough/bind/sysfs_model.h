@@ -37,10 +37,10 @@ enum model_fault {
 struct model {
     char path[64];
     int root, state;
-    unsigned calls;   /* counted since it was armed */
-    unsigned at;      /* the call at fault; 0: none */
-    bool stays;       /* all after it as well */
-    bool only_writes; /* only these count */
+    unsigned calls;     /* counted since it was armed */
+    unsigned at;        /* the call at fault; 0: none */
+    bool keeps_failing; /* all after it as well */
+    bool only_writes;   /* only these count */
     enum model_fault fault;
     unsigned writes;                                       /* that reached the kernel */
     uint64_t deadline_ns;                                  /* of the last write */
@@ -285,7 +285,7 @@ static inline enum model_fault model_enter(struct bind_host *host, const char *w
     if (model->only_writes && !is_write)
         return MODEL_SOUND;
     model->calls++;
-    if (!model->at || model->calls < model->at || (model->calls > model->at && !model->stays))
+    if (!model->at || model->calls < model->at || (model->calls > model->at && !model->keeps_failing))
         return MODEL_SOUND;
     if (model->fault == MODEL_KILL)
         raise(SIGKILL);

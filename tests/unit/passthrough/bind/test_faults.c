@@ -53,7 +53,7 @@ static void fail_trial(const struct trial *trial, const char *what, const struct
     for (uint32_t i = 0; i < report->note_count; i++)
         print_message("note %s: %s\n", facet_passthrough_note_name(report->notes[i].kind), report->notes[i].text);
     fail_msg("%s, fault %d at %u%s: %s; %s", trial->binds ? "bind" : "unbind", trial->fault, trial->at,
-             trial->model.stays ? " and on" : "", what, text);
+             trial->model.keeps_failing ? " and on" : "", what, text);
 }
 
 /* Bound with a journal, or the host's without one. */
@@ -98,14 +98,14 @@ static void check_recovery(struct trial *trial, const struct facet_passthrough_r
         fail_trial(trial, "recovered without a word", &after);
 }
 
-static bool run_trial(struct trial *trial, bool stays, bool only_writes)
+static bool run_trial(struct trial *trial, bool keeps_failing, bool only_writes)
 {
     REPORT(report);
     struct facet_error error = {.status = FACET_OK};
 
     trial_begin(trial);
     machine_arm(&trial->model, trial->fault, trial->at);
-    trial->model.stays = stays;
+    trial->model.keeps_failing = keeps_failing;
     trial->model.only_writes = only_writes;
     enum facet_status status = trial_run(trial, &report, &error);
     bool was_reached = trial->model.calls >= trial->at;
@@ -117,7 +117,7 @@ static bool run_trial(struct trial *trial, bool stays, bool only_writes)
     return was_reached;
 }
 
-static void run_all(enum model_fault fault, bool stays, bool only_writes)
+static void run_all(enum model_fault fault, bool keeps_failing, bool only_writes)
 {
     for (int direction = 0; direction < 2; direction++) {
         struct trial trial = {.binds = direction == 0, .fault = fault};
@@ -125,7 +125,7 @@ static void run_all(enum model_fault fault, bool stays, bool only_writes)
         do {
             trial.at++;
             assert_true(trial.at < CALLS_MOST);
-        } while (run_trial(&trial, stays, only_writes));
+        } while (run_trial(&trial, keeps_failing, only_writes));
         assert_true(trial.at > 6);
     }
 }

@@ -155,7 +155,7 @@ static void arm_at_random(struct world *world)
     machine_arm(&world->model, (enum model_fault)random_below(&world->seed, MODEL_KILL),
                 random_below(&world->seed, 60));
     world->model.only_writes = random_below(&world->seed, 2);
-    world->model.stays = random_below(&world->seed, 8) == 0;
+    world->model.keeps_failing = random_below(&world->seed, 8) == 0;
 }
 
 static void run_sequence(uint64_t seed)
