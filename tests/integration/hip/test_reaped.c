@@ -8,17 +8,17 @@
 
 #include "machine.h"
 
-#define QUOTA  (2 * GIB)
-#define BLOCK  (512 * MIB)
-#define ROUNDS 20
+#define QUOTA       (2 * GIB)
+#define BLOCK_BYTES (512 * MIB)
+#define ROUNDS      20
 
 /* Holds a device and a block until it is killed. */
-static void role_holds(int ready)
+static void role_holds_memory(int ready)
 {
     void *pointer;
 
     role_open();
-    CHECK_EQUAL(hip.hipMalloc(&pointer, BLOCK), hipSuccess);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, BLOCK_BYTES), hipSuccess);
     CHECK(write(ready, "x", 1) == 1);
     for (;;)
         pause();
@@ -32,7 +32,7 @@ static pid_t start_holder(void)
     CHECK(pipe(ready) == 0);
     pid_t pid = fork(); /* by a process that has not called HIP */
     if (pid == 0)
-        role_holds(ready[1]);
+        role_holds_memory(ready[1]);
     close(ready[1]);
     CHECK(read(ready[0], &byte, 1) == 1);
     close(ready[0]);
@@ -40,7 +40,7 @@ static pid_t start_holder(void)
 }
 
 /* Answers each query with the free memory. */
-static void role_asks(int questions, int answers)
+static void role_answers_with_free_bytes(int questions, int answers)
 {
     size_t free_bytes = 0, total = 0;
     char byte;
@@ -63,16 +63,16 @@ static size_t ask_child(const int *questions, const int *answers)
 }
 
 /* The children are of a process without a runtime, so that it can fork; the one that asks is its child, too. */
-static void role_reaps(void *argument)
+static void role_reaps_children(void *argument)
 {
-    const uint64_t free_alone = QUOTA - MACHINE_BEGIN, free_with_other = free_alone - MACHINE_BEGIN - BLOCK;
+    const uint64_t free_alone = QUOTA - MACHINE_BEGIN, free_with_other = free_alone - MACHINE_BEGIN - BLOCK_BYTES;
     int questions[2], answers[2];
 
     CHECK(pipe(questions) == 0 && pipe(answers) == 0);
     pid_t asker = fork();
     if (asker == 0) {
         close(questions[1]);
-        role_asks(questions[0], answers[1]);
+        role_answers_with_free_bytes(questions[0], answers[1]);
         _exit(0);
     }
     for (int i = 0; i < ROUNDS; i++) {
@@ -88,7 +88,7 @@ static void role_reaps(void *argument)
 
 static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state)
 {
-    machine_run(role_reaps, QUOTA);
+    machine_run(role_reaps_children, QUOTA);
 }
 
 int main(void)

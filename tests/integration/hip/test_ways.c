@@ -18,7 +18,7 @@ struct client_case {
     const char *program, *argument;
     const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
     bool in_vgpu;        /* then with the variables of facet run */
-    bool ours;           /* preloaded, in no vGPU */
+    bool uses_ours;      /* preloaded, in no vGPU */
 };
 
 /* As the command does between fork and exec. */
@@ -41,7 +41,7 @@ static void become_program(const struct client_case *client_case)
     snprintf(path, sizeof path, "%s/libamdhip64.so", getenv("FACET_TEST_HIP_OURS"));
     if (client_case->in_vgpu)
         enter_role();
-    else if (client_case->ours)
+    else if (client_case->uses_ours)
         setenv("LD_PRELOAD", path, 1);
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_HIP_PROGRAMS"), client_case->program);
     alarm(60);

@@ -98,16 +98,16 @@ static unsigned long ticks_of(int tid)
     return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &ticks) == 1 ? ticks : 0;
 }
 
-/* The threads beside the main one that have computed: which most, and how many at least a quarter of that. */
-struct crew {
+/* Of the threads that have computed, without the main one: the busiest, and how many ran at least a quarter as long. */
+struct thread_use {
     int busiest;
-    uint64_t working;
+    uint64_t working_count;
 };
 
-static struct crew find_crew(void)
+static struct thread_use find_thread_use(void)
 {
-    unsigned long ticks[256] = {0}, most = 0;
-    struct crew crew = {0};
+    unsigned long ticks[256] = {0}, highest = 0;
+    struct thread_use thread_use = {0};
     DIR *tasks = opendir("/proc/self/task");
 
     for (int i = 0; tasks && i < 256; i++) {
@@ -117,16 +117,16 @@ static struct crew find_crew(void)
         if (!task)
             break;
         ticks[i] = tid > 0 && tid != getpid() ? ticks_of(tid) : 0;
-        if (ticks[i] > most) {
-            most = ticks[i];
-            crew.busiest = tid;
+        if (ticks[i] > highest) {
+            highest = ticks[i];
+            thread_use.busiest = tid;
         }
     }
     if (tasks)
         closedir(tasks);
     for (int i = 0; i < 256; i++)
-        crew.working += most > 0 && ticks[i] * 4 >= most;
-    return crew;
+        thread_use.working_count += highest > 0 && ticks[i] * 4 >= highest;
+    return thread_use;
 }
 
 /* The one processor that the thread is bound to; -1 when there are several. */
@@ -162,9 +162,9 @@ static int role_work(void)
         spent = now_ns() - begin;
     } while (spent < RUN_NS);
     ROLE_CHECK(result_is_right(&work));
-    const struct crew crew = find_crew();
+    const struct thread_use thread_use = find_thread_use();
     ROLE_CHECK(write_word(launches * UINT64_C(1000000000000) / spent));
-    ROLE_CHECK(write_word(crew.working) && write_word((uint64_t)(processor_of(crew.busiest) + 1)));
+    ROLE_CHECK(write_word(thread_use.working_count) && write_word((uint64_t)(processor_of(thread_use.busiest) + 1)));
     return 0;
 }
 
@@ -172,7 +172,7 @@ static int role_work(void)
 
 struct outcome {
     uint64_t rate; /* launches in a thousand seconds */
-    uint64_t working;
+    uint64_t working_count;
     int processor;
 };
 
@@ -189,7 +189,7 @@ static void work_together(const char *const *addresses, int count, struct outcom
         tenant_go(&tenants[i]);
     for (int i = 0; i < count; i++) {
         ret_outcomes[i].rate = tenant_read(&tenants[i]);
-        ret_outcomes[i].working = tenant_read(&tenants[i]);
+        ret_outcomes[i].working_count = tenant_read(&tenants[i]);
         ret_outcomes[i].processor = (int)tenant_read(&tenants[i]) - 1;
     }
     for (int i = 0; i < count; i++)
@@ -299,10 +299,10 @@ static void a_unit_is_a_processor(void **state)
     for (uint32_t unit = 0; unit < all_units && unit < 8 && CPU_ISSET(unit, &allowed); unit++) {
         struct outcome outcome = work_alone(tenant_address(unit, 1));
 
-        assert_int_equal(outcome.working, 1);
+        assert_int_equal(outcome.working_count, 1);
         assert_int_equal(outcome.processor, unit);
     }
-    assert_int_equal(work_alone(tenant_address(0, 2)).working, 2);
+    assert_int_equal(work_alone(tenant_address(0, 2)).working_count, 2);
 }
 
 static void neighbours_keep_their_speed(void **state)

@@ -10,7 +10,7 @@ static void a_task_runs_and_its_result_is_read(void **state)
     uint64_t words[64], buffer, task;
     struct facet_balancer_task record;
 
-    make(FACET_BALANCER_LEAST_LOADED);
+    balanced_world_open(FACET_BALANCER_LEAST_LOADED);
     buffer = buffer_make(sizeof words);
     for (uint64_t i = 0; i < 64; i++)
         words[i] = i;
@@ -30,7 +30,7 @@ static void a_task_runs_and_its_result_is_read(void **state)
     assert_int_not_equal(record.execution, 0);
     assert_true(record.queued_ns <= record.start_ns && record.start_ns <= record.end_ns);
     assert_int_equal(vgpu_execution(record.id, record.execution).groups, 64);
-    unmake();
+    balanced_world_close();
 }
 
 /* Memory that was never written is zero, on the member that first uses it; parts are written and read alone. */
@@ -38,23 +38,23 @@ static void bytes_begin_as_zero_and_are_written_in_parts(void **state)
 {
     uint64_t buffer, word = 7;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64 * 8);
-    assert_int_equal(word_of(buffer, 5), 0);
+    assert_int_equal(buffer_word(buffer, 5), 0);
     OK(facet_balancer_write(balancer, buffer, 3 * 8, &word, 8, ERROR));
     finish(submit("add", buffer, 1, 64));
-    assert_int_equal(word_of(buffer, 2), 1);
-    assert_int_equal(word_of(buffer, 3), 8);
+    assert_int_equal(buffer_word(buffer, 2), 1);
+    assert_int_equal(buffer_word(buffer, 3), 8);
     word = 100;
     OK(facet_balancer_write(balancer, buffer, 0, &word, 8, ERROR));
     finish(submit("add", buffer, 1, 64));
-    assert_int_equal(word_of(buffer, 0), 101);
-    assert_int_equal(word_of(buffer, 3), 9);
+    assert_int_equal(buffer_word(buffer, 0), 101);
+    assert_int_equal(buffer_word(buffer, 3), 9);
     OK(facet_balancer_free(balancer, buffer, ERROR));
     OK(facet_balancer_free(balancer, 0, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_free(balancer, buffer, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_read(balancer, buffer, 0, &word, 8, ERROR));
-    unmake();
+    balanced_world_close();
 }
 
 /* A chain through one buffer, with tasks of other buffers in between, in turns on both members. */
@@ -62,7 +62,7 @@ static void buffers_put_tasks_in_order(void **state)
 {
     uint64_t chain, others[3];
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     chain = buffer_make(64 * 8);
     for (int i = 0; i < 3; i++)
         others[i] = buffer_make(64 * 8);
@@ -70,16 +70,16 @@ static void buffers_put_tasks_in_order(void **state)
         submit("add", chain, i, 64);
         submit("add", others[i % 3], 1, 64);
         if (i == TASKS / 2)
-            assert_int_equal(word_of(chain, 1), i * (i + 1) / 2); /* as of here, not later or earlier */
+            assert_int_equal(buffer_word(chain, 1), i * (i + 1) / 2); /* as of here, not later or earlier */
     }
     finish(FACET_BALANCER_ALL);
     for (uint64_t i = 0; i < 64; i++)
-        assert_int_equal(word_of(chain, i), TASKS * (TASKS - 1) / 2);
+        assert_int_equal(buffer_word(chain, i), TASKS * (TASKS - 1) / 2);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(word_of(others[i], 63), TASKS / 3);
+        assert_int_equal(buffer_word(others[i], 63), TASKS / 3);
     assert_true(member_of(0).over_total > 0 && member_of(1).over_total > 0);
     assert_int_equal(member_of(0).over_total + member_of(1).over_total, 2 * TASKS);
-    unmake();
+    balanced_world_close();
 }
 
 static void bad_requests_are_refused(void **state)
@@ -96,7 +96,7 @@ static void bad_requests_are_refused(void **state)
     struct facet_balancer_member member = {.size = sizeof member};
     struct facet_balancer_task record = {.size = sizeof record};
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64);
     REFUSED(FACET_OUT_OF_RANGE, facet_balancer_allocate(balancer, 0, &value, ERROR));
     REFUSED(FACET_OUT_OF_RANGE, facet_balancer_allocate(balancer, UINT64_MAX, &value, ERROR));
@@ -125,7 +125,7 @@ static void bad_requests_are_refused(void **state)
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_task(balancer, 1, &record, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_member(balancer, MEMBERS, &member, ERROR));
     OK(facet_balancer_free(balancer, buffer, ERROR)); /* nothing that was refused uses it */
-    unmake();
+    balanced_world_close();
 }
 
 static void bad_settings_are_refused(void **state)
@@ -172,7 +172,7 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
 {
     uint64_t buffer, word = 1, readers[MEMBERS], writer;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64);
     OK(facet_balancer_write(balancer, buffer, 0, &word, sizeof word, ERROR));
     argument_flags = FACET_ARGUMENT_READS;
@@ -180,7 +180,7 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
         readers[i] = submit("burn", buffer, 1000000, 300);
     argument_flags = 0;
     writer = submit("add", buffer, 1, 8);
-    assert_int_equal(word_of(buffer, 0) != 0, 1);
+    assert_int_equal(buffer_word(buffer, 0) != 0, 1);
     for (int i = 0; i < MEMBERS; i++) {
         assert_int_equal(task_of(readers[i]).member, i);
         assert_int_equal(task_of(readers[i]).brought_bytes, 64);
@@ -194,7 +194,7 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
     argument_flags = 0;
     assert_int_equal(task_of(writer).member, 1);
     assert_int_equal(task_of(writer).brought_bytes, 0); /* stale by then, and written whole */
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- strategies ---- */
@@ -219,8 +219,8 @@ static void round_robin_alternates(void **state)
         finish(tasks[i] = submit("add", last, 1, 8));
         assert_int_equal(task_of(tasks[i]).member, i % MEMBERS);
     }
-    assert_int_equal(word_of(last, 7), TASKS + 1);
-    unmake();
+    assert_int_equal(buffer_word(last, 7), TASKS + 1);
+    balanced_world_close();
 }
 
 static void weighted_keeps_the_proportion(void **state)
@@ -242,7 +242,7 @@ static void weighted_keeps_the_proportion(void **state)
         assert_true(4 * first > 3 * (i + 1) - 4 && 4 * first < 3 * (i + 1) + 4); /* less than one task off */
     }
     assert_int_equal(4 * first, 3 * TASKS);
-    unmake();
+    balanced_world_close();
 }
 
 /* A buffer that was read on one member, as the other was busy then: it is there, and in host memory, from where it can
@@ -279,7 +279,7 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
     uint64_t buffers[MEMBERS], busy, task, words[8] = {0};
     uint32_t home[MEMBERS];
 
-    make(FACET_BALANCER_LOCALITY);
+    balanced_world_open(FACET_BALANCER_LOCALITY);
     teach();
     teach_transfers();
     buffers[0] = buffer_at_home(&home[0]);
@@ -304,7 +304,7 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
         assert_int_equal(task_of(task).member, home[i % 2]);
         assert_int_equal(task_of(task).brought_bytes, 0);
     }
-    unmake();
+    balanced_world_close();
 }
 
 /* By what members have to do, not by how many tasks that is, or where the data is: among equals, memory decides. */
@@ -313,7 +313,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
     uint64_t tasks[8], large, buffer, task;
     uint32_t away = 0, home, brought = 0;
 
-    make(FACET_BALANCER_LEAST_LOADED);
+    balanced_world_open(FACET_BALANCER_LEAST_LOADED);
     teach();
     large = submit("burn", buffer_make(8), ROUNDS, 400);
     for (int i = 0; i < 8; i++)
@@ -333,7 +333,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
     }
     assert_true(brought);
     assert_int_equal(task_of(task).brought_bytes, MIB);
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- ends ---- */
@@ -366,16 +366,16 @@ static void tasks_are_cancelled_wherever_they_are(void **state)
     assert_int_equal(task_of(running).status, FACET_EXECUTION_CANCELLED);
     assert_true(task_of(running).groups < 100000);
     assert_int_equal(task_of(held).execution, 0);
-    assert_int_equal(word_of(shared, 7), 1);
+    assert_int_equal(buffer_word(shared, 7), 1);
     OK(facet_balancer_free(balancer, shared, ERROR));
-    unmake();
+    balanced_world_close();
 }
 
 static void closing_ends_everything(void **state)
 {
     uint64_t shared;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     shared = buffer_make(64);
     for (int i = 0; i < TASKS; i++) {
         submit("burn", buffer_make(8), ROUNDS, 10000);
@@ -410,7 +410,7 @@ static void records_are_forgotten_only_after_their_task_ended(void **state)
     finish(submit("add", buffer_make(8), 1, 1));
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_task(balancer, first, &record, ERROR));
     assert_int_equal(task_of(last).status, FACET_EXECUTION_COMPLETED);
-    unmake();
+    balanced_world_close();
 }
 
 static void too_many_tasks_are_refused(void **state)
@@ -429,7 +429,7 @@ static void too_many_tasks_are_refused(void **state)
     OK(facet_balancer_cancel(balancer, task, ERROR));
     finish(FACET_BALANCER_ALL);
     submit("add", buffer, 1, 1);
-    unmake();
+    balanced_world_close();
 }
 
 /* Either has room, both have not: the second waits until the first is over. */
@@ -447,7 +447,7 @@ static void tasks_that_do_not_fit_together_take_turns(void **state)
     for (int i = 0; i < 4; i++)
         finish(tasks[i]);
     assert_int_equal(task_of(tasks[3]).groups, 100);
-    unmake();
+    balanced_world_close();
 }
 
 /*
@@ -476,22 +476,22 @@ static void members_hold_more_than_they_have(void **state)
             submit("add", buffers[i], 1, bytes / 8);
     finish(FACET_BALANCER_ALL);
     for (int i = 0; i < BUFFERS; i++)
-        assert_int_equal(word_of(buffers[i], bytes / 8 - 1), 3);
+        assert_int_equal(buffer_word(buffers[i], bytes / 8 - 1), 3);
     large = buffer_make(17 * MIB);
     uint64_t task = submit("add", large, 1, 1);
     REFUSED(FACET_QUOTA, facet_balancer_wait(balancer, task, WAIT_NS, ERROR));
     REFUSED(FACET_QUOTA, facet_balancer_read(balancer, large, 0, data, 8, ERROR));
     finish(submit("add", buffers[0], 1, 1));
-    assert_int_equal(word_of(buffers[0], 0), 4);
+    assert_int_equal(buffer_word(buffers[0], 0), 4);
     free(data);
-    unmake();
+    balanced_world_close();
 }
 
 static void paused_members_get_nothing(void **state)
 {
     uint64_t tasks[8];
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     for (int i = 0; i < 8; i++)
         finish(tasks[i] = submit("add", buffer_make(64), 1, 8));
@@ -505,18 +505,18 @@ static void paused_members_get_nothing(void **state)
     OK(facet_vgpu_resume(world.driver, 1, ERROR));
     finish(FACET_BALANCER_ALL);
     assert_int_equal(task_of(tasks[7]).member, 0);
-    unmake();
+    balanced_world_close();
 }
 
 /* With something in the middle of its work-groups there. */
 static void closing_does_not_wait_for_a_resume(void **state)
 {
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     uint64_t task = submit("burn", buffer_make(8), ROUNDS, 100000);
     await_running(task);
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     submit("add", buffer_make(8), 1, 1);
-    unmake();
+    balanced_world_close();
 }
 
 int main(void)

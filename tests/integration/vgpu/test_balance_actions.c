@@ -59,16 +59,16 @@ static void waiting_tasks_migrate(void **state)
         if (record.migrations == 1)
             assert_int_not_equal(record.member, i % 2);
         if (i % 2 == 1)
-            assert_int_equal(word_of(buffers[i], 0), (uint64_t)i + 1);
+            assert_int_equal(buffer_word(buffers[i], 0), (uint64_t)i + 1);
         else
-            assert_int_not_equal(word_of(buffers[i], 0), (uint64_t)i);
+            assert_int_not_equal(buffer_word(buffers[i], 0), (uint64_t)i);
     }
     assert_true(moved > 0);
     assert_true(actions_of(FACET_BALANCER_MIGRATE, &last) >= moved);
     assert_int_not_equal(last.from, last.to);
     assert_true(last.gain_ns > 0 && task_of(last.task).migrations > 0);
     assert_true(member_of(0).left_total > 0 && member_of(1).arrived_total > 0);
-    unmake();
+    balanced_world_close();
 }
 
 /* How many actions it takes when all the work goes to the first of two. */
@@ -91,7 +91,7 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     finish(FACET_BALANCER_ALL);
     uint32_t moves = actions_of(FACET_BALANCER_MIGRATE, &last);
     assert_int_equal(moves > 0, member_of(1).over_total > 0);
-    unmake();
+    balanced_world_close();
     return moves;
 }
 
@@ -161,7 +161,7 @@ static void idle_members_lend_their_share(void **state)
     start_competition(&outside);
     expect_percent_of_first(3, 44, 56, "without the action");
     facet_kernel_destroy(outside);
-    unmake();
+    balanced_world_close();
 
     make_one_sided(MEMBERS, 400, FACET_BALANCER_ADJUST_SHARE, "1");
     start_competition(&outside);
@@ -260,7 +260,7 @@ static void preemption_lets_higher_priority_in(void **state)
     assert_true(high.start_ns >= low.end_ns);
     assert_int_equal(low.preemptions, 0);
     assert_int_equal(actions_of(FACET_BALANCER_PREEMPT, &last), 0);
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- members that are never idle ---- */
@@ -289,13 +289,13 @@ static void buffers_leave_a_member_that_is_never_idle(void **state)
         finish(task);
         assert_int_equal(task_of(task).member, round % 2);
         assert_int_equal(task_of(task).brought_bytes, round ? WORDS * 8 : 0);
-        assert_int_equal(word_of(buffer, 0), round + 1);
-        assert_int_equal(word_of(buffer, WORDS - 1), round + 1);
+        assert_int_equal(buffer_word(buffer, 0), round + 1);
+        assert_int_equal(buffer_word(buffer, WORDS - 1), round + 1);
     }
     assert_int_equal(vgpu_execution(1, endless).status, FACET_EXECUTION_RUNNING);
     OK(facet_vgpu_cancel(world.driver, 1, endless, ERROR));
     facet_kernel_destroy(outside);
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- lost members ---- */
@@ -304,7 +304,7 @@ static void a_destroyed_member_counts_as_lost(void **state)
 {
     uint64_t tasks[TASKS], alive_buffer, lost_buffer;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     finish(submit("add", alive_buffer = buffer_make(8), 5, 1));
     finish(submit("add", lost_buffer = buffer_make(8), 6, 1));
     for (int i = 0; i < TASKS; i++)
@@ -321,9 +321,9 @@ static void a_destroyed_member_counts_as_lost(void **state)
     }
     assert_int_equal(task_of(tasks[TASKS - 1]).member, 0);
     assert_int_equal(member_of(1).lost, 1);
-    assert_int_equal(word_of(alive_buffer, 0), 5);
+    assert_int_equal(buffer_word(alive_buffer, 0), 5);
     REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, tasks, 8, ERROR));
-    unmake();
+    balanced_world_close();
 }
 
 /* A task's data is queued behind a kernel without an end; meanwhile its member is lost. */
@@ -332,7 +332,7 @@ static void a_task_whose_copy_was_queued_runs_elsewhere(void **state)
     enum { STREAMS = 4 };
     uint64_t moving, task;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     finish(submit("add", moving = buffer_make(64), 1, 8));
     finish(submit("add", buffer_make(64), 1, 8));
     struct facet_kernel *outside = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
@@ -347,9 +347,9 @@ static void a_task_whose_copy_was_queued_runs_elsewhere(void **state)
     finish(task);
     assert_int_equal(task_of(task).member, 0);
     assert_int_equal(task_of(task).migrations, 1);
-    assert_int_equal(word_of(moving, 7), 2);
+    assert_int_equal(buffer_word(moving, 7), 2);
     facet_kernel_destroy(outside);
-    unmake();
+    balanced_world_close();
 }
 
 static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
@@ -357,7 +357,7 @@ static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
     struct facet_balancer_config config = balancer_config();
     uint64_t alive_buffer, lost_buffer, gate, begun, waiting[8], later, again, word = 3;
 
-    if (devices() < 2)
+    if (device_count() < 2)
         return;
     members_make(2, 0);
     config.strategy = FACET_BALANCER_ROUND_ROBIN;
@@ -387,19 +387,19 @@ static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
     assert_int_equal(task_of(waiting[7]).migrations, 1);
     assert_int_equal(task_of(later).execution, 0);
     assert_int_equal(member_of(1).lost, 1);
-    assert_int_equal(word_of(alive_buffer, 0), 5);
+    assert_int_equal(buffer_word(alive_buffer, 0), 5);
     REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, &word, 8, ERROR));
     REFUSED(FACET_DEVICE_LOST, facet_balancer_write(balancer, lost_buffer, 0, &word, 8, ERROR)); /* not all of it */
     uint64_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     OK(facet_balancer_write(balancer, lost_buffer, 0, words, sizeof words, ERROR));
     finish(submit("add", lost_buffer, 10, 8));
-    assert_int_equal(word_of(lost_buffer, 7), 18);
+    assert_int_equal(buffer_word(lost_buffer, 7), 18);
     child = world_child();
     kill(child, SIGKILL);
     again = submit("add", buffer_make(64), 1, 8);
     REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, again, WAIT_NS, ERROR));
     REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, &word, 8, ERROR));
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- many at once ---- */
@@ -458,8 +458,8 @@ static void many_threads_use_one_balancer(void **state)
         failed = one ? one : failed;
     }
     assert_null(failed);
-    assert_int_equal(word_of(common, 7), THREADS * TASKS);
-    unmake();
+    assert_int_equal(buffer_word(common, 7), THREADS * TASKS);
+    balanced_world_close();
 }
 
 int main(void)

@@ -8,19 +8,19 @@
 
 #include "machine.h"
 
-#define QUOTA  (2 * GIB)
-#define BLOCK  (512 * MIB)
-#define ROUNDS 20
+#define QUOTA       (2 * GIB)
+#define BLOCK_BYTES (512 * MIB)
+#define ROUNDS      20
 
 /* Holds a context and a block until it is killed. */
-static void role_holds(void *argument)
+static void role_holds_memory(void *argument)
 {
     CUdeviceptr pointer;
     int ready = *(int *)argument;
 
     role_open();
     role_enter(0);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, BLOCK), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, BLOCK_BYTES), CUDA_SUCCESS);
     CHECK(write(ready, "x", 1) == 1);
     for (;;)
         pause();
@@ -34,7 +34,7 @@ static pid_t start_holder(void)
     CHECK(pipe(ready) == 0);
     pid_t pid = fork(); /* by a process that has not called CUDA */
     if (pid == 0)
-        role_holds(&ready[1]);
+        role_holds_memory(&ready[1]);
     close(ready[1]);
     CHECK(read(ready[0], &byte, 1) == 1);
     close(ready[0]);
@@ -55,7 +55,7 @@ static uint64_t query_free_bytes(bool of_old)
 }
 
 /* Asks, for its parent, whenever a byte comes; which says in which form, and the answer is 8 bytes. */
-static void role_asks(const int *questions, const int *answers)
+static void role_answers_with_free_bytes(const int *questions, const int *answers)
 {
     char form;
 
@@ -78,16 +78,16 @@ static uint64_t ask_child(const int *questions, const int *answers, char form)
 }
 
 /* The children are of a process without a context, so that it can fork; the one that asks is its child, too. */
-static void role_reaps(void *argument)
+static void role_reaps_children(void *argument)
 {
-    const uint64_t free_alone = QUOTA - MACHINE_CONTEXT, free_with_other = free_alone - MACHINE_CONTEXT - BLOCK;
+    const uint64_t free_alone = QUOTA - MACHINE_CONTEXT, free_with_other = free_alone - MACHINE_CONTEXT - BLOCK_BYTES;
     int questions[2], answers[2];
 
     CHECK(pipe(questions) == 0 && pipe(answers) == 0);
     pid_t asker = fork();
     if (asker == 0) {
         close(questions[1]);
-        role_asks(questions, answers);
+        role_answers_with_free_bytes(questions, answers);
         _exit(0);
     }
     for (int i = 0; i < ROUNDS; i++) {
@@ -104,7 +104,7 @@ static void role_reaps(void *argument)
 
 static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state)
 {
-    machine_run(role_reaps, QUOTA);
+    machine_run(role_reaps_children, QUOTA);
 }
 
 int main(void)

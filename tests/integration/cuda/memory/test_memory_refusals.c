@@ -28,7 +28,7 @@ static uint64_t denied_count(void)
     } while (0)
 
 /* Each form of asking for memory, with nothing wrong but how much it is. */
-static void ask_each(CUmemoryPool pool, CUresult answer)
+static void request_each_form(CUmemoryPool pool, CUresult answer)
 {
     const CUDA_ARRAY3D_DESCRIPTOR cube = {
         .Width = 1000, .Height = 1000, .Depth = 600, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
@@ -66,10 +66,10 @@ static void role_asks_without_a_context(void *argument)
     int status = -1;
 
     role_open();
-    ask_each(NULL, CUDA_ERROR_INVALID_CONTEXT);
+    request_each_form(NULL, CUDA_ERROR_INVALID_CONTEXT);
     pid_t pid = fork();
     if (pid == 0) {
-        ask_each(NULL, CUDA_ERROR_NOT_INITIALIZED);
+        request_each_form(NULL, CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -80,7 +80,7 @@ static void test_without_a_context_and_after_a_fork_the_driver_says_so(void **st
     machine_run(role_asks_without_a_context, QUOTA);
 }
 
-static void role_asks_for_too_much(void *argument)
+static void role_requests_over_quota(void *argument)
 {
     const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -91,12 +91,12 @@ static void role_asks_for_too_much(void *argument)
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
-    ask_each(pool, CUDA_ERROR_OUT_OF_MEMORY);
+    request_each_form(pool, CUDA_ERROR_OUT_OF_MEMORY);
     REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(handle, 7);
     pid_t pid = fork();
     if (pid == 0) {
-        ask_each(pool, CUDA_ERROR_NOT_INITIALIZED);
+        request_each_form(pool, CUDA_ERROR_NOT_INITIALIZED);
         REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
@@ -105,10 +105,10 @@ static void role_asks_for_too_much(void *argument)
 
 static void test_a_refusal_by_the_quota_alone_is_counted_once(void **state)
 {
-    machine_run(role_asks_for_too_much, QUOTA);
+    machine_run(role_requests_over_quota, QUOTA);
 }
 
-static void role_asks_wrongly(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -150,10 +150,10 @@ static void role_asks_wrongly(void *argument)
 
 static void test_wrong_arguments_are_refused_as_such(void **state)
 {
-    machine_run(role_asks_wrongly, QUOTA);
+    machine_run(role_wrong_arguments, QUOTA);
 }
 
-static void take_and_ask(CUmemoryPool pool, uint64_t bytes)
+static void fill_and_request(CUmemoryPool pool, uint64_t bytes)
 {
     CUdeviceptr first, second;
 
@@ -163,7 +163,7 @@ static void take_and_ask(CUmemoryPool pool, uint64_t bytes)
 }
 
 /* Spare memory in a pool makes room for plain memory, and that the pool had to be trimmed counts as no refusal. */
-static void role_makes_room(void *argument)
+static void role_trims_a_pool(void *argument)
 {
     uint64_t threshold = UINT64_MAX, before;
     CUdeviceptr pointer;
@@ -173,7 +173,7 @@ static void role_makes_room(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
-    take_and_ask(pool, 512 * MIB);
+    fill_and_request(pool, 512 * MIB);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
     before = denied_count();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 512 * MIB), CUDA_SUCCESS);
@@ -182,7 +182,7 @@ static void role_makes_room(void *argument)
 
 static void test_room_that_a_pool_makes_is_no_denial(void **state)
 {
-    machine_run(role_makes_room, QUOTA);
+    machine_run(role_trims_a_pool, QUOTA);
 }
 
 int main(void)
