@@ -50,7 +50,7 @@ def read(kernel, image, kind):
     """PoCL 3.1 has no RG, answers 0 for the missing alpha of integers, and rubbish for halves of one channel."""
     simple = image.order in (RGBA, BGRA) or (image.order == R and (image.type in NORMALIZED or image.type == FLOAT))
     only = None if simple else "Facet"
-    return IMAGE.run(kernel, (WIDTH, HEIGHT), [image, oracle.out(kind, HEIGHT, WIDTH, 4)], only=only)
+    return IMAGE.run(kernel, (WIDTH, HEIGHT), [image, oracle.output(kind, HEIGHT, WIDTH, 4)], only=only)
 
 
 @test
@@ -183,7 +183,7 @@ def compare_sampling(kernel, extent, width):
         coordinates = numpy.zeros((len(at), width), numpy.float32)
         coordinates[:, :len(extent)] = at[:, ::-1]
         results = IMAGE.run(kernel, len(at), [Image(data, RGBA, FLOAT), sampler, coordinates,
-                                              oracle.out(numpy.float32, len(at), 4)])
+                                              oracle.output(numpy.float32, len(at), 4)])
         for who, got in oracle.each(results, 3):
             away = numpy.abs(got - expected).max(1)
             if (away > 1e-4).any():
@@ -213,7 +213,7 @@ def samplers_of_a_box():
 def sizes_and_formats_of_images():
     plane = Image(pixels(numpy.uint8, RGBA, 7, HEIGHT, WIDTH), RGBA, 0x10DA)
     box = Image(pixels(numpy.float32, RGBA, 8, 2, 3, 4), RGBA, FLOAT)
-    results = IMAGE.run("about", 1, [plane, box, oracle.out(numpy.int32, 8)])
+    results = IMAGE.run("about", 1, [plane, box, oracle.output(numpy.int32, 8)])
     oracle.exact(results, 2, [WIDTH, HEIGHT, WIDTH, RGBA, 0x10DA, 4, 3, 2], "sizes and format")
     oracle.need_facet()
 

@@ -148,7 +148,7 @@ def judge(name, width, got, expected, bound, inputs):
     if wrong.any():
         what = f"{name}, vectors of {width}" if width > 1 else name
         return [f"{what}: {wrong.sum()} of {wrong.size} wrong: "
-                + oracle.places(wrong, got, numpy.array(expected), inputs)]
+                + oracle.describe_wrong(wrong, got, numpy.array(expected), inputs)]
     return []
 
 
@@ -158,7 +158,7 @@ def compared(name, type_, called, bound, arrays, second=None):
     expected = references(name, called, arrays, kind)
     columns = [numpy.array(column) for column in zip(*expected)] if second else [numpy.array(expected)]
     for width in WIDTHS:
-        outs = [oracle.out(kind, arrays[0].size)] + ([oracle.out(second, arrays[0].size)] if second else [])
+        outs = [oracle.output(kind, arrays[0].size)] + ([oracle.output(second, arrays[0].size)] if second else [])
         results = program(type_).run(f"{name}_{width}", arrays[0].size // width, [*arrays, *outs], 1, only="Facet")
         for answers in results.values():
             for place, column in enumerate(columns):
