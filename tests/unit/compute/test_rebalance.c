@@ -373,7 +373,7 @@ static void test_changing_loads_do_not_toss_works(void **state)
 
 struct best {
     uint64_t imbalance_milli; /* the least of all distributions */
-    uint64_t longest_ns;      /* the least longest wait of those below the threshold */
+    uint64_t longest_wait_ns; /* the least longest wait of those below the threshold */
 };
 
 static void try_all_places(struct world *world, uint32_t index, struct best *best)
@@ -382,8 +382,8 @@ static void try_all_places(struct world *world, uint32_t index, struct best *bes
         uint64_t milli = world_imbalance(world);
 
         best->imbalance_milli = milli < best->imbalance_milli ? milli : best->imbalance_milli;
-        if (milli <= world->balance.config.threshold_milli && longest_wait_ns(world) < best->longest_ns)
-            best->longest_ns = longest_wait_ns(world);
+        if (milli <= world->balance.config.threshold_milli && longest_wait_ns(world) < best->longest_wait_ns)
+            best->longest_wait_ns = longest_wait_ns(world);
         return;
     }
     for (uint32_t to = 0; to < world->count; to++) {
@@ -456,12 +456,12 @@ static void test_unequal_members_are_balanced_or_wait_less(void **state)
         small_world(&world, &seed, false);
         struct best best = best_of(&world);
 
-        possible +=
-            world_imbalance(&world) > world.balance.config.threshold_milli && best.longest_ns < longest_wait_ns(&world);
+        possible += world_imbalance(&world) > world.balance.config.threshold_milli &&
+                    best.longest_wait_ns < longest_wait_ns(&world);
         while (rebalance_world(&world) > 0)
             ;
         assert_true(world_imbalance(&world) <= world.balance.config.threshold_milli ||
-                    longest_wait_ns(&world) <= best.longest_ns);
+                    longest_wait_ns(&world) <= best.longest_wait_ns);
     }
     assert_true(possible > 100);
 }

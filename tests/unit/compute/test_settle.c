@@ -28,7 +28,7 @@ static struct facet_settle settle;
 static struct meter meters[MODEL_TENANTS];
 static uint64_t measured_sum_ns;
 
-static void begin(bool sharing)
+static void begin_model(bool sharing)
 {
     model_init(&model, &facet_fair_defaults);
     model.sharing = sharing;
@@ -36,7 +36,7 @@ static void begin(bool sharing)
     facet_settle_init(&settle, model.now_ns);
 }
 
-static struct model_tenant *add(uint32_t request_milli, uint64_t kernel_ns)
+static struct model_tenant *add_tenant(uint32_t request_milli, uint64_t kernel_ns)
 {
     const struct facet_limits limits = {.compute_request_milli = request_milli,
                                         .compute_limit_milli = 1000,
@@ -50,7 +50,7 @@ static struct model_tenant *add(uint32_t request_milli, uint64_t kernel_ns)
 }
 
 /* A kernel that ended is reported at once, with the time since the last one, or since something is in flight. */
-static void measure(struct meter *meter, const struct model_tenant *tenant)
+static void measure_tenant(struct meter *meter, const struct model_tenant *tenant)
 {
     if (tenant->kernels != meter->kernels) {
         meter->measured_ns += model.now_ns - meter->covered_ns;
@@ -63,7 +63,7 @@ static void measure(struct meter *meter, const struct model_tenant *tenant)
         meter->begun_ns = meter->covered_ns = model.now_ns;
 }
 
-static uint64_t published(void)
+static uint64_t published_sum_ns(void)
 {
     uint64_t sum = 0;
 
@@ -73,14 +73,14 @@ static uint64_t published(void)
 }
 
 /* Steps as the scheduler does: right after the policy. Each must give out no more than its own time. */
-static void run(uint64_t duration_ns)
+static void run_model(uint64_t duration_ns)
 {
     for (uint64_t end_ns = model.now_ns + duration_ns; model.now_ns < end_ns;) {
-        uint64_t stepped_ns = model.fair.last_ns, before_ns = published(), last_ns = settle.published_at_ns;
+        uint64_t stepped_ns = model.fair.last_ns, before_ns = published_sum_ns(), last_ns = settle.published_at_ns;
 
         model_run(&model, MODEL_STEP_NS);
         for (uint32_t i = 0; i < model.count; i++)
-            measure(&meters[i], &model.tenants[i]);
+            measure_tenant(&meters[i], &model.tenants[i]);
         if (model.fair.last_ns == stepped_ns)
             continue;
         for (uint32_t i = 0; i < model.count; i++)
@@ -89,27 +89,27 @@ static void run(uint64_t duration_ns)
                                              .begun_ns = meters[i].begun_ns,
                                              .charged_ns = model.fair.clients[model.tenants[i].client].timeline_ns};
         facet_settle_step(&settle, model.fair.last_ns);
-        assert_true(published() - before_ns <= model.fair.last_ns - last_ns);
+        assert_true(published_sum_ns() - before_ns <= model.fair.last_ns - last_ns);
     }
     measured_sum_ns = 0;
     for (uint32_t i = 0; i < model.count; i++)
         measured_sum_ns += meters[i].measured_ns;
 }
 
-static void three_share(uint64_t kernel_ns, bool must_overlap)
+static void three_tenants_share(uint64_t kernel_ns, bool must_overlap)
 {
     static const uint32_t requests[] = {500, 300, 200};
 
-    begin(true);
+    begin_model(true);
     for (int i = 0; i < 3; i++)
-        add(requests[i], kernel_ns);
-    run(1 * S);
-    uint64_t before_ns = published(), busy_ns = model.busy_ns, each_ns[3];
+        add_tenant(requests[i], kernel_ns);
+    run_model(1 * S);
+    uint64_t before_ns = published_sum_ns(), busy_ns = model.busy_ns, each_ns[3];
     uint64_t measured_before_ns = measured_sum_ns, begun_ns = model.now_ns;
     for (int i = 0; i < 3; i++)
         each_ns[i] = settle.clients[i].total.published_ns;
-    run(10 * S);
-    uint64_t got_ns = published() - before_ns, passed_ns = model.now_ns - begun_ns;
+    run_model(10 * S);
+    uint64_t got_ns = published_sum_ns() - before_ns, passed_ns = model.now_ns - begun_ns;
     if (must_overlap)
         assert_true(measured_sum_ns - measured_before_ns > passed_ns);
     assert_true(got_ns <= passed_ns + 100 * MS); /* of steps that began before */
@@ -124,10 +124,10 @@ static void three_share(uint64_t kernel_ns, bool must_overlap)
 
 static void test_sum_is_never_more_than_the_time(void **state)
 {
-    three_share(200 * US, true);
-    three_share(1 * MS, true);
-    three_share(10 * MS, false);
-    three_share(50 * MS, false);
+    three_tenants_share(200 * US, true);
+    three_tenants_share(1 * MS, true);
+    three_tenants_share(10 * MS, false);
+    three_tenants_share(50 * MS, false);
 }
 
 static void test_alone_nothing_is_lost(void **state)
@@ -135,11 +135,11 @@ static void test_alone_nothing_is_lost(void **state)
     static const uint64_t gaps_ns[] = {0, 300 * US, 7 * MS};
 
     for (int i = 0; i < 3; i++) {
-        begin(false);
-        add(500, 1 * MS)->gap_ns = gaps_ns[i];
-        run(3 * S);
-        model.tenants[0].to_ns = 1; /* it launches no more */
-        run(200 * MS);
+        begin_model(false);
+        add_tenant(500, 1 * MS)->gap_ns = gaps_ns[i];
+        run_model(3 * S);
+        model.tenants[0].active_to_ns = 1; /* it launches no more */
+        run_model(200 * MS);
         assert_int_equal(meters[0].begun_ns, 0);
         assert_int_equal(settle.clients[0].total.settled_ns, meters[0].measured_ns);
         assert_int_equal(settle.clients[0].total.published_ns, meters[0].measured_ns);
@@ -153,7 +153,7 @@ static struct facet_settle_client *client_at(uint32_t index)
     return &settle.clients[index];
 }
 
-static void add_by_hand(uint32_t index, bool timed, uint32_t part_milli)
+static void add_client_by_hand(uint32_t index, bool timed, uint32_t part_milli)
 {
     facet_settle_add(&settle, index, timed, part_milli, &(struct facet_settled){0}, &(struct facet_settle_demand){0},
                      1 * S);
@@ -162,7 +162,7 @@ static void add_by_hand(uint32_t index, bool timed, uint32_t part_milli)
 static void test_long_launch_is_published_as_time_passes(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_by_hand(0, false, FACET_MILLI_WHOLE);
+    add_client_by_hand(0, false, FACET_MILLI_WHOLE);
     client_at(0)->demand.begun_ns = 1 * S;
     for (uint64_t now_ns = 1 * S; now_ns <= 6 * S; now_ns += 25 * MS)
         facet_settle_step(&settle, now_ns);
@@ -180,8 +180,8 @@ static void test_long_launch_is_published_as_time_passes(void **state)
 static void test_a_long_launch_delays_no_other_client(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_by_hand(0, false, FACET_MILLI_WHOLE);
-    add_by_hand(1, false, FACET_MILLI_WHOLE);
+    add_client_by_hand(0, false, FACET_MILLI_WHOLE);
+    add_client_by_hand(1, false, FACET_MILLI_WHOLE);
     client_at(0)->demand.begun_ns = 1 * S;
     facet_settle_step(&settle, 3 * S);
     client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 2 * S};
@@ -196,8 +196,8 @@ static void test_a_long_launch_delays_no_other_client(void **state)
 static void test_clients_without_turns_share_by_measured_time(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_by_hand(0, false, FACET_MILLI_WHOLE);
-    add_by_hand(1, false, FACET_MILLI_WHOLE);
+    add_client_by_hand(0, false, FACET_MILLI_WHOLE);
+    add_client_by_hand(1, false, FACET_MILLI_WHOLE);
     for (uint64_t i = 1; i <= 100; i++) {
         client_at(0)->demand.measured_ns = i * 10 * MS;
         client_at(1)->demand.measured_ns = i * 6 * MS;
@@ -210,8 +210,8 @@ static void test_clients_without_turns_share_by_measured_time(void **state)
 static void test_part_of_a_device_counts_as_that_part(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_by_hand(0, false, 500);
-    add_by_hand(1, false, 250);
+    add_client_by_hand(0, false, 500);
+    add_client_by_hand(1, false, 250);
     for (uint64_t i = 1; i <= 100; i++) {
         client_at(0)->demand.measured_ns = client_at(1)->demand.measured_ns = i * 10 * MS;
         facet_settle_step(&settle, 1 * S + i * 10 * MS);
@@ -224,7 +224,7 @@ static void test_part_of_a_device_counts_as_that_part(void **state)
 static void test_idle_lease_is_not_published(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_by_hand(0, true, FACET_MILLI_WHOLE);
+    add_client_by_hand(0, true, FACET_MILLI_WHOLE);
     client_at(0)->demand.charged_ns = 2 * S;
     facet_settle_step(&settle, 3 * S);
     assert_int_equal(client_at(0)->total.published_ns, 0);
@@ -237,7 +237,7 @@ static void test_idle_lease_is_not_published(void **state)
 static void test_charge_that_is_taken_back_is_given_out_once(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_by_hand(0, true, FACET_MILLI_WHOLE);
+    add_client_by_hand(0, true, FACET_MILLI_WHOLE);
     client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 4 * MS, .charged_ns = 4 * MS};
     facet_settle_step(&settle, 1 * S + 4 * MS);
     client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 8 * MS, .charged_ns = 3 * MS};
@@ -262,10 +262,10 @@ static void test_new_scheduler_goes_on_where_the_last_one_was(void **state)
     assert_int_equal(client_at(0)->total.published_ns, 1500 * MS);
     assert_int_equal(client_at(1)->total.published_ns, 1080 * MS); /* a second in all */
     for (uint64_t i = 1; i <= 30; i++) {
-        uint64_t before_ns = published();
+        uint64_t before_ns = published_sum_ns();
 
         facet_settle_step(&settle, 3 * S + i * MS);
-        assert_true(published() - before_ns <= MS);
+        assert_true(published_sum_ns() - before_ns <= MS);
     }
     assert_int_equal(client_at(0)->total.published_ns, 1500 * MS);
     assert_int_equal(client_at(1)->total.published_ns, 1100 * MS);
@@ -312,7 +312,7 @@ static void test_claimed_time_is_taken_over_once(void **state)
     facet_settle_step(&settle, 4 * S);
     assert_int_equal(client_at(0)->total.settled_ns + client_at(1)->total.settled_ns, 2 * S);
     assert_int_equal(client_at(0)->total.settled_ns, 1050 * MS); /* the rest of the second is shared */
-    assert_true(published() <= 2 * S);
+    assert_true(published_sum_ns() <= 2 * S);
 }
 
 /* The new scheduler began before its first vGPU came: no time is given out as missed and as its own. */
@@ -327,7 +327,7 @@ static void test_time_before_the_first_client_is_given_out_once(void **state)
     client_at(0)->demand.measured_ns = client_at(1)->demand.measured_ns = 3 * S;
     facet_settle_step(&settle, 3 * S + 100 * MS);
     assert_int_equal(client_at(0)->total.settled_ns + client_at(1)->total.settled_ns, 2 * S + 100 * MS);
-    assert_true(published() <= 2 * S + 100 * MS);
+    assert_true(published_sum_ns() <= 2 * S + 100 * MS);
 }
 
 /* Tenants write what they want: nothing that they write is published beyond the time that passed, or falls. */
@@ -339,7 +339,7 @@ static void test_absurd_numbers_are_bounded(void **state)
 
     facet_settle_init(&settle, now_ns);
     for (uint32_t i = 0; i < 4; i++)
-        add_by_hand(i, i < 2, i == 3 ? 300 : FACET_MILLI_WHOLE);
+        add_client_by_hand(i, i < 2, i == 3 ? 300 : FACET_MILLI_WHOLE);
     for (int step = 0; step < 200000; step++) {
         random = random * 1664525u + 1013904223u;
         uint64_t passed_ns = (random >> 8) + 1;
@@ -353,8 +353,8 @@ static void test_absurd_numbers_are_bounded(void **state)
         }
         facet_settle_given(&settle, now_ns - random % passed_ns);
         facet_settle_step(&settle, now_ns);
-        assert_true(published() - before_ns <= passed_ns);
-        before_ns = published();
+        assert_true(published_sum_ns() - before_ns <= passed_ns);
+        before_ns = published_sum_ns();
         for (uint32_t i = 0; i < 4; i++) {
             assert_true(client_at(i)->total.published_ns >= each_ns[i]);
             assert_true(client_at(i)->total.published_ns <= client_at(i)->total.settled_ns);

@@ -56,8 +56,8 @@ static void the_same_source_gives_the_same_bytes(void **state)
 
         if (is_beyond(targets[i]))
             continue;
-        compile_well(kinds, targets[i], &first);
-        compile_well(kinds, targets[i], &second);
+        compile_well(every_argument_kind, targets[i], &first);
+        compile_well(every_argument_kind, targets[i], &second);
         if (first.bytes != second.bytes || memcmp(first.image, second.image, first.bytes) != 0)
             fail_msg("%s: the second image differs", targets[i]);
         backend->clear(&first);
@@ -105,7 +105,7 @@ static void check_arguments(const char *target, const struct expected *expected,
 {
     struct facet_backend_result result;
 
-    compile_well(kinds, target, &result);
+    compile_well(every_argument_kind, target, &result);
     json_t *image = json_loads(result.description, 0, NULL);
     json_t *kernel = json_array_get(json_object_get(image, "kernels"), 0);
     json_t *list = json_object_get(kernel, "arguments"), *group = json_object_get(kernel, "required_group_size");
@@ -470,7 +470,7 @@ static void *compile_all(void *argument)
 
         if (is_beyond(targets[i]))
             continue;
-        enum facet_status status = compile(i % 2 ? saxpy : kinds, targets[i], NULL, &result, &error);
+        enum facet_status status = compile(i % 2 ? saxpy : every_argument_kind, targets[i], NULL, &result, &error);
         if (status != FACET_OK && !compile_log->text[0])
             snprintf(compile_log->text, sizeof compile_log->text, "%s: status %d: %s", targets[i], (int)status,
                      error.message);

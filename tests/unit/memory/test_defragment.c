@@ -117,7 +117,7 @@ static void test_chunks_go_back_and_contents_stay(void **state)
     assert_int_equal(after.used_bytes, before.used_bytes);
     assert_true(after.reserved_bytes - after.used_bytes < 16 * PAGE);
     assert_int_equal(after.pages_moved_total, report.moved_bytes / PAGE);
-    assert_int_equal(fixture->watched.had_bytes, after.reserved_bytes);
+    assert_int_equal(fixture->watched.device_bytes, after.reserved_bytes);
     check_contents(fixture);
     /* Nothing is left to do. */
     assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);

@@ -116,14 +116,14 @@ static void test_pages_that_stay_mapped_have_no_owner(void **state)
 
     facet_memory_get_usage(memory, &before, NULL);
     assert_int_equal(facet_space_allocate(space, 7 * PAGE, NULL, &address, NULL), FACET_OK);
-    watched.keeps = FACET_NO_SPACE;
+    watched.unmap_status = FACET_NO_SPACE;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     facet_memory_get_usage(memory, &after, NULL);
     assert_int_equal(after.used_bytes, before.used_bytes + 7 * PAGE);
     assert_int_equal(facet_memory_defragment(memory, NULL, NULL, NULL), FACET_OK);
     assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     assert_int_equal(usage.reserved_bytes, 7 * PAGE);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     assert_int_equal(usage.reserved_bytes, 0);
     assert_int_equal(watched.mapped_bytes, mapped);

@@ -35,12 +35,12 @@ static void test_chunks_come_and_go(void **state)
         assert_true(clear);
     }
     assert_int_equal(facet_frames_take(frames, 1, 0, 1, &extra, &clear, &error), FACET_NO_SPACE);
-    assert_int_equal(watched.had_bytes, 4 * FRAMES * PAGE);
+    assert_int_equal(watched.device_bytes, 4 * FRAMES * PAGE);
     for (uint32_t i = 0; i < 4; i++)
         facet_frames_give(frames, extents[i].frame, extents[i].count);
-    assert_int_equal(watched.had_bytes, FRAMES * PAGE); /* one is kept */
+    assert_int_equal(watched.device_bytes, FRAMES * PAGE); /* one is kept */
     assert_int_equal(facet_frames_trim(frames), FRAMES * PAGE);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
     watched_end(&watched, memory);
 }
 

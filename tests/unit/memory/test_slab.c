@@ -66,7 +66,7 @@ static void test_notes_of_a_block_are_kept(void **state)
 /* Freed by another thread while this one takes: every block that is given is had again, none twice. */
 struct exchange {
     struct facet_slab *slab;
-    _Atomic uint32_t box; /* a block and one; 0: none */
+    _Atomic uint32_t exchange_slot; /* a block and one; 0: none */
     _Atomic uint32_t refused;
 };
 
@@ -75,7 +75,7 @@ static void *give_all(void *data)
     struct exchange *exchange = data;
 
     for (uint32_t i = 0; i < ROUNDS;) {
-        uint32_t block = atomic_exchange(&exchange->box, 0);
+        uint32_t block = atomic_exchange(&exchange->exchange_slot, 0);
 
         if (!block) {
             sched_yield(); /* the other may be waiting for this processor */
@@ -102,7 +102,7 @@ static void test_given_by_another_thread(void **state)
             sched_yield();
             continue;
         }
-        while (!atomic_compare_exchange_weak(&exchange.box, &empty, block + 1)) {
+        while (!atomic_compare_exchange_weak(&exchange.exchange_slot, &empty, block + 1)) {
             empty = 0;
             sched_yield();
         }

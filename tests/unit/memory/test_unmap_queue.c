@@ -50,7 +50,7 @@ static void test_waiting_memory_stays_charged(void **state)
     struct facet_error error;
     char byte = 0;
 
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     assert_int_equal(usage_of(space).reserved_bytes, MIB);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
@@ -65,7 +65,7 @@ static void test_waiting_memory_stays_charged(void **state)
     /* No space gets it. */
     assert_int_equal(facet_space_allocate(other, 3 * MIB + PAGE, NULL, &none, NULL), FACET_NO_SPACE);
     (void)allocate_bytes(other, 3 * MIB - 64 * PAGE);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_allocate(space, MIB, NULL, &address, &error), FACET_OK);
     assert_int_equal(usage_of(space).leaving_bytes, 0);
     assert_int_equal(usage_of(space).reserved_bytes, MIB);
@@ -82,7 +82,7 @@ static void test_waiting_addresses_are_not_reused(void **state)
 
     for (uint32_t i = 0; i < 40; i++)
         runs[i] = allocate_bytes(space, 5 * PAGE);
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     for (uint32_t i = 0; i < 40; i += 2)
         assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
     for (uint32_t i = 0; i < 20; i++) {
@@ -92,7 +92,7 @@ static void test_waiting_addresses_are_not_reused(void **state)
     }
     assert_int_equal(facet_memory_defragment(memory, NULL, &report, NULL), FACET_OK);
     assert_int_equal(usage_of(space).leaving_bytes, 20 * 5 * PAGE);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_unmap_freed(space), 20 * 5);
     assert_int_equal(usage_of(space).reserved_bytes, 40 * 5 * PAGE);
     watched_end(&watched, memory);
@@ -107,12 +107,12 @@ static void test_each_free_asks_the_device_twice_at_most(void **state)
 
     for (uint32_t i = 0; i < 100; i++)
         runs[i] = allocate_bytes(space, 5 * PAGE);
-    watched.keeps = FACET_BUSY;
-    watched.asks = 0;
+    watched.unmap_status = FACET_BUSY;
+    watched.unmap_calls = 0;
     for (uint32_t i = 0; i < 100; i++)
         assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
-    assert_true(watched.asks <= 200);
-    watched.keeps = FACET_OK;
+    assert_true(watched.unmap_calls <= 200);
+    watched.unmap_status = FACET_OK;
     assert_int_equal(usage_of(space).reserved_bytes, 0);
     watched_end(&watched, memory);
 }
@@ -125,13 +125,13 @@ static void test_pool_blocks_await_their_unmap(void **state)
 
     for (uint32_t i = 0; i < 6; i++)
         blocks[i] = allocate_bytes(space, UINT64_C(300) << i);
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(facet_space_free(space, blocks[i], NULL), FACET_OK);
     assert_int_equal(facet_space_compact(space, NULL, NULL, NULL), FACET_OK);
     assert_true(usage_of(space).reserved_bytes > 0);
     assert_int_equal(usage_of(space).leaving_bytes, usage_of(space).reserved_bytes);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_compact(space, NULL, NULL, NULL), FACET_OK);
     assert_int_equal(usage_of(space).reserved_bytes, 0);
     watched_end(&watched, memory);
@@ -143,14 +143,14 @@ static void test_shrinking_queues_the_tail(void **state)
     struct facet_space *space = watched_space(memory, 1, MIB);
     uint64_t address = allocate_bytes(space, 64 * PAGE), same;
 
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     assert_int_equal(facet_space_resize(space, address, 32 * PAGE, &same, NULL), FACET_OK);
     assert_int_equal(same, address);
     assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
     /* The memory behind it is not free yet: it moves. */
     assert_int_equal(facet_space_resize(space, address, 64 * PAGE, &same, NULL), FACET_OK);
     assert_int_not_equal(same, address);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
     watched_end(&watched, memory);
 }
@@ -165,11 +165,11 @@ static void test_failed_allocation_queues_its_pages(void **state)
         struct facet_space *space = watched_space(memory, 1, 2 * MIB);
         uint64_t address;
 
-        watched.keeps = FACET_BUSY;
+        watched.unmap_status = FACET_BUSY;
         watched.fail_at = watched.calls + call;
         done = facet_space_allocate(space, 2 * MIB, NULL, &address, NULL) == FACET_OK;
         assert_int_equal(usage_of(space).reserved_bytes, done ? 2 * MIB : usage_of(space).leaving_bytes);
-        watched.keeps = FACET_OK;
+        watched.unmap_status = FACET_OK;
         assert_int_equal(usage_of(space).leaving_bytes, 0);
         watched_end(&watched, memory);
     }
@@ -184,18 +184,18 @@ static void test_waiting_pages_are_not_swapped_out(void **state)
     struct facet_pin *pin = NULL;
 
     memset((void *)(uintptr_t)mapped_run, 7, MIB);
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     assert_int_equal(facet_space_free(space, freed_run, NULL), FACET_OK);
     address = allocate_bytes(other, 3 * MIB);
     assert_int_equal(facet_space_pin(other, &address, 1, 10000000, &pin, NULL), FACET_TIMEOUT);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
     assert_int_equal(((const char *)(uintptr_t)mapped_run)[MIB - 1], 7);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_unmap_freed(space), 256);
     assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
     facet_pin_release(pin);
     facet_memory_close(memory);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
 }
 
 static void *free_in_thread(void *data)
@@ -215,10 +215,10 @@ static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
     struct facet_memory_usage usage = {.size = sizeof usage};
     pthread_t thread;
 
-    watched.asks = 0;
-    watched.waits = true;
+    watched.unmap_calls = 0;
+    watched.unmap_waits = true;
     assert_int_equal(pthread_create(&thread, NULL, free_in_thread, arguments), 0);
-    while (watched.asks == 0)
+    while (watched.unmap_calls == 0)
         ;
     assert_int_equal(facet_space_reserved_bytes(space), MIB);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
@@ -227,7 +227,7 @@ static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
     other = watched_space(memory, 2, MIB);
     (void)allocate_bytes(other, MIB);
     (void)allocate_bytes(space, PAGE * 5);
-    watched.waits = false;
+    watched.unmap_waits = false;
     pthread_join(thread, NULL);
     assert_int_equal(usage_of(space).leaving_bytes, 0);
     watched_end(&watched, memory);
@@ -246,7 +246,7 @@ static void test_end_waits_for_launches(void **state)
         struct facet_error error;
 
         (void)allocate_bytes(space, MIB);
-        watched.keeps = answers[i];
+        watched.unmap_status = answers[i];
         assert_int_equal(facet_space_free(space, block, NULL), FACET_OK);
         assert_int_equal(facet_space_destroy(space, &error), expected);
         assert_non_null(strstr(error.message, "vGPU 1 ('tenant')"));
@@ -254,7 +254,7 @@ static void test_end_waits_for_launches(void **state)
         assert_int_equal(usage_of(space).leaving_bytes, usage_of(space).reserved_bytes);
         assert_true(usage_of(space).leaving_bytes > MIB);
         assert_int_equal(facet_space_allocate(other, 3 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
-        watched.keeps = FACET_OK;
+        watched.unmap_status = FACET_OK;
         assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
         assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_OK);
         watched_end(&watched, memory);
@@ -268,10 +268,10 @@ static void test_close_releases_memory_that_stayed(void **state)
     struct facet_space *space = watched_space(memory, 1, MIB);
 
     (void)allocate_bytes(space, MIB);
-    watched.keeps = FACET_BAD_STATE;
+    watched.unmap_status = FACET_BAD_STATE;
     assert_int_equal(facet_space_destroy(space, NULL), FACET_BAD_STATE);
     facet_memory_close(memory);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
     assert_int_equal(watched.reserved_bytes, 0);
 }
 
@@ -283,18 +283,18 @@ static void test_lost_device_does_not_delay_destroying(void **state)
     uint64_t address = allocate_bytes(space, MIB);
     struct facet_memory_usage usage = {.size = sizeof usage};
 
-    watched.keeps = FACET_DEVICE_LOST;
+    watched.unmap_status = FACET_DEVICE_LOST;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     assert_false(facet_space_vacate(space));
     assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
     assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
     assert_int_equal(usage.used_bytes, MIB);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     other = watched_space(memory, 2, 4 * MIB);
     assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
     (void)allocate_bytes(other, 3 * MIB);
     facet_memory_close(memory);
-    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
 }
 
 int main(void)

@@ -53,7 +53,7 @@ static void wait_until_begun(uint32_t groups)
 static void expect_usual(struct cpu_stream *stream)
 {
     memset(ran, 0, sizeof ran);
-    launch(stream, (struct work){.ran = ran}, GROUPS);
+    launch(stream, (struct work){.run_counts = ran}, GROUPS);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     for (uint32_t i = 0; i < GROUPS; i++)
         assert_int_equal(atomic_load(&ran[i]), 1);

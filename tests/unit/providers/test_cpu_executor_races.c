@@ -79,7 +79,7 @@ static enum facet_status run_transfer(void *owner)
 static void launch_any(struct client *client, struct cpu_stream *stream)
 {
     const struct facet_launch request = request_of(1 + draw_below(client, 400), 1 + draw_below(client, 3), 1);
-    const struct work work = {.ran_total = &client->ran};
+    const struct work work = {.run_total = &client->ran};
     enum facet_status status;
 
     if (draw_below(client, 4) == 0)
@@ -201,11 +201,11 @@ static void no_unit_is_lost(void **state)
     }
     struct cpu_tenant *tenant = tenant_of(executor);
 
-    launch(stream_of(tenant), (struct work){.block = 1}, 4);
+    launch(stream_of(tenant), (struct work){.waits_for_go = 1}, 4);
     for (int i = 0; i < 4; i++)
         sem_wait(&world.began);
     for (int i = 0; i < 4; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     cpu_tenant_destroy(tenant);
     cpu_executor_destroy(executor);
@@ -236,7 +236,7 @@ static void a_capped_tenant_comes_back(void **state)
     struct cpu_stream *stream = stream_of(tenant);
 
     cpu_tenant_set_share(tenant, 0, 10, FACET_PRIORITY_NORMAL);
-    launch(stream, (struct work){.ran_total = &ran}, 20000);
+    launch(stream, (struct work){.run_total = &ran}, 20000);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(ran, 20000);
     cpu_tenant_destroy(tenant);

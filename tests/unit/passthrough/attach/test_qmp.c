@@ -87,7 +87,7 @@ static void functions_are_attached_and_detached(void **state)
 
     for (int slow = 0; slow < 2; slow++) {
         server_set(&server, in_pieces = slow);
-        server_set(&server, chatty = slow);
+        server_set(&server, sends_events = slow);
         assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
         assert_int_equal(server.device_count, 3);
         /* The guest is told of a device by its function 0: that goes in last. */
@@ -123,18 +123,18 @@ static void a_guest_that_refuses_is_told_from_a_slow_one(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
-    server_set(&server, refusing = true);
+    server_set(&server, reports_refusal = true);
     assert_int_equal(detach_functions(30000, &error), FACET_BUSY);
     assert_says(error, "'facet-0000-01-00.0': the guest refuses to give it up");
-    server_set(&server, refusing = false);
-    server_set(&server, stubborn = true);
+    server_set(&server, reports_refusal = false);
+    server_set(&server, keeps_devices = true);
     assert_int_equal(detach_functions(200, &error), FACET_TIMEOUT);
     assert_says(error, "the guest has not given it up in time");
     server_set(&server, state = "paused");
     assert_int_equal(detach_functions(200, &error), FACET_TIMEOUT);
     assert_says(error, "the VM is 'paused'");
-    server_set(&server, stubborn = false);
-    server_set(&server, late = true);
+    server_set(&server, keeps_devices = false);
+    server_set(&server, reports_unplug_pending = true);
     assert_int_equal(detach_functions(30000, &error), FACET_OK);
 }
 
@@ -187,7 +187,7 @@ static void descriptors_are_passed_along(void **state)
 static bool can_undo(enum server_fault fault)
 {
     return fault == FAULT_REFUSE || fault == FAULT_SILENCE || fault == FAULT_GARBAGE || fault == FAULT_ARRAY ||
-           fault == FAULT_NUMBER || fault == FAULT_STRANGER || fault == FAULT_NOTHING;
+           fault == FAULT_NUMBER || fault == FAULT_OTHER_ANSWER || fault == FAULT_EMPTY_ANSWER;
 }
 
 static bool is_expected(enum facet_status status)

@@ -156,7 +156,7 @@ static inline unsigned machine_journals(const struct model *model)
 static inline void machine_arm(struct model *model, enum model_fault fault, unsigned at)
 {
     model->fault = fault;
-    model->at = at;
+    model->fault_at = at;
     model->calls = 0;
     model->keeps_failing = false;
     model->only_writes = false;

@@ -21,7 +21,7 @@ struct trial {
     struct facet_passthrough *manager;
     bool binds;
     enum model_fault fault;
-    unsigned at;
+    unsigned fault_at;
 };
 
 static void trial_begin(struct trial *trial)
@@ -52,7 +52,7 @@ static void fail_trial(const struct trial *trial, const char *what, const struct
     machine_text(&trial->model, text, sizeof text);
     for (uint32_t i = 0; i < report->note_count; i++)
         print_message("note %s: %s\n", facet_passthrough_note_name(report->notes[i].kind), report->notes[i].text);
-    fail_msg("%s, fault %d at %u%s: %s; %s", trial->binds ? "bind" : "unbind", trial->fault, trial->at,
+    fail_msg("%s, fault %d at %u%s: %s; %s", trial->binds ? "bind" : "unbind", trial->fault, trial->fault_at,
              trial->model.keeps_failing ? " and on" : "", what, text);
 }
 
@@ -88,7 +88,7 @@ static void check_recovery(struct trial *trial, const struct facet_passthrough_r
 {
     REPORT(after);
 
-    machine_arm(&trial->model, MODEL_SOUND, 0);
+    machine_arm(&trial->model, MODEL_NO_FAULT, 0);
     model_return(&trial->model);
     assert_int_equal(facet_passthrough_recover(trial->manager, &after, NULL), FACET_OK);
     if (!is_settled(trial) || after.outcome == FACET_PASSTHROUGH_BROKEN)
@@ -104,11 +104,11 @@ static bool run_trial(struct trial *trial, bool keeps_failing, bool only_writes)
     struct facet_error error = {.status = FACET_OK};
 
     trial_begin(trial);
-    machine_arm(&trial->model, trial->fault, trial->at);
+    machine_arm(&trial->model, trial->fault, trial->fault_at);
     trial->model.keeps_failing = keeps_failing;
     trial->model.only_writes = only_writes;
     enum facet_status status = trial_run(trial, &report, &error);
-    bool was_reached = trial->model.calls >= trial->at;
+    bool was_reached = trial->model.calls >= trial->fault_at;
     if (status && !error.message[0])
         fail_trial(trial, "refused without a message", &report);
     check_outcome(trial, status, &report);
@@ -123,10 +123,10 @@ static void run_all(enum model_fault fault, bool keeps_failing, bool only_writes
         struct trial trial = {.binds = direction == 0, .fault = fault};
 
         do {
-            trial.at++;
-            assert_true(trial.at < CALLS_MOST);
+            trial.fault_at++;
+            assert_true(trial.fault_at < CALLS_MOST);
         } while (run_trial(&trial, keeps_failing, only_writes));
-        assert_true(trial.at > 6);
+        assert_true(trial.fault_at > 6);
     }
 }
 
@@ -259,10 +259,10 @@ static bool run_kill_trial(struct trial *trial)
     REPORT(report);
 
     trial_begin(trial);
-    machine_arm(&trial->model, trial->fault, trial->at);
+    machine_arm(&trial->model, trial->fault, trial->fault_at);
     bool was_killed = run_killed(trial);
     bool was_settled = is_settled(trial);
-    machine_arm(&trial->model, MODEL_SOUND, 0);
+    machine_arm(&trial->model, MODEL_NO_FAULT, 0);
     assert_int_equal(facet_passthrough_recover(trial->manager, &report, NULL), FACET_OK);
     if (!is_settled(trial))
         fail_trial(trial, "neither old nor new after recovery", &report);
@@ -279,10 +279,10 @@ static void test_kill_at_each_call_is_recovered(void **state)
             struct trial trial = {.binds = direction == 0, .fault = fault};
 
             do {
-                trial.at++;
-                assert_true(trial.at < CALLS_MOST);
+                trial.fault_at++;
+                assert_true(trial.fault_at < CALLS_MOST);
             } while (run_kill_trial(&trial));
-            assert_true(trial.at > 15);
+            assert_true(trial.fault_at > 15);
         }
 }
 
@@ -304,14 +304,14 @@ static void test_killed_recovery_is_recovered(void **state)
     for (int direction = 0; direction < 2; direction++)
         for (unsigned first = 6; first < 20; first += 3)
             for (unsigned second = 1; second < 16; second++) {
-                struct trial trial = {.binds = direction == 0, .fault = MODEL_KILL, .at = first};
+                struct trial trial = {.binds = direction == 0, .fault = MODEL_KILL, .fault_at = first};
                 REPORT(report);
 
                 trial_begin(&trial);
-                machine_arm(&trial.model, trial.fault, trial.at);
+                machine_arm(&trial.model, trial.fault, trial.fault_at);
                 run_killed(&trial);
                 kill_recovery(&trial, second);
-                machine_arm(&trial.model, MODEL_SOUND, 0);
+                machine_arm(&trial.model, MODEL_NO_FAULT, 0);
                 assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
                 if (!is_settled(&trial))
                     fail_trial(&trial, "neither old nor new after two deaths", &report);
