@@ -38,7 +38,7 @@ CUresult fake_ready(void);
 CUresult fake_physical(CUdevice device, uint32_t *ret_physical);
 
 /* The part of a device that the program sees, and nothing else then: of several the driver opens the first. NULL: whole
- * devices. Not there where no driver of NVIDIA's is played. */
+ * devices. Absent in fakes of other vendors' libraries. */
 __attribute__((weak)) const struct fake_part *fake_visible_part(void);
 
 /* How many devices the program sees. */

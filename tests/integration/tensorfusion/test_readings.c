@@ -22,7 +22,7 @@ static void processes_are_reported(void **state)
     ProcessInformation processes[8];
     size_t count = 0;
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetProcessInformation(processes, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 4); /* two on each of two devices */
     assert_string_equal(processes[0].processId, "11");
@@ -73,7 +73,7 @@ static void unmeasured_values_are_not_among_the_extras(void **state)
     const char *uuid = "PLAYED-1";
     DeviceMetrics metrics;
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
     assert_int_equal(metrics.utilizationPercent, 51);
     assert_int_equal(metrics.extraMetricsCount, 0);
@@ -88,7 +88,7 @@ static void shared_files_are_listed_once(void **state)
     MountPath mounts[8];
     size_t count = 0;
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 3); /* the shared one once, and one for each device */
     assert_string_equal(mounts[0].hostPath, "/opt/played");
@@ -116,7 +116,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
     assert_true(fd >= 0);
     close(fd);
     setenv("FACET_PLAYED_FUSE", fuse, 1);
-    played("crash", NULL);
+    use_fake_provider("crash", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "signal"));
     /* The provider is lost, this process is not. Its devices are found again only by another discovery. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about memory that is had at once, and seen. Kernels that cannot do it are played. */
+/* Owns: proofs about memory that is had at once, and seen. Kernels that cannot do it are simulated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that a change to a vGPU happens in database, segment and scheduler, or nowhere, whichever step fails.
- * Never: starts threads. The scheduler and the devices are played here; database and segments are the real ones.
+ * Never: starts threads. The scheduler and the devices are fakes; database and segments are the real ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
