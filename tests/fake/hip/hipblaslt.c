@@ -25,7 +25,7 @@ static int blaslt_type_of(hipDataType type, enum fake_type *ret_type)
 {
     static const struct {
         hipDataType type;
-        enum fake_type is;
+        enum fake_type fake_type;
     } all[] = {{HIP_R_32F, FAKE_F32},
                {HIP_R_16BF, FAKE_BF16},
                {HIP_R_16F, FAKE_F16},
@@ -34,7 +34,7 @@ static int blaslt_type_of(hipDataType type, enum fake_type *ret_type)
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].type == type) {
-            *ret_type = all[i].is;
+            *ret_type = all[i].fake_type;
             return 1;
         }
     return 0;

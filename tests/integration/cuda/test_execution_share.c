@@ -41,7 +41,7 @@ struct share_case {
 
 struct probe {
     _Atomic bool stop;
-    uint32_t naps, late;
+    uint32_t nap_count, late_count;
     pthread_t thread;
 };
 
@@ -54,15 +54,15 @@ static void *probe_main(void *argument)
         uint64_t begun_ns = facet_clock_now_ns();
 
         nanosleep(&nap, NULL);
-        probe->naps++;
-        probe->late += facet_clock_now_ns() - begun_ns > NAP_NS + LATE_NS;
+        probe->nap_count++;
+        probe->late_count += facet_clock_now_ns() - begun_ns > NAP_NS + LATE_NS;
     }
     return NULL;
 }
 
 static bool machine_is_busy(const struct probe *probe)
 {
-    return probe->late * 100 > probe->naps * LATE_PERCENT;
+    return probe->late_count * 100 > probe->nap_count * LATE_PERCENT;
 }
 
 /* ---- a case ---- */
@@ -171,7 +171,7 @@ static enum outcome_kind attempt_case(const struct share_case *share, struct pro
     struct tenants tenants;
     uint64_t used[TENANTS_MOST], reported[TENANTS_MOST];
 
-    *probe = (struct probe){.naps = 0};
+    *probe = (struct probe){.nap_count = 0};
     if (!start_tenants(share, &tenants) || pthread_create(&probe->thread, NULL, probe_main, probe) != 0) {
         printf("Bail out! %s could not be started\n", share->name);
         exit(1);
@@ -261,8 +261,8 @@ static bool print_outcome(size_t number)
     printf("%sok %zu - %s", outcome->outcome_kind == LIMITS_MET || skipped ? "" : "not ", number + 1,
            cases[number].name);
     if (skipped)
-        printf(" # SKIP this machine woke %u of %u naps late, too busy to tell", outcome->probe.late,
-               outcome->probe.naps);
+        printf(" # SKIP this machine woke %u of %u naps late, too busy to tell", outcome->probe.late_count,
+               outcome->probe.nap_count);
     printf("\n");
     fflush(stdout);
     return outcome->outcome_kind == LIMITS_MET || skipped;

@@ -36,7 +36,7 @@ static cpu_set_t allowed; /* processors of this program */
 
 struct work {
     cl_kernel kernel;
-    cl_mem out;
+    cl_mem output;
 };
 
 static uint64_t now_ns(void)
@@ -64,8 +64,8 @@ static bool prepare_work(struct work *work)
     if (clBuildProgram(program, 0, NULL, NULL, NULL, NULL) != CL_SUCCESS)
         return false;
     work->kernel = clCreateKernel(program, "turn", NULL);
-    work->out = fixture_buffer(ITEMS * sizeof(cl_uint), NULL);
-    return clSetKernelArg(work->kernel, 0, sizeof(cl_mem), &work->out) == CL_SUCCESS &&
+    work->output = fixture_buffer(ITEMS * sizeof(cl_uint), NULL);
+    return clSetKernelArg(work->kernel, 0, sizeof(cl_mem), &work->output) == CL_SUCCESS &&
            clSetKernelArg(work->kernel, 1, sizeof turns, &turns) == CL_SUCCESS && launch_work(work);
 }
 
@@ -76,8 +76,8 @@ static bool result_is_right(const struct work *work)
 
     for (cl_uint i = 0; i < TURNS; i++)
         x = x * 1664525u + (1013904223u ^ (x >> 7));
-    return clEnqueueReadBuffer(fixture.queue, work->out, CL_TRUE, (ITEMS - 1) * sizeof shown, sizeof shown, &shown, 0,
-                               NULL, NULL) == CL_SUCCESS &&
+    return clEnqueueReadBuffer(fixture.queue, work->output, CL_TRUE, (ITEMS - 1) * sizeof shown, sizeof shown, &shown,
+                               0, NULL, NULL) == CL_SUCCESS &&
            shown == x;
 }
 

@@ -45,7 +45,7 @@ static void both_sides_see_every_word(void **state)
 struct toucher {
     pthread_t thread;
     uint64_t *words;
-    uint64_t first, step, count, wrong;
+    uint64_t first, step, count, wrong_words;
 };
 
 static void *touch_pages(void *argument)
@@ -55,7 +55,7 @@ static void *touch_pages(void *argument)
     for (uint64_t i = toucher->first; i < toucher->count; i += toucher->step) {
         uint64_t at = mix(i) % PAGE_WORDS + i * PAGE_WORDS;
 
-        toucher->wrong += toucher->words[at] != 1;
+        toucher->wrong_words += toucher->words[at] != 1;
         toucher->words[at] += mix(i);
     }
     return NULL;
@@ -79,7 +79,7 @@ static void only_touched_pages_move(void **state)
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(touchers[i].thread, NULL);
-        assert_int_equal(touchers[i].wrong, 0);
+        assert_int_equal(touchers[i].wrong_words, 0);
     }
     struct facet_managed_usage usage = usage_of(1, words);
     assert_int_equal(usage.to_host_total, is_shared() ? 0 : PAGES / STEP);
@@ -239,7 +239,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
     assert_int_equal(usage_of(1, words).pages_at_host, 0);
     vgpu_launch(1, 1, open, 1);
     pthread_join(toucher.thread, NULL);
-    assert_int_equal(toucher.wrong, 0);
+    assert_int_equal(toucher.wrong_words, 0);
     facet_kernel_destroy(kernel);
     facet_kernel_destroy(open);
 }
@@ -454,7 +454,7 @@ static void a_paused_vgpu_gives_its_pages_later(void **state)
     assert_int_equal(usage_of(1, words).pages_at_host, 1);
     OK(facet_vgpu_resume(world.driver, 1, ERROR));
     pthread_join(toucher.thread, NULL);
-    assert_int_equal(toucher.wrong, 0);
+    assert_int_equal(toucher.wrong_words, 0);
     assert_int_equal(usage_of(1, words).pages_at_host, 2);
 }
 

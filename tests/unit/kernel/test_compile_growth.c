@@ -19,7 +19,7 @@ enum {
     BRANCHES = 400
 };
 
-static double seconds(void)
+static double now_seconds(void)
 {
     struct rusage usage;
 
@@ -30,14 +30,14 @@ static double seconds(void)
 
 static double measure_source(const struct text *source, const char *target)
 {
-    double start = seconds();
+    double start = now_seconds();
 
     expect(source, target, FACET_OK, "");
-    return seconds() - start;
+    return now_seconds() - start;
 }
 
 /* Of a kernel whose body is `count` times the line, which has a number for each %u, between two pieces. */
-static double measure(const char *before, const char *line, const char *after, unsigned count)
+static double measure_compile(const char *before, const char *line, const char *after, unsigned count)
 {
     struct text source = {0};
     char text[160];
@@ -68,8 +68,8 @@ static void expect_as_fast(const char *what, const char *before, const char *lin
     double plain = 0, took = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        plain = smaller_of(plain, measure("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count));
-        took = smaller_of(took, measure(before, line, after, count));
+        plain = smaller_of(plain, measure_compile("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count));
+        took = smaller_of(took, measure_compile(before, line, after, count));
         if (took <= plain * TIMES_MOST)
             return;
     }
@@ -84,8 +84,8 @@ static void expect_in_proportion(const char *what, const char *before, const cha
     double few = 0, many = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        few = smaller_of(few, measure(before, line, after, count));
-        many = smaller_of(many, measure(before, line, after, count * LARGER));
+        few = smaller_of(few, measure_compile(before, line, after, count));
+        many = smaller_of(many, measure_compile(before, line, after, count * LARGER));
         if (many <= few * LARGER_MOST)
             return;
     }

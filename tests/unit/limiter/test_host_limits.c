@@ -273,7 +273,7 @@ static void test_by_hand_survives_auto_resume(void **state)
 
 struct launch {
     struct facet_tenant *tenant;
-    _Atomic bool through;
+    _Atomic bool admitted_yet;
 };
 
 static void *launch_main(void *argument)
@@ -282,7 +282,7 @@ static void *launch_main(void *argument)
     uint64_t charged_ns = facet_tenant_launch(launch->tenant, 0);
 
     facet_tenant_complete(launch->tenant, 1, charged_ns, 5, facet_clock_now_ns());
-    atomic_store(&launch->through, true);
+    atomic_store(&launch->admitted_yet, true);
     return NULL;
 }
 
@@ -295,11 +295,11 @@ static void test_interposed_launch_resumes_at_a_heartbeat(void **state)
 
     become_idle(host);
     assert_int_equal(pthread_create(&thread, NULL, launch_main, &launch), 0);
-    for (int i = 0; i < 5000 && !atomic_load(&launch.through); i++) {
+    for (int i = 0; i < 5000 && !atomic_load(&launch.admitted_yet); i++) {
         send_heartbeat(host);
         usleep(1000);
     }
-    assert_true(atomic_load(&launch.through));
+    assert_true(atomic_load(&launch.admitted_yet));
     pthread_join(thread, NULL);
     facet_tenant_detach(&tenant);
 }
@@ -317,10 +317,10 @@ static void test_interposed_launch_waits_while_frozen_by_hand(void **state)
         send_heartbeat(host);
         usleep(1000);
     }
-    assert_false(atomic_load(&launch.through));
+    assert_false(atomic_load(&launch.admitted_yet));
     assert_int_equal(facet_limiter_resume(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL), FACET_OK);
     pthread_join(thread, NULL);
-    assert_true(atomic_load(&launch.through));
+    assert_true(atomic_load(&launch.admitted_yet));
     facet_tenant_detach(&tenant);
 }
 

@@ -51,7 +51,7 @@ static void test_the_last_completion_of_a_process_rings(void **state)
 struct launcher {
     struct facet_tenant *tenant;
     struct facet_slot_shard *shard;
-    _Atomic bool through;
+    _Atomic bool admitted_yet;
 };
 
 static void *launch_main(void *argument)
@@ -59,7 +59,7 @@ static void *launch_main(void *argument)
     struct launcher *launcher = argument;
 
     facet_tenant_launch_in(launcher->tenant, launcher->shard, DEPTH / 2);
-    atomic_store(&launcher->through, true);
+    atomic_store(&launcher->admitted_yet, true);
     return NULL;
 }
 
@@ -78,7 +78,7 @@ static void test_depth_is_of_all_shards(void **state)
     facet_tenant_launch_in(&tenant, first, DEPTH / 4);
     assert_int_equal(pthread_create(&thread, NULL, launch_main, &launcher), 0);
     usleep(20000);
-    assert_false(atomic_load(&launcher.through));
+    assert_false(atomic_load(&launcher.admitted_yet));
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     facet_tenant_complete_in(&tenant, first, 1, DEPTH / 2, 0, facet_clock_now_ns());
     pthread_join(thread, NULL);

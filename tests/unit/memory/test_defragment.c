@@ -130,7 +130,7 @@ static void test_bytes_to_move_are_bounded(void **state)
     struct fixture *fixture = *state;
     const struct facet_defragment_options some = {.size = sizeof some, .bytes = 10 * PAGE};
     const struct facet_defragment_options none = {.size = sizeof none, .bytes = 1};
-    const struct facet_defragment_options wrong = {.size = 1};
+    const struct facet_defragment_options wrong_words = {.size = 1};
     struct facet_defragment_report report = {.size = sizeof report};
 
     assert_int_equal(facet_memory_defragment(fixture->memory, &some, &report, &fixture->error), FACET_OK);
@@ -138,7 +138,7 @@ static void test_bytes_to_move_are_bounded(void **state)
     assert_int_equal(report.complete, 0);
     assert_int_equal(facet_memory_defragment(fixture->memory, &none, &report, &fixture->error), FACET_OK);
     assert_int_equal(report.moved_bytes, 0);
-    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong, &report, &fixture->error),
+    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong_words, &report, &fixture->error),
                      FACET_INVALID_ARGUMENT);
     check_contents(fixture);
 }
@@ -214,8 +214,8 @@ static void test_a_failed_move_changes_nothing(void **state)
 
 struct worker {
     struct fixture *fixture;
-    _Atomic bool ending;
-    uint64_t rounds, wrong;
+    _Atomic bool stop;
+    uint64_t rounds, wrong_words;
     uint32_t first;
 };
 
@@ -224,12 +224,12 @@ static void *count_up(void *data)
 {
     struct worker *worker = data;
 
-    while (!worker->ending) {
+    while (!worker->stop) {
         for (uint32_t i = worker->first; i < RUNS; i += 8)
             for (uint32_t word = 0; worker->fixture->run[i] && word < 5 * PAGE / 8; word += 64) {
                 _Atomic uint64_t *value = (void *)&words_at(worker->fixture->run[i])[word];
 
-                worker->wrong += *value != i * 1000 + word + worker->rounds;
+                worker->wrong_words += *value != i * 1000 + word + worker->rounds;
                 *value = i * 1000 + word + worker->rounds + 1;
             }
         worker->rounds++;
@@ -243,12 +243,12 @@ static void *come_and_go(void *data)
     struct facet_space *space = worker->fixture->space;
     uint64_t address;
 
-    for (; !worker->ending; worker->rounds++) {
+    for (; !worker->stop; worker->rounds++) {
         if (facet_space_allocate(space, 3 * PAGE + worker->rounds % 9 * PAGE, NULL, &address, NULL) != FACET_OK)
             continue;
         words_at(address)[0] = worker->rounds;
-        worker->wrong += words_at(address)[0] != worker->rounds;
-        worker->wrong += facet_space_free(space, address, NULL) != FACET_OK;
+        worker->wrong_words += words_at(address)[0] != worker->rounds;
+        worker->wrong_words += facet_space_free(space, address, NULL) != FACET_OK;
     }
     return NULL;
 }
@@ -275,10 +275,10 @@ static void test_writes_during_moves_are_kept(void **state)
     }
     assert_true(moved > MIB);
     for (uint32_t i = 0; i < 3; i++) {
-        workers[i].ending = true;
+        workers[i].stop = true;
         pthread_join(threads[i], NULL);
         assert_true(workers[i].rounds > 0);
-        assert_int_equal(workers[i].wrong, 0);
+        assert_int_equal(workers[i].wrong_words, 0);
     }
 }
 

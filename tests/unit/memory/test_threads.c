@@ -230,7 +230,7 @@ static void test_spaces_come_and_go(void **state)
 struct moving_block {
     struct facet_space *space;
     _Atomic uint64_t address, copied, refused;
-    atomic_bool over;
+    atomic_bool stop;
 };
 
 static void *copy_and_fill(void *data)
@@ -238,7 +238,7 @@ static void *copy_and_fill(void *data)
     static _Thread_local char buffer[256 * 1024];
     struct moving_block *moving_block = data;
 
-    while (!moving_block->over) {
+    while (!moving_block->stop) {
         uint64_t address = moving_block->address;
         enum facet_status status = facet_space_copy(moving_block->space, address, (uintptr_t)buffer, sizeof buffer,
                                                     FACET_COPY_TO_DEVICE, NULL);
@@ -266,7 +266,7 @@ static void test_copies_of_memory_freed_meanwhile_are_refused(void **state)
         moving_block.address = address;
         assert_int_equal(facet_space_free(moving_block.space, address, NULL), FACET_OK);
     }
-    moving_block.over = true;
+    moving_block.stop = true;
     pthread_join(thread, NULL);
     assert_true(moving_block.copied > 0);
     assert_int_equal(facet_space_destroy(moving_block.space, NULL), FACET_OK);

@@ -132,15 +132,15 @@ static void test_capacity_is_refused_beyond_reason(void **state)
 struct shared {
     struct facet_history *history;
     atomic_bool done;
-    atomic_uint wrong, seen;
+    atomic_uint wrong_samples, read_samples;
 };
 
 static void judge_samples(struct shared *shared, const struct facet_sample *samples, size_t count, int64_t step)
 {
     for (size_t i = 0; i < count; i++)
         if (!is_whole(&samples[i]) || (i > 0 && (int64_t)(samples[i].time_ns - samples[i - 1].time_ns) * step <= 0))
-            atomic_fetch_add(&shared->wrong, 1);
-    atomic_fetch_add(&shared->seen, (unsigned)count);
+            atomic_fetch_add(&shared->wrong_samples, 1);
+    atomic_fetch_add(&shared->read_samples, (unsigned)count);
 }
 
 static void *read_all_the_time(void *owner)
@@ -155,7 +155,7 @@ static void *read_all_the_time(void *owner)
 
         judge_samples(shared, samples, count, 1);
         if (count > 0 && samples[0].time_ns <= after)
-            atomic_fetch_add(&shared->wrong, 1);
+            atomic_fetch_add(&shared->wrong_samples, 1);
         after = count > 0 ? samples[count - 1].time_ns : after;
     }
     return NULL;
@@ -170,14 +170,14 @@ static void test_readers_get_whole_samples(void **state)
         assert_int_equal(pthread_create(&readers[i], NULL, read_all_the_time, &shared), 0);
     uint64_t number = 0;
 
-    while (number < WRITES || atomic_load(&shared.seen) == 0) {
+    while (number < WRITES || atomic_load(&shared.read_samples) == 0) {
         add_samples(shared.history, number, number + 1);
         number++;
     }
     atomic_store(&shared.done, true);
     for (size_t i = 0; i < READERS; i++)
         pthread_join(readers[i], NULL);
-    assert_int_equal(shared.wrong, 0);
+    assert_int_equal(shared.wrong_samples, 0);
     facet_history_destroy(shared.history);
 }
 

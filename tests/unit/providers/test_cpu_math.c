@@ -16,7 +16,7 @@ struct gemm_case {
     double *c_before;
 };
 
-static uint64_t at(uint64_t row, uint64_t column, uint64_t lead, bool turned)
+static uint64_t element_index(uint64_t row, uint64_t column, uint64_t lead, bool turned)
 {
     return turned ? column * lead + row : row * lead + column;
 }
@@ -84,11 +84,11 @@ static void check_gemm(const struct gemm_case *it, bool rounds)
         for (uint64_t i = 0; i < gemm->m; i++)
             for (uint64_t j = 0; j < gemm->n; j++) {
                 double sum = 0, sums = 0;
-                uint64_t place = b * stride_c + at(i, j, lead_c, it->columns);
+                uint64_t place = b * stride_c + element_index(i, j, lead_c, it->columns);
 
                 for (uint64_t l = 0; l < gemm->k; l++) {
-                    double product = get(gemm->a, type, b * stride_a + at(i, l, lead_a, it->turn_a)) *
-                                     get(gemm->b, type, b * stride_b + at(l, j, lead_b, it->turn_b));
+                    double product = get(gemm->a, type, b * stride_a + element_index(i, l, lead_a, it->turn_a)) *
+                                     get(gemm->b, type, b * stride_b + element_index(l, j, lead_b, it->turn_b));
 
                     sum += product;
                     sums += fabs(product);
@@ -207,8 +207,8 @@ static void results_larger_than_caches(void **state)
 
 /* ---- convolution ---- */
 
-static double window(const struct facet_convolution *it, uint32_t type, uint64_t n, uint64_t out, int64_t y, int64_t x,
-                     double *ret_sums)
+static double window_sum(const struct facet_convolution *it, uint32_t type, uint64_t n, uint64_t out, int64_t y,
+                         int64_t x, double *ret_sums)
 {
     uint64_t in = it->in_channels / it->groups, group = out / (it->out_channels / it->groups);
     double sum = 0, sums = 0;
@@ -249,8 +249,9 @@ static void check_convolution(const struct facet_convolution *it, uint32_t type,
         for (uint64_t out = 0; out < it->out_channels; out++)
             for (uint64_t y = 0; y < outputs[0]; y++)
                 for (uint64_t x = 0; x < outputs[1]; x++) {
-                    double sums, sum = window(it, type, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
-                                              (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sums);
+                    double sums,
+                        sum = window_sum(it, type, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
+                                         (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sums);
                     double bias = bias_of(it, type, out);
 
                     assert_near(get_product(it->output, type, place++), sum + bias, type, sums + fabs(bias),

@@ -4,7 +4,7 @@
 
 /* ---- activation ---- */
 
-static double activated(double x, uint32_t kind, double alpha)
+static double activation_value(double x, uint32_t kind, double alpha)
 {
     switch (kind) {
     case FACET_ACTIVATION_RELU:
@@ -55,7 +55,7 @@ static void every_activation(void **state)
                 put(it->input, type, i, random_number(type) * (i % 3 == 0 ? 100 : i % 3 == 1 ? 6 : 0.01));
             run_math(&operation);
             for (uint64_t i = 0; i < count; i++) {
-                double x = get(it->input, type, i), expected = activated(x, kind, (double)0.3f);
+                double x = get(it->input, type, i), expected = activation_value(x, kind, (double)0.3f);
 
                 /* some roundings of x and of the result */
                 assert_near(get(it->output, type, i), expected, type, fabs(expected) + fmin(fabs(x), 1), 1);
@@ -170,7 +170,8 @@ static void check_normalized(const struct facet_math *operation, uint64_t channe
     }
 }
 
-static void normalized(uint32_t type, uint32_t flags, uint64_t channels, uint64_t height, uint64_t batch, bool scaled)
+static void check_normalization_of(uint32_t type, uint32_t flags, uint64_t channels, uint64_t height, uint64_t batch,
+                                   bool scaled)
 {
     struct facet_math operation = operation_of(FACET_MATH_NORMALIZATION, type, flags);
     struct facet_normalization *it = &operation.of.normalization;
@@ -210,10 +211,10 @@ static void normalization_of_every_type(void **state)
         for (int training = 0; training < 2; training++) {
             uint32_t flags = training ? FACET_MATH_TRAINING : 0;
 
-            normalized(type, flags, 1, 1, 1, false);
-            normalized(type, flags, 5, 4, 3, true);
-            normalized(type, flags, 3, 4000, 4, true); /* a channel in several work-groups */
-            normalized(type, flags, 3000, 1, 4, false);
+            check_normalization_of(type, flags, 1, 1, 1, false);
+            check_normalization_of(type, flags, 5, 4, 3, true);
+            check_normalization_of(type, flags, 3, 4000, 4, true); /* a channel in several work-groups */
+            check_normalization_of(type, flags, 3000, 1, 4, false);
         }
 }
 
@@ -283,7 +284,8 @@ static void check_attended(const struct facet_math *operation, double scale, uin
     }
 }
 
-static void attended(uint32_t type, uint32_t flags, uint64_t queries, uint64_t keys, uint64_t dimension, float scale)
+static void check_attention_of(uint32_t type, uint32_t flags, uint64_t queries, uint64_t keys, uint64_t dimension,
+                               float scale)
 {
     enum { BATCH = 2, HEADS = 2 };
     struct facet_math operation = operation_of(FACET_MATH_ATTENTION, type, flags);
@@ -318,19 +320,19 @@ static void attention_of_every_type(void **state)
         for (uint32_t tensor = 0; tensor < 2; tensor++) {
             uint32_t flags = tensor ? 0 : FACET_MATH_NO_TENSOR;
 
-            attended(type, flags, 1, 1, 1, 0);
-            attended(type, flags, 5, 9, 16, -0.7f);
-            attended(type, flags | FACET_MATH_CAUSAL, 300, 300, 24, 0);
-            attended(type, flags, 130, 600, 40, 0.2f);
-            attended(type, flags, 20, 9000, 64, 0); /* keys in several steps */
+            check_attention_of(type, flags, 1, 1, 1, 0);
+            check_attention_of(type, flags, 5, 9, 16, -0.7f);
+            check_attention_of(type, flags | FACET_MATH_CAUSAL, 300, 300, 24, 0);
+            check_attention_of(type, flags, 130, 600, 40, 0.2f);
+            check_attention_of(type, flags, 20, 9000, 64, 0); /* keys in several steps */
         }
-    attended(FACET_MATH_F32, FACET_MATH_MIXED, 40, 300, 32, 0);
+    check_attention_of(FACET_MATH_F32, FACET_MATH_MIXED, 40, 300, 32, 0);
 }
 
 static void causal_attention_in_several_steps(void **state)
 {
     (void)state;
-    attended(FACET_MATH_F32, FACET_MATH_CAUSAL, 2500, 2500, 130, 0);
+    check_attention_of(FACET_MATH_F32, FACET_MATH_CAUSAL, 2500, 2500, 130, 0);
 }
 
 int main(void)

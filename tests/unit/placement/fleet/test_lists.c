@@ -66,7 +66,7 @@ static void test_node_list_is_parsed(void **state)
 static void test_wrong_lines_are_named(void **state)
 {
     static const struct {
-        const char *text, *said;
+        const char *text, *fragment;
     } cases[] = {
         {"", "jobs.csv: empty"},
         {"\n\n", "jobs.csv: empty"},
@@ -94,8 +94,8 @@ static void test_wrong_lines_are_named(void **state)
 
         assert_int_equal(jobs_of(cases[i].text, &list, &error), FACET_INVALID_ARGUMENT);
         assert_null(list);
-        if (!strstr(error.message, cases[i].said))
-            fail_msg("case %zu: '%s' does not say '%s'", i, error.message, cases[i].said);
+        if (!strstr(error.message, cases[i].fragment))
+            fail_msg("case %zu: '%s' does not say '%s'", i, error.message, cases[i].fragment);
     }
 }
 
