@@ -8,11 +8,11 @@
 #include "driver.h"
 #include "tenant.h"
 
-#define MIB   ((size_t)1 << 20)
-#define BLOCK (2 * MIB) /* that is checked: a whole page of the device, so that none is half used */
-#define WORDS (BLOCK / 8)
-#define EDGE  4096u
-#define ROW   ((size_t)16384) /* elements of an array's row */
+#define MIB        ((size_t)1 << 20)
+#define BLOCK      (2 * MIB) /* that is checked: a whole page of the device, so that none is half used */
+#define WORDS      (BLOCK / 8)
+#define EDGE_BYTES 4096u
+#define ROW        ((size_t)16384) /* elements of an array's row */
 
 static CUresult allocate_plain(size_t bytes)
 {
@@ -21,8 +21,8 @@ static CUresult allocate_plain(size_t bytes)
 
     /* Both ends are written; all of it would be this machine's memory where the driver is a fake one. */
     if (result == CUDA_SUCCESS) {
-        GPU(gpu.cuMemsetD8_v2(pointer, 0x5a, EDGE));
-        GPU(gpu.cuMemsetD8_v2(pointer + bytes - EDGE, 0x5a, EDGE));
+        GPU(gpu.cuMemsetD8_v2(pointer, 0x5a, EDGE_BYTES));
+        GPU(gpu.cuMemsetD8_v2(pointer + bytes - EDGE_BYTES, 0x5a, EDGE_BYTES));
     }
     return result;
 }

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-enum { LOOK_NS = 500000 };
+enum { POLL_NS = 500000 };
 
 static struct base_stream *find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                        bool module)
@@ -186,7 +186,7 @@ static enum facet_status base_synchronize(struct facet_provider_instance *instan
         }
         if (base_now_ns() - began_ns >= timeout_ns)
             return facet_kit_fail(error, FACET_TIMEOUT, "stream %" PRIu64 ": not all is complete", stream);
-        nanosleep(&(const struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        nanosleep(&(const struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
 }
 

@@ -145,17 +145,17 @@ amdsmi_status_t amdsmi_get_gpu_process_list(amdsmi_processor_handle handle, uint
 {
     FAKE_ENTER_STRUCT(handle, count, processor);
     struct fake_state *state = fake_state();
-    uint32_t room = *count, there = 0;
+    uint32_t room = *count, process_total = 0;
 
     for (uint32_t slot = 0; slot < FAKE_PROCESSES && processor.part == 0; slot++) {
         struct fake_process *process = &state->processes[slot];
 
         if (!fake_used_by(processor.device, atomic_load(&process->pid)))
             continue;
-        if (processes && there < room)
-            describe_process(processor.device, process, &processes[there]);
-        there++;
+        if (processes && process_total < room)
+            describe_process(processor.device, process, &processes[process_total]);
+        process_total++;
     }
-    *count = there;
-    return processes && there > room ? AMDSMI_STATUS_OUT_OF_RESOURCES : AMDSMI_STATUS_SUCCESS;
+    *count = process_total;
+    return processes && process_total > room ? AMDSMI_STATUS_OUT_OF_RESOURCES : AMDSMI_STATUS_SUCCESS;
 }

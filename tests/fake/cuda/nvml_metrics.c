@@ -45,15 +45,15 @@ static uint64_t wall_us(void)
 static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t now_ns)
 {
     sample->busy_ns = busy_ns;
-    sample->taken_ns = now_ns;
+    sample->sampled_ns = now_ns;
 }
 
 /* Ends the period when it is long enough. A count that went back is another process's: its first period begins. */
 static void step_sample(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
-    uint64_t period = now - sample->taken_ns;
+    uint64_t period = now - sample->sampled_ns;
 
-    if (sample->taken_ns == 0 || busy_ns < sample->busy_ns) {
+    if (sample->sampled_ns == 0 || busy_ns < sample->busy_ns) {
         *sample = (struct fake_sample){0};
         begin_period(sample, busy_ns, now);
     } else if (period >= PERIOD_NS) {

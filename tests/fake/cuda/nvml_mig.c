@@ -259,7 +259,7 @@ static nvmlReturn_t create_instance(nvmlDevice_t handle, unsigned profile_id,
         uint32_t id = fake_gpu_instance_id(start, profile->memory_slices);
         struct fake_gpu_instance *made = &fake_mig(device)->instances[id];
         made->start = start;
-        made->made++;
+        made->made_count++;
         made->profile_plus_one = profile_index + 1;
         *ret_instance = fake_gpu_instance_handle(device, id);
     }

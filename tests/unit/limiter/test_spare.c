@@ -11,8 +11,8 @@
 
 #include "limiter/owner_inside.h"
 
-#define REGION FACET_REGION_BYTES
-#define ALL    32u /* regions of the quota */
+#define REGION        FACET_REGION_BYTES
+#define QUOTA_REGIONS 32u /* regions of the quota */
 
 static uint64_t spare_of(const struct facet_tenant *tenant)
 {
@@ -136,7 +136,7 @@ static void test_a_process_that_lost_spare_regions_asks_as_others_do(void **stat
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
 
     leave_spare(&first, 2);
-    assert_true(facet_tenant_reserve_regions(&second, ALL));
+    assert_true(facet_tenant_reserve_regions(&second, QUOTA_REGIONS));
     assert_false(facet_tenant_take_spare(&first));
     assert_false(facet_tenant_reserve_regions(&first, 1));
     facet_tenant_release_regions(&second, 1);
@@ -180,7 +180,7 @@ static void test_a_neighbour_takes_both_from_the_dead(void **state)
     pid_t child = start_spare_holder(*state, 3, 2);
 
     end_child(child);
-    assert_true(facet_tenant_reserve_regions(&tenant, ALL));
+    assert_true(facet_tenant_reserve_regions(&tenant, QUOTA_REGIONS));
     facet_tenant_detach(&tenant);
 }
 

@@ -59,16 +59,17 @@ static void fail_trial(const struct trial *trial, const char *what, const struct
 /* Bound with a journal, or the host's without one. */
 static bool is_settled(const struct trial *trial)
 {
-    return (machine_is(&trial->model, NEW) && machine_journals(&trial->model) == 1) ||
-           (machine_is(&trial->model, OLD) && machine_journals(&trial->model) == 0);
+    return (machine_is(&trial->model, BOUND_TO_VFIO) && machine_journals(&trial->model) == 1) ||
+           (machine_is(&trial->model, BOUND_TO_HOST) && machine_journals(&trial->model) == 0);
 }
 
 static void check_outcome(const struct trial *trial, enum facet_status status,
                           const struct facet_passthrough_report *report)
 {
-    bool is_before = machine_is(&trial->model, trial->binds ? OLD : NEW);
+    bool is_before = machine_is(&trial->model, trial->binds ? BOUND_TO_HOST : BOUND_TO_VFIO);
 
-    if (status == FACET_OK && (!machine_is(&trial->model, trial->binds ? NEW : OLD) || !is_settled(trial)))
+    if (status == FACET_OK &&
+        (!machine_is(&trial->model, trial->binds ? BOUND_TO_VFIO : BOUND_TO_HOST) || !is_settled(trial)))
         fail_trial(trial, "said to be done", report);
     if (status == FACET_OK)
         return;
@@ -76,8 +77,8 @@ static void check_outcome(const struct trial *trial, enum facet_status status,
         fail_trial(trial, "failed, and reported as done", report);
     if (report->outcome != FACET_PASSTHROUGH_BROKEN && !(is_before && is_settled(trial)))
         fail_trial(trial, "said to be as before", report);
-    if (report->outcome == FACET_PASSTHROUGH_BROKEN && !machine_noted(report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED) &&
-        !machine_noted(report, FACET_PASSTHROUGH_NOTE_STUCK))
+    if (report->outcome == FACET_PASSTHROUGH_BROKEN && !machine_has_note(report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED) &&
+        !machine_has_note(report, FACET_PASSTHROUGH_NOTE_STUCK))
         fail_trial(trial, "broken without a word", report);
     if (!is_settled(trial) && machine_journals(&trial->model) == 0)
         fail_trial(trial, "left without a journal", report);
@@ -94,7 +95,7 @@ static void check_recovery(struct trial *trial, const struct facet_passthrough_r
     if (!is_settled(trial) || after.outcome == FACET_PASSTHROUGH_BROKEN)
         fail_trial(trial, "not recovered", &after);
     if (report->outcome == FACET_PASSTHROUGH_BROKEN && after.note_count == 0 && machine_journals(&trial->model) == 0 &&
-        !machine_is(&trial->model, OLD))
+        !machine_is(&trial->model, BOUND_TO_HOST))
         fail_trial(trial, "recovered without a word", &after);
 }
 
@@ -173,7 +174,7 @@ static void test_stuck_write_is_reported(void **state)
     assert_int_equal(trial_run(&trial, &report, &error), FACET_TIMEOUT);
     assert_non_null(strstr(error.message, "nvidia/unbind"));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STUCK));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STUCK));
 
     assert_int_equal(facet_passthrough_look(trial.manager, &list, &report, NULL), FACET_OK);
     bool found = false;
@@ -187,15 +188,15 @@ static void test_stuck_write_is_reported(void **state)
     trial.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STUCK));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STUCK));
     assert_int_equal(trial_run(&trial, &report, &error), FACET_BAD_STATE);
     assert_int_equal(trial.model.writes, 0);
 
     model_return(&trial.model);
     model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* it let go after all */
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
-    assert_true(machine_is(&trial.model, OLD));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
+    assert_true(machine_is(&trial.model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&trial.model), 0);
     trial_end(&trial);
 }
@@ -212,7 +213,7 @@ static void test_function_that_vfio_does_not_take_is_reported(void **state)
     assert_int_equal(trial_run(&trial, &report, &error), FACET_IO);
     assert_non_null(strstr(error.message, "vfio-pci did not take it"));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&trial.model, OLD));
+    assert_true(machine_is(&trial.model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&trial.model), 0);
     trial_end(&trial);
 }
@@ -228,11 +229,11 @@ static void test_refused_return_binds_again(void **state)
     model_text(trial.model.root, "model/refuses-nvidia", "");
     assert_int_equal(trial_run(&trial, &report, &error), FACET_IO);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&trial.model, NEW));
+    assert_true(machine_is(&trial.model, BOUND_TO_VFIO));
     assert_int_equal(machine_journals(&trial.model), 1);
     unlinkat(trial.model.root, "model/refuses-nvidia", 0);
     assert_int_equal(trial_run(&trial, &report, &error), FACET_OK);
-    assert_true(machine_is(&trial.model, OLD));
+    assert_true(machine_is(&trial.model, BOUND_TO_HOST));
     trial_end(&trial);
 }
 
@@ -331,7 +332,7 @@ static void test_journal_of_an_earlier_boot_is_dropped(void **state)
     trial.model.writes = 0;
     assert_int_equal(trial_run(&trial, &report, NULL), FACET_NOT_FOUND);
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STALE));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STALE));
     assert_int_equal(trial.model.writes, 0);
     assert_int_equal(machine_journals(&trial.model), 0);
     trial_end(&trial);
@@ -352,7 +353,7 @@ static void test_damaged_journal_is_reported(void **state)
     assert_int_equal(machine_bind(trial.manager, GPU, &report, &error), FACET_CORRUPT);
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
     assert_int_equal(trial.model.writes, 0);
     /* It is left as it is, and other groups are not kept from anything. */
     model_get(trial.model.state, "group-17.journal", text, sizeof text);
@@ -371,7 +372,7 @@ static void test_foreign_journal_is_left_alone(void **state)
     assert_int_equal(renameat(trial.model.state, "group-17.journal", trial.model.state, "group-3.journal"), 0);
     trial.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
     assert_int_equal(trial.model.writes, 0);
     trial_end(&trial);
 }

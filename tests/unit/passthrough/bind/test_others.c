@@ -60,7 +60,7 @@ static void test_override_in_the_way(void **state)
     stage_begin(&stage);
     model_text(stage.model.root, model_device(GPU, "driver_override"), "vfio-pci\n");
     assert_int_equal(machine_bind(stage.manager, GPU, &stage.report, NULL), FACET_OK);
-    assert_true(machine_is(&stage.model, NEW));
+    assert_true(machine_is(&stage.model, BOUND_TO_VFIO));
     assert_int_equal(machine_unbind(stage.manager, GPU, &stage.report, NULL), FACET_OK);
     assert_true(machine_is(&stage.model, "nvidia/vfio-pci/auto snd_hda_intel//auto amdgpu//auto"));
     assert_int_equal(machine_journals(&stage.model), 0);
@@ -78,10 +78,10 @@ static void test_unloaded_driver_is_loaded_again(void **state)
     assert_int_equal(machine_unbind(stage.manager, GPU, &stage.report, &stage.error), FACET_NOT_FOUND);
     assert_non_null(strstr(stage.error.message, "loading the module nvidia"));
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&stage.model, NEW));
+    assert_true(machine_is(&stage.model, BOUND_TO_VFIO));
     model_folder(stage.model.root, "model/modules/nvidia");
     assert_int_equal(machine_unbind(stage.manager, GPU, &stage.report, &stage.error), FACET_OK);
-    assert_true(machine_is(&stage.model, OLD));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     stage_end(&stage);
 }
 
@@ -97,7 +97,7 @@ static void test_driver_unloaded_after_a_crash(void **state)
     drop_driver(&stage.model, "nvidia");
     model_folder(stage.model.root, "model/modules/nvidia");
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
-    assert_true(machine_is(&stage.model, OLD));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     stage_end(&stage);
 }
 
@@ -225,14 +225,14 @@ static void test_opened_after_a_crash(void **state)
     stage.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
     assert_non_null(strstr(stage.report.notes[0].text, "4711 (qemu)"));
     assert_int_equal(stage.model.writes, 0);
     assert_int_equal(machine_journals(&stage.model), 1);
 
     unlinkat(stage.model.root, "proc/4711/fd/3", 0);
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
-    assert_true(machine_is(&stage.model, OLD));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     stage_end(&stage);
 }
 
@@ -266,8 +266,8 @@ static void test_waits_for_a_writer(void **state)
     hold_for_a_moment(&stage.model);
     stage.manager->config.lock_deadline_ns = 60 * FACET_NS_PER_S;
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
-    assert_false(machine_noted(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
-    assert_true(machine_is(&stage.model, OLD));
+    assert_false(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     assert_true(wait(NULL) > 0);
     stage_end(&stage);
 }
@@ -285,7 +285,7 @@ static void test_locked_after_a_crash(void **state)
     assert_int_equal(bind_host_real.lock(&host, "group-17.lock", 0, &fd), 0);
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
     close(fd);
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_DONE);
@@ -330,8 +330,8 @@ static void test_important_note_is_not_hidden(void **state)
     bind_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT, NULL, "another card");
     assert_int_equal(report.note_count, FACET_PASSTHROUGH_NOTES);
     assert_int_equal(report.notes_lost, 3);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
 }
 
 /* ---- files ---- */

@@ -76,10 +76,10 @@ static void test_a_rule_is_applied_once(void **state)
     assert_string_equal(rules->rules[0].name, GPU ".json");
     assert_int_equal(rules->rules[0].function_count, 2);
     facet_passthrough_rules_destroy(rules);
-    assert_true(machine_is(&world->model, OLD));
+    assert_true(machine_is(&world->model, BOUND_TO_HOST));
 
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_MET);
-    assert_true(machine_is(&world->model, NEW));
+    assert_true(machine_is(&world->model, BOUND_TO_VFIO));
     world->model.writes = 0;
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_MET);
     assert_int_equal(world->model.writes, 0);

@@ -117,7 +117,7 @@ static bool is_reported(const struct facet_passthrough_list *list, const struct 
         under_way = under_way || list->entries[i].state == FACET_PASSTHROUGH_STATE_DETACHING ||
                     list->entries[i].state == FACET_PASSTHROUGH_STATE_RETURNING ||
                     list->entries[i].state == FACET_PASSTHROUGH_STATE_STUCK;
-    return under_way || machine_noted(report, FACET_PASSTHROUGH_NOTE_HALF_BOUND);
+    return under_way || machine_has_note(report, FACET_PASSTHROUGH_NOTE_HALF_BOUND);
 }
 
 /* The GPU with one and its sound with the other. */
@@ -235,8 +235,8 @@ static void test_random_steps_of_three_processes(void **state)
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
     }
-    assert_true((machine_is(&model, NEW) && machine_journals(&model) == 1) ||
-                (machine_is(&model, OLD) && machine_journals(&model) == 0));
+    assert_true((machine_is(&model, BOUND_TO_VFIO) && machine_journals(&model) == 1) ||
+                (machine_is(&model, BOUND_TO_HOST) && machine_journals(&model) == 0));
     machine_drop(&model);
 }
 

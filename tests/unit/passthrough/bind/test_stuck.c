@@ -65,8 +65,8 @@ static void a_stuck_function_is_not_given_back_before_it_recovers(void **state)
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_BUSY);
     assert_string_equal(error.message, GPU " " WHY);
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STUCK));
-    assert_false(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STUCK));
+    assert_false(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
 
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
     assert_int_equal(find_entry(list, GPU)->state, FACET_PASSTHROUGH_STATE_STUCK);
@@ -79,7 +79,7 @@ static void a_stuck_function_is_not_given_back_before_it_recovers(void **state)
 
     come_back(&model, fd);
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_OK);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     facet_passthrough_close(manager);
     machine_drop(&model);
 }
@@ -129,13 +129,13 @@ static void an_interrupted_bind_is_not_undone_before_the_function_recovers(void 
     model.writes = 0;
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_BUSY));
     assert_non_null(strstr(report.notes[0].text, "is stuck: its driver, or a reset"));
     assert_int_equal(model.writes, 0);
     come_back(&model, fd);
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     facet_passthrough_close(manager);
     machine_drop(&model);
 }

@@ -59,7 +59,7 @@ static void test_bind_and_unbind_restore_the_machine(void **state)
     assert_int_equal(machine_bind(manager, SOUND, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_DONE);
     assert_int_equal(report.note_count, 0);
-    assert_true(machine_is(&model, NEW));
+    assert_true(machine_is(&model, BOUND_TO_VFIO));
     assert_int_equal(machine_journals(&model), 1);
     model_get(model.root, model_device(GPU, "reset"), text, sizeof text);
     assert_string_equal(text, "1");
@@ -72,7 +72,7 @@ static void test_bind_and_unbind_restore_the_machine(void **state)
 
     assert_int_equal(machine_unbind(manager, SOUND, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_DONE);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&model), 0);
     assert_int_equal(machine_unbind(manager, SOUND, &report, NULL), FACET_NOT_FOUND);
     facet_passthrough_close(manager);
@@ -98,7 +98,7 @@ static void test_restores_the_journal(void **state)
 
     struct facet_passthrough *manager = machine_open(&model);
     assert_int_equal(machine_bind(manager, GPU, &report, NULL), FACET_OK);
-    assert_true(machine_is(&model, NEW));
+    assert_true(machine_is(&model, BOUND_TO_VFIO));
     assert_int_equal(machine_unbind(manager, GPU, &report, NULL), FACET_OK);
     machine_text(&model, text, sizeof text);
     assert_string_equal(text, before);
@@ -131,7 +131,7 @@ static void test_variant_driver_is_chosen_for_its_model(void **state)
     /* The module cannot be loaded: nothing else is touched. */
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_NOT_FOUND);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&model), 0);
     model_folder(model.root, "model/modules/nvgrace-gpu-vfio-pci");
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_OK);
@@ -329,7 +329,7 @@ static void test_unanswering_function_undoes_the_bind(void **state)
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_DEVICE_LOST);
     assert_non_null(strstr(error.message, SOUND));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&model), 0);
     facet_passthrough_close(manager);
     machine_drop(&model);
@@ -354,7 +354,7 @@ static void test_pulled_out_function_undoes_the_bind(void **state)
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_DEVICE_LOST);
     assert_non_null(strstr(error.message, SOUND));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_GONE));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_GONE));
     assert_true(machine_is(&model, "nvidia//auto // amdgpu//auto"));
     assert_int_equal(machine_journals(&model), 0);
     facet_passthrough_close(manager);
@@ -372,8 +372,8 @@ static void test_exchanged_card_is_not_written_to(void **state)
     assert_int_equal(machine_bind(manager, GPU, &report, NULL), FACET_OK);
     model_text(model.root, model_device(SOUND, "device"), "0x9999\n");
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
     assert_int_equal(machine_unbind(manager, GPU, &report, NULL), FACET_OK);
     assert_true(machine_is(&model, "nvidia//auto vfio-pci/vfio-pci/on amdgpu//auto"));
     facet_passthrough_close(manager);
@@ -418,7 +418,7 @@ static void test_bound_groups_are_listed(void **state)
     model_text(model.root, model_device(SOUND, "driver_override"), "(null)\n");
     model_probe(&model, SOUND);
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_HALF_BOUND));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_HALF_BOUND));
     facet_passthrough_list_destroy(list);
     machine_remove(&model, GPU);
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
