@@ -64,7 +64,7 @@ enum facet_status base_cancel_launch(struct facet_provider_instance *instance, u
     return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
 }
 
-/* Each launch keeps the device until it ends, as `preempt` 0 has it, and as others may have it. */
+/* Each launch keeps the device until it ends: `preempt` 0 demands it, and the other values allow it. */
 enum facet_status base_set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
                                   uint32_t preempt, uint64_t slice_ns, struct facet_error *error)
 {

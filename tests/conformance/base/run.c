@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the base device does its queued work: all at once, when a caller wants to see it.
+ * Runs the queued work of the base device: all of it, when a caller asks for a result.
  *
- * Owns: the turns of contexts, which of a context's work is under way together, and doing it.
- * Never: leaves anything begun when it returns.
+ * Owns: the turns of contexts, which work of a context runs together, and running it. Never: returns while work is
+ * still running.
  */
 #include "base.h"
 

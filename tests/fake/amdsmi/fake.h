@@ -21,7 +21,7 @@
 
 #define FAKE_DIES 8u
 
-/* A GPU as one of its parts; the first stands for the whole. */
+/* A part of a GPU; the first part also represents the whole GPU. */
 struct fake_processor {
     uint32_t device, part;
 };

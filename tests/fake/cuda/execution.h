@@ -26,7 +26,8 @@ struct fake_capture {
     struct fake_capture *next;
 };
 
-#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream: another pointer is none */
+#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream; a pointer to anything else is refused  \
+                                              */
 
 struct CUstream_st {
     uint64_t magic;
@@ -122,7 +123,7 @@ CUresult fake_submit(CUstream stream, struct fake_work work);
 /* Runs the function when all earlier work of the stream is complete. */
 CUresult fake_submit_host_function(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
 
-/* The time of moving so many bytes: within a device, or between it and the host. */
+/* How long it takes to move `bytes`: within a device, or between it and the host. */
 uint64_t fake_copy_ns(uint64_t bytes, bool on_device);
 
 /* `count` times the `size` bytes of `value`, as fast as memory is copied: a sanitizer checks each piece, not each
@@ -132,7 +133,7 @@ void fake_fill(uint64_t to, const void *value, size_t size, size_t count);
 void fake_stream_raise_end(CUstream stream, uint64_t end_ns);
 void fake_sleep_until(uint64_t end_ns);
 
-/* The cost of a launch of `blocks` on so many multiprocessors. */
+/* The cost of a launch of `blocks` on `units` multiprocessors. */
 uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks);
 
 /* green.c: the multiprocessors that a stream's kernels run on, and where; NULL: in the device's engine. */
@@ -152,7 +153,7 @@ CUresult fake_code_load(CUfunction function, CUcontext context);
 CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_address);
 CUresult fake_code_load_all(CUmodule module, CUcontext context);
 
-/* Gives back a module's memory in all contexts. A context's part goes with the context. */
+/* Frees a module's memory in all contexts. Its memory in a context is also freed when that context ends. */
 void fake_code_unload(CUmodule module);
 
 /* ---- memory_graph.c: allocations of graphs ---- */
@@ -200,7 +201,7 @@ bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_resul
 void fake_graph_add(CUgraph graph, struct fake_work work);
 CUgraph fake_graph_new(void);
 
-/* Defines both forms of a function by one that is told which it is: static CUresult do_NAME(bool per_thread, ...). */
+/* Defines both forms of a function, which call: static CUresult do_NAME(bool per_thread, ...). */
 #define FAKE_BOTH_FORMS(name, parameters, ...)                                                                         \
     CUresult name parameters                                                                                           \
     {                                                                                                                  \

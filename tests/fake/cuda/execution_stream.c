@@ -313,7 +313,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Returns at once; the work in the stream goes on. A capture that began there is lost. */
+/* Returns at once; the work in the stream continues. A capture that began in the stream is invalidated. */
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     CUstream stream;

@@ -31,10 +31,10 @@ struct CUctx_st {
     _Atomic(void *) execution;
 };
 
-/* CUDA_SUCCESS when cuInit was called in this process. A child of a process that called it stays outside for good. */
+/* CUDA_SUCCESS when cuInit was called in this process. A child of a process that called it can never use the driver. */
 CUresult fake_ready(void);
 
-/* The device of the machine that the program sees as `device`; CUDA_ERROR_INVALID_DEVICE when it sees none such. */
+/* The device of the machine that the program sees as `device`; CUDA_ERROR_INVALID_DEVICE: there is no such device. */
 CUresult fake_physical(CUdevice device, uint32_t *ret_physical);
 
 /* The part of a device that the program sees, and nothing else then: of several the driver opens the first. NULL: whole

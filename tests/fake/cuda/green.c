@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: parts of a device's multiprocessors: resources and how they are split, green contexts, execution affinity.
- * Never: lets a part run on more than it has: its kernels take as long as its multiprocessors need, and beside those of
- * others.
+ * Never: lets a part use other multiprocessors: its kernels take as long as its own need, beside other parts' kernels.
  *
  * As compute capability 9.0 has it, a part has 8 multiprocessors or a multiple; with IGNORE_SM_COSCHEDULING 2.
  * Resources are put together when they are of one split. Execution affinity there is for clients of MPS alone, in steps
@@ -36,7 +35,7 @@ struct CUdevResourceDesc_st {
 
 struct CUgreenCtx_st {
     CUcontext primary;
-    struct fake_block *context_block; /* its cost; goes with the primary one */
+    struct fake_block *context_block; /* its cost; freed with the primary context at the latest */
     uint32_t units;
     bool dead;
     struct fake_lane lane;

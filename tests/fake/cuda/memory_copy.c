@@ -186,7 +186,7 @@ CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size
     return result;
 }
 
-/* The same on the thread's own default stream: nothing that is done at once can be told from it. */
+/* The form for the thread's own default stream: a call that completes before it returns does the same on any stream. */
 #define DEFINE_PTDS_FORM(name, parameters, arguments)                                                                  \
     CUresult name##_ptds parameters                                                                                    \
     {                                                                                                                  \

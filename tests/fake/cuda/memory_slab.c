@@ -161,7 +161,7 @@ void fake_slab_destroy(struct fake_block *block)
     fake_block_free(block);
 }
 
-/* The last slab of its size with room is kept while the context lives, as a program that allocates again wants it. */
+/* The last slab of its size that has room is kept while the context lives, for the next allocation. */
 bool fake_slab_free(struct fake_block *block, uint64_t address)
 {
     struct slab *slab = block->type_data;

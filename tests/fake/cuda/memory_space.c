@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: addresses, pages of the file behind them, and the table of blocks. Never: knows what a block is for. */
+/* Owns: addresses, the pages of the file that back them, and the table of blocks. Never: knows what a block is for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,8 +34,8 @@ _Noreturn static void abort_with_error(const char *what)
 /* ---- the lock ---- */
 
 /*
- * FIFO. With a mutex the thread that just released it most often has it again before another processor knows: the
- * apparent cost of two threads that only allocate then depends on how soon each comes back.
+ * The lock is FIFO. The thread that released a mutex most often takes it again before another processor notices: the
+ * measured cost of two threads that only allocate would then depend on how soon each tries again.
  */
 #define SPINS 200u /* reads of the ticket before a waiting thread sleeps: some microseconds */
 

@@ -5,7 +5,7 @@
  */
 #include "nvml_fake.h"
 
-#define MPS_DAEMON false /* there is none, so no process computes through one */
+#define MPS_DAEMON false /* there is no MPS daemon, so no process computes through it */
 
 /* NVML's total includes memory that the driver keeps for itself, which no program can allocate and cuDeviceTotalMem()
  * does not have: 480 MiB on an H100. The first form of the call counts it as used, the second apart. */

@@ -26,7 +26,7 @@ static CUresult primary_of(CUcontext *context, CUdevice device)
     return result;
 }
 
-/* Which of the runtime's functions a profiler wants to hear of: none. */
+/* The runtime's functions of which a profiler wants to be notified: none. */
 static void wanted_events(void **table, size_t *count)
 {
     static size_t nothing[EVENTS];

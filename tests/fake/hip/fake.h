@@ -55,7 +55,7 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function);
         return fake_hip_record_error(result == hipSuccess ? (call) : result);                                          \
     }
 
-/* The same for one that only asks. */
+/* The form for a call that only queries. */
 #define FAKE_HIP_ASKS(name, parameters, call)                                                                          \
     hipError_t name parameters                                                                                         \
     {                                                                                                                  \

@@ -4,7 +4,7 @@
 
 #include "kernel_files.h"
 
-/* The uuid is the 16 digits that hipDeviceGetUuid() gives: text, as the runtime has it. */
+/* The UUID is the text of 16 digits that the runtime returns from hipDeviceGetUuid(). */
 static void describe_device(struct fake_device *device, uint32_t index)
 {
     char digits[17];

@@ -33,7 +33,7 @@ static inline struct facet_usage_totals totals_inside(void)
     return totals;
 }
 
-/* Ten seconds are for a machine that does something else: only a count that never comes fails. */
+/* Ten seconds allow for a busy machine: the check fails only if the count never comes. */
 static inline bool totals_become(bool (*holds)(uint64_t value), uint64_t value)
 {
     for (int i = 0; i < 2000; i++) {
@@ -63,7 +63,7 @@ static inline bool one_launch_waits(uint64_t unused)
     return totals_inside().waiting == 1;
 }
 
-/* All is complete and reported, and it was so many launches. */
+/* All launches are complete and reported, and there were `count` of them. */
 #define CHECK_SETTLED(count) CHECK(totals_become(is_settled, count))
 
 #endif

@@ -99,7 +99,7 @@ static void role_transfers(void)
     OK(client.cuStreamSynchronize(stream));
     CHECK(memcmp(source, returned, sizeof source) == 0);
     CHECK(totals_become(is_idle, 0));
-    CHECK_SETTLED(4); /* the refused one was admitted, and is none */
+    CHECK_SETTLED(4); /* the refused transfer was admitted, and does not count */
 }
 
 /* Rows, boxes, batches and prefetches count by their sum of bytes, too. */

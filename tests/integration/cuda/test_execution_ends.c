@@ -99,8 +99,8 @@ static void run_processes(const char *role, unsigned processes, int status)
 }
 
 /*
- * The process itself reports its launches before it ends, and the process that clears up behind it does not repeat
- * them.
+ * The process itself reports its launches before it ends, and the process that reaps its slot does not report them
+ * again.
  */
 static void run_waiting_role(const char *role, uint32_t limit_milli, int status)
 {

@@ -187,7 +187,7 @@ static int role_rules(const char *unused)
     return 0;
 }
 
-/* Says whether cuInit, as it is looked up, is ours, and whether that was counted as a form we do not know. */
+/* Prints whether the looked-up cuInit is ours, and whether the lookup was counted as one of an unknown form. */
 static int role_init(const char *version)
 {
     open_drivers();

@@ -429,8 +429,8 @@ static void see_utilization(void *context)
 }
 
 /*
- * The library samples when it is asked: so it is asked until it has seen `wanted` at work, and so many others beside
- * it, but not forever. This process works on the device, too.
+ * The library samples only during a query: so it is queried until it reports `wanted` at work, and the expected number
+ * of other processes, but not forever. This process works on the device, too.
  */
 static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others, unsigned *ret_others)
 {
@@ -479,7 +479,8 @@ static void see_own_samples(void *context)
     CHECK(info.processSamplesCount == 1 && entries[0].pid == (unsigned)single->tenant);
 }
 
-/* The limiter does not count the time that the driver's samples show: that is how the two are told apart. */
+/* The limiter does not count the time that the driver's samples show: so the reported time shows which of the two was
+ * used. */
 static void test_utilization_is_that_of_the_vgpu(void **state)
 {
     struct single single;

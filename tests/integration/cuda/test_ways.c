@@ -100,7 +100,7 @@ static void test_driver_named_by_path(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
-/* In no vGPU the machine is as it is. */
+/* Outside of a vGPU the program sees all devices. */
 static void test_outside_a_vgpu_all_devices_are_seen(void **state)
 {
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));

@@ -63,7 +63,7 @@ static void test_a_device_is_charged_at_each_form_of_first_call(void **state)
         }
 }
 
-/* ---- the same by another name ---- */
+/* ---- other names of the same function ---- */
 
 /* The charge is the bytes requested from the runtime and the device's beginning. */
 #define CHECK_CHARGED(bytes)                                                                                           \

@@ -355,7 +355,7 @@ static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_
     machine_run(role_quota_below_a_device, 200 * MIB);
 }
 
-/* A program that does not check whether a stream was made goes on with the garbage in its place. */
+/* A program that does not check whether its stream was created uses an uninitialised handle. */
 static void role_unchecked_stream(void *argument)
 {
     uint64_t garbage[64] = {0};

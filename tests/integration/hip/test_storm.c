@@ -19,7 +19,7 @@ struct storm_bag {
     bool mapped[PAGE_COUNT];
 };
 
-/* A refusal for want of memory is no failure. */
+/* A call that is refused because memory is out has not failed. */
 static bool succeeded(hipError_t result)
 {
     if (result != hipErrorOutOfMemory)

@@ -32,7 +32,7 @@ static const char source[] = "__kernel void turn(__global uint *out, uint turns)
 static uint32_t all_units;
 static cpu_set_t allowed; /* processors of this program */
 
-/* --- the role: says it is ready, waits to be let go, runs for a while, says its rate and where it ran --- */
+/* --- the role: reports that it is ready, waits for the start, runs for a while, reports its rate and processors --- */
 
 struct work {
     cl_kernel kernel;
@@ -328,7 +328,7 @@ static void neighbours_keep_their_speed(void **state)
     judge_ratio(best > 0.65, calm_rounds);
 }
 
-/* The same with both on one unit, to show that the test above can fail. */
+/* Both tenants on one unit: their ratio shows that the test above can fail. */
 static void tenants_of_one_unit_halve_each_other(void **state)
 {
     char first[256];

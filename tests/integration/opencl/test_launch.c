@@ -276,7 +276,7 @@ static void test_a_command_buffer_is_one_launch(void **state)
     clReleaseCommandBufferKHR(buffer);
 }
 
-/* Everything the layer retained has been let go. */
+/* The layer has released every object that it retained. */
 static void test_driver_keeps_nothing_of_ours(void **state)
 {
     const struct {

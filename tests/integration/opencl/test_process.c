@@ -295,7 +295,8 @@ static void test_exit_with_work_in_flight(void **state)
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
 }
 
-/* The process itself reports it before it ends, and the process that clears up behind it does not repeat it. */
+/* The process itself reports the launch before it ends, and the process that reaps its slot does not report it again.
+ */
 static void check_waited(const char *role, int status)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);

@@ -20,7 +20,7 @@ static void test_only_our_device(void **state)
     if (!fixture.fake)
         return;
     assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL), CL_SUCCESS);
-    assert_int_equal(vendor, 2); /* the second of two equal devices, told apart by its ordinal */
+    assert_int_equal(vendor, 2); /* the second of two equal devices, which only its ordinal identifies */
 }
 
 static void test_device_types_find_our_device(void **state)

@@ -77,7 +77,7 @@ static void run_kernel(struct worker *worker)
     atomic_fetch_sub(worker->on_device, 1);
 }
 
-/* A device goes on while a process is stopped: its kernel is over when it should be. */
+/* A device continues while a process is stopped: its kernel ends when it should. */
 static uint64_t ended_ns(uint64_t started_ns, uint64_t now_ns)
 {
     return now_ns - started_ns < 100 * FACET_NS_PER_MS ? now_ns : started_ns + 300 * FACET_NS_PER_US;
@@ -236,8 +236,8 @@ static void expect_more_kernels(const struct worker *worker, uint64_t than)
     assert_true(atomic_load(&worker->kernels) > than);
 }
 
-/* A kernel that was beyond the gate may end late on a busy machine; behind it comes none for a thousand times as long
- * as one takes. Returns how many there were. */
+/* A kernel that had passed the gate may end late on a busy machine; after it no kernel ends for a thousand times the
+ * length of one. Returns how many ended. */
 static uint64_t expect_rest(const struct worker *worker)
 {
     uint64_t kernels = 0;

@@ -136,7 +136,7 @@ static void hear_and_call(const char *level, const char *message)
 {
     size_t count;
 
-    /* As deep as it likes: no lock is held here. */
+    /* The callback may make further calls: no lock is held here. */
     if (again++ < 3)
         tf.AccelGetAllDevices(NULL, 0, &count);
     tf.AccelInit();
@@ -296,7 +296,7 @@ static void discovery_of_64_devices_is_20_times_leaner(void **state)
     assert_int_equal(devices, 64);
     print_message("# 64 devices: %zu bytes here, %zu there: 1 to %.1f\n", here, there, (double)there / (double)here);
     assert_true(here * 20 <= there);
-    /* And the facade tells the same of them, in the other ABI's size. */
+    /* The facade reports the same values, in the other ABI's size. */
     assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 64);

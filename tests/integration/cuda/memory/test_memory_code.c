@@ -217,7 +217,7 @@ static void test_memory_that_a_context_keeps_for_its_kernels_is_charged(void **s
     machine_run(role_context_limits, GIB);
 }
 
-/* A kernel of a library may be launched as it is: then it is loaded by that, for the context to pay. */
+/* A kernel of a library may be launched without a function: the launch loads it, and the context is charged. */
 static void role_launch_of_a_library_kernel(void *argument)
 {
     CUlibrary library;

@@ -39,7 +39,7 @@ static void nap(void)
     usleep(200);
 }
 
-/* Takes and gives large pieces, outside of the vGPU, for as long as the test goes on. */
+/* Allocates and frees large blocks, outside of the vGPU, until the test ends. */
 static void role_changing_neighbour(void *argument)
 {
     CUdeviceptr pointer;

@@ -121,7 +121,7 @@ static void role_release_threshold(void *argument)
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 300 * MIB, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(320 * MIB);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 600 * MIB), CUDA_SUCCESS); /* has room when the pool lets go */
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 600 * MIB), CUDA_SUCCESS); /* fits once the pool has released its memory */
     CHECK_CHARGED(600 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 200 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_CHARGED(600 * MIB);

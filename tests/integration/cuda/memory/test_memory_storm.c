@@ -25,7 +25,7 @@ struct storm_bag {
     CUgreenCtx green;
 };
 
-/* A refusal for want of memory is no failure. */
+/* A call that is refused because memory is out has not failed. */
 static bool succeeded(CUresult result)
 {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
@@ -125,7 +125,7 @@ static void change_pool(struct storm_bag *bag)
         CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), CUDA_SUCCESS);
 }
 
-/* Its memory is not freed: it goes with its context. */
+/* Its memory is not freed here: it ends with its context. */
 static void change_context(struct storm_bag *bag)
 {
     CUdeviceptr left_behind;

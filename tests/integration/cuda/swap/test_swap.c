@@ -200,7 +200,7 @@ static void test_a_program_killed_while_it_is_swapped_blocks_no_other(void **sta
     end_tenant(survivor);
 }
 
-/* No process can be moved out, so no other can come in: the second is refused, the first goes on with all its words. */
+/* No process can be swapped out, so no other fits: the second is refused, and the first keeps all its words. */
 static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
