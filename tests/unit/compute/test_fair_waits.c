@@ -135,8 +135,8 @@ static void add_limited(uint32_t request, uint32_t limit, const struct mix *mix)
     gate_model_add(&model, &limits, mix->kernels_ns, mix->launches_ahead);
 }
 
-/* Whose cap pays once the other's work is through goes behind it: not behind another turn, which would begin with the
- * device idle, or be the other's. */
+/* A tenant whose cap allows work once the other's work has ended runs right after it: not after another turn, which
+ * would begin with an idle device or belong to the other. */
 static void test_cap_counts_the_credit_gained_behind_others(void **state)
 {
     gate_model_init(&model, &facet_fair_queue);

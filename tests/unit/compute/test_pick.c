@@ -187,7 +187,7 @@ static void test_a_client_alone_gets_the_whole_device(void **state)
     assert_int_equal(entity_had_ns(&model, idle), 0);
 }
 
-/* It is served at once when it comes back, but idleness gives it no more than the comeback. */
+/* It is served at once when it has work again, but being idle earns it no further turns. */
 static void test_idle_time_is_not_saved_up(void **state)
 {
     uint64_t before[FACET_PICK_ENTITIES];

@@ -72,7 +72,7 @@ static uint64_t published_sum_ns(void)
     return sum;
 }
 
-/* Steps as the scheduler does: right after the policy. Each must give out no more than its own time. */
+/* Steps as the scheduler does: right after the policy. No step may publish more time than passed in it. */
 static void run_model(uint64_t duration_ns)
 {
     for (uint64_t end_ns = model.now_ns + duration_ns; model.now_ns < end_ns;) {

@@ -354,7 +354,8 @@ static void a_vgpu_that_lost_a_partition_in_use_has_a_warning(void **state)
     assert_non_null(strstr(info.warning, "start its programs anew"));
 }
 
-/* Two rows of one partition, as an earlier daemon may have left: the first has it, the other one harms it in no way. */
+/* Two rows of one partition, as an earlier daemon may have left: the first row keeps it, and the second does not harm
+ * it. */
 static void two_vgpus_never_have_the_same_partition(void **state)
 {
     struct vgpu_info info;

@@ -150,7 +150,7 @@ static enum facet_status act_release(struct facet_error *error)
     return registry_reservation_release(registry, "old", error);
 }
 
-/* A step that fails leaves everything as it was, here and on disk; and the same works afterwards. */
+/* A step that fails changes nothing, in memory and on disk; and the operation succeeds afterwards. */
 static void fail_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024], after[1024];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the memory that a graph may need, of graphs that are made up here. Never: needs a vendor; asks how
- * long something took but beside the same for less. */
+/* Owns: proofs of the memory that a graph may need, of graphs that are made up here. Never: needs a vendor; measures a
+ * time except to compare it with that of a smaller graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

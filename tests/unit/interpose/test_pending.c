@@ -18,7 +18,7 @@
 #define NO_WAIT UINT64_C(1)
 #define LONG_NS UINT64_C(3600000000000)
 
-/* A thread that has so much pending until it is told to leave. */
+/* A thread that has `bytes` pending until `may_leave` is set. */
 struct caller {
     pthread_t thread;
     uint32_t device;

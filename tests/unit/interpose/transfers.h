@@ -32,10 +32,10 @@ enum { WORDS = 16, FACTORS = 3, POINTERS = 3, REGISTERS = 6 };
 struct row {
     const char *name;               /* without the suffix of the per-thread form, which is to do the same */
     uint32_t words;                 /* which of them are the call's, a bit for each; 0: not for this test */
-    uint64_t unit;                  /* the bytes: so many times the words `factors`, or */
+    uint64_t unit;                  /* the number of bytes: `unit` times the words `factors`, or */
     uint8_t factors[FACTORS];       /* each by its number, and 1 more */
-    uint64_t bytes;                 /* this many, where they stand in what a word points at */
-    const void *pointers[POINTERS]; /* in the place of words */
+    uint64_t bytes;                 /* `bytes`, if a structure that a word points at holds them */
+    const void *pointers[POINTERS]; /* to be passed in place of words */
 };
 
 typedef uint64_t (*words_func)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,

@@ -146,7 +146,7 @@ static void jumps_compile_as_fast(void **state)
     expect_as_fast("jumps", "", "l%1$u: r = r * 3 + %2$u; if (in[r & 255] == %1$u) goto l%4$u;\n", "", JUMPS);
 }
 
-/* Each would be a hundred instructions, were it not called. */
+/* Each function would be a hundred instructions if it were inlined. */
 static void calls_compile_as_fast(void **state)
 {
     enum { CALLS = 200 };

@@ -290,7 +290,7 @@ static void add_arguments(struct text *source, unsigned count)
     add(source, ") { o[0] = 1; }\n", 1);
 }
 
-/* Of a kernel with one struct of so many bytes. */
+/* Expects a result of a kernel with one struct of that many bytes. */
 static void expect_struct(unsigned long long bytes, enum facet_status expected, const char *said)
 {
     static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};

@@ -382,7 +382,7 @@ static uint32_t count_multiplications(LLVMValueRef function)
     return count;
 }
 
-/* A loop that each item goes round as often as it likes, and that mostly loads. */
+/* A loop that mostly loads, and that each item repeats another number of times. */
 static void test_loop_of_loads_is_unrolled_not_vectorized(void **state)
 {
     static const char loop[] =

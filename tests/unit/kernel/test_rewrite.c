@@ -72,7 +72,7 @@ static void text_is_rewritten_outside_quotes(void **state)
 }
 
 #ifdef GROWTH_IS_OURS
-/* Processor time, of so many declarations, each of which stands there twice. */
+/* The processor time for that many declarations, each of which occurs twice. */
 static double declare_many(unsigned count)
 {
     const struct facet_remap remap = {.kernel = ""};
@@ -137,7 +137,7 @@ static void null_numbers_of_spirv_are_written_out(void **state)
                                      7};
     static const uint32_t tail[] = {4 << 16 | 43, 1, 4, 0, 5 << 16 | 43, 2, 5, 0, 0, 3 << 16 | 42, 3, 6,
                                     3 << 16 | 46, 9, 7};
-    /* As LLVM's generator has it of types that are no numbers. */
+    /* LLVM's generator also creates types that are not numbers. */
     static const uint32_t longer[] = {0x07230203, 0x10200, 0, 20, 0, 4 << 16 | 46, 9, 7, 0};
     uint32_t *made = NULL;
     size_t count = 0;

@@ -22,7 +22,7 @@ static struct shared {
     _Atomic uint32_t started, ended;
 } * shared;
 
-/* Launched long ago; then stops, and is let go on step by step. */
+/* Its launch is long past; it stops, and is then continued instruction by instruction. */
 static void work_until_killed(const struct fixture *fixture, const struct report *report)
 {
     struct facet_tenant tenant;
@@ -45,7 +45,7 @@ static void work_until_killed(const struct fixture *fixture, const struct report
         pause();
 }
 
-/* Killed behind so many instructions. False: it could not be traced. */
+/* Kills the process after `steps` instructions. False: it could not be traced. */
 static bool run_until_killed(const struct fixture *fixture, const struct report *report, int steps)
 {
     int status = 0;

@@ -212,7 +212,7 @@ static void test_free_memory_is_without_the_dead(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The same by what the device has free, which rises as a process dies: before its lock goes, or after. */
+/* The free memory of the device shows it, too: that rises when a process dies, before or after its lock is released. */
 static void test_free_memory_beside_the_devices_own_figure(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);

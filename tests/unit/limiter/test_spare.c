@@ -19,7 +19,7 @@ static uint64_t spare_of(const struct facet_tenant *tenant)
     return facet_regions_spare(atomic_load(&tenant->slot->regions));
 }
 
-/* Takes so many and gives them back. */
+/* Reserves that many regions and releases them. */
 static void leave_spare(struct facet_tenant *tenant, uint32_t count)
 {
     assert_true(facet_tenant_reserve_regions(tenant, count));

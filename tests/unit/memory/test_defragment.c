@@ -72,7 +72,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The same with memory that is had when it is taken: in small pages, as the chunks are small, and in huge ones. */
+/* As set_up(), with memory that is committed at once: in small pages, as the chunks are small, and in huge pages. */
 static int set_up_committed(void **state)
 {
     static struct fixture fixture;

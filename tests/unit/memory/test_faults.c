@@ -104,7 +104,7 @@ static void test_failed_transfers_are_reported(void **state)
     watched_end(&watched, memory);
 }
 
-/* Pages that the device does not let go of have no owner until it does: no space gets them or faults on them. */
+/* Pages that the device cannot unmap yet have no owner until it does: no space gets them or faults on them. */
 static void test_pages_that_stay_mapped_have_no_owner(void **state)
 {
     struct watched watched;

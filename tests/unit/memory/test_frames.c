@@ -79,7 +79,7 @@ static void test_memory_of_another_space_is_cleared(void **state)
     watched_end(&watched, memory);
 }
 
-/* Carries plans out on a model: chunk by chunk, until there is none. */
+/* Carries out plans on a model, chunk by chunk, until no plan is left. */
 static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t most)
 {
     struct facet_frame_move move;

@@ -88,7 +88,7 @@ static void refusals_of_requests_that_can_never_fit_say_so(void **state)
     watched_end(&watched, memory);
 }
 
-/* Then it has four times its first limit, and is told how to have more. */
+/* Then it has four times its first limit, and the error says how to get more. */
 static void addresses_that_are_few_are_not_spent(void **state)
 {
     struct facet_memory *memory = open_memory(0);

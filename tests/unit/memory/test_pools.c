@@ -48,7 +48,7 @@ static uint64_t take_block(uint64_t bytes)
     return address;
 }
 
-/* The size that a request for so many bytes gets. */
+/* The usable size of the block for a request of `bytes` bytes. */
 static uint64_t usable_bytes_of(uint64_t bytes)
 {
     struct facet_allocation found = {.size = sizeof found};

@@ -63,7 +63,7 @@ static void test_notes_of_a_block_are_kept(void **state)
 
 #define ROUNDS effort(200000, 10000)
 
-/* Freed by another thread while this one takes: every block that is given is had again, none twice. */
+/* Another thread frees blocks while this one allocates: each freed block is allocated again, and none twice. */
 struct exchange {
     struct facet_slab *slab;
     _Atomic uint32_t exchange_slot; /* a block and one; 0: none */

@@ -141,7 +141,7 @@ static void test_the_limit_holds_to_the_page(void **state)
     assert_true(usage_of(fixture->space).reserved_bytes <= 8 * MIB);
 }
 
-/* Unused pages of pools do not stand in the way of a run. */
+/* Unused pages of pools do not prevent the allocation of a run. */
 static void test_empty_pools_make_room(void **state)
 {
     struct fixture *fixture = *state;
@@ -189,7 +189,7 @@ static void test_wrong_addresses_are_not_freed(void **state)
     assert_int_equal(usage_of(fixture->space).allocations, 0);
 }
 
-/* Up and down, through blocks and runs; with something behind it, so that it must move, and without. */
+/* Larger and smaller, through blocks and runs; with an allocation after it, so that it must move, and without. */
 static void test_resize_keeps_the_bytes(void **state)
 {
     struct fixture *fixture = *state;

@@ -318,7 +318,7 @@ static void test_without_turns_they_still_lose_nothing(void **state)
     compete_for_memory(*state, 60);
 }
 
-/* Pins that overlap all the time are released once another vGPU waits; one that is not in the way goes on meanwhile. */
+/* Pins that overlap all the time are released once another vGPU waits; a pin that is not in the way stays meanwhile. */
 static void *overlap_pins(void *data)
 {
     struct worker *worker = data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that memory that a device does not let go of yet stays charged, is used by no space, and comes back; and
+ * Owns: proofs that memory that a device cannot unmap yet stays charged, is used by no space, and is freed later; and
  * that no other space waits for it.
  */
 #include <setjmp.h>
@@ -275,7 +275,7 @@ static void test_close_releases_memory_that_stayed(void **state)
     assert_int_equal(watched.reserved_bytes, 0);
 }
 
-/* A device that is lost lets go of nothing: its end does not wait, and nothing of this process is lost with it. */
+/* A lost device unmaps nothing: destroying its space does not wait, and this process leaks nothing. */
 static void test_lost_device_does_not_delay_destroying(void **state)
 {
     struct facet_memory *memory = open_memory(0);

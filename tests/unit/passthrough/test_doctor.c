@@ -14,7 +14,7 @@
 
 #define VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))
 
-/* One machine that looks as it is written down, unless a file is changed first. */
+/* A machine with the described files, of which a test may change one first. */
 struct visit {
     struct machine machine;
     struct facet_doctor_environment environment;

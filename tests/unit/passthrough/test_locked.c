@@ -214,7 +214,7 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
         assert_int_equal(readers->reader, reader);
     }
 
-    /* It comes back, and so does the function. */
+    /* The reader returns, and the function is listed again. */
     assert_int_equal(kill(reader, SIGKILL), 0);
     assert_int_equal(waitpid(reader, NULL, __WALL), reader);
     read_locked(tree);

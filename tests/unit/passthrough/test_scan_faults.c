@@ -39,8 +39,8 @@ static enum facet_status scan_machine(const struct machine *machine, struct face
     return status;
 }
 
-/* With memory that runs out at any request: refused, or the same as without, except lists of the kernel that could
- * then not be read, which are said to be so. */
+/* If memory runs out at any request the scan is refused, or it is complete except for lists of the kernel that it
+ * reports as unreadable. */
 static void scan_without_memory_leaves_nothing(void **state)
 {
     static const char *const names[] = {"laptop", "desktop", "sriov", "vgpu", "arm_soc", "server"};

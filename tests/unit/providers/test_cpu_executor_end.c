@@ -211,7 +211,8 @@ static void a_stop_is_no_time_of_a_group(void **state)
     close(begun_pipe[0]);
 }
 
-/* It comes back by itself at about the time when it would be ended: either way once, and nothing else suffers. */
+/* The kernel returns by itself at about the time when it would be ended: it ends once, and other work is not affected.
+ */
 static void ending_and_coming_back_may_meet(void **state)
 {
     (void)state;

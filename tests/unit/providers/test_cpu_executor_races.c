@@ -227,7 +227,7 @@ static void no_wake_is_lost(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A cap of 1 % makes all units sleep again and again until it lets the tenant come back. */
+/* A cap of 1 % makes all units sleep repeatedly until the tenant may run again. */
 static void a_capped_tenant_comes_back(void **state)
 {
     atomic_uint run_count = 0;

@@ -155,7 +155,7 @@ static void note_other(void *owner)
     race.at_end = atomic_load(&race.ran[0]);
 }
 
-/* When the second, with 30 %, has run 3,000 work-groups, the first has run so many that it had 70 % of the time. */
+/* When the second, with 30 %, has run 3,000 work-groups, the first has run as many as 70 % of the time allow. */
 static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint64_t second_ns, unsigned expected,
                          unsigned tolerance)
 {
@@ -280,7 +280,7 @@ static void short_groups_of_a_long_job_are_not(void **state)
     assert_int_equal(report.count, 0);
 }
 
-/* Its cap is dry, nothing waits, and the unit sleeps for good, when its next launch comes. */
+/* Its cap is used up, no work waits, and the unit sleeps without a deadline when its next launch comes. */
 static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);

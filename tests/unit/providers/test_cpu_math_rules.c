@@ -249,7 +249,7 @@ static uint32_t count_threads_of_an_idle_program(void)
     return count_threads();
 }
 
-/* Packing and multiplying, in as many parts as it likes. OpenMP has no threads: the units are the threads. */
+/* Packing and multiplying, in any number of parts. OpenMP has no threads: the units are the threads. */
 static void one_operation_is_one_launch(void **state)
 {
     struct facet_math operation = large_gemm(world.context, 700);

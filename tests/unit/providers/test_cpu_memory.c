@@ -88,7 +88,7 @@ static void pages_move_under_an_address_that_stays(void **state)
     OK(&world, MEMORY->write(INSTANCE, world.context, at + page + 8, &word, sizeof word, &world.error));
     OK(&world, MEMORY->read(INSTANCE, world.context, at + 2 * page + 8, sizeof got, &got, &world.error));
     assert_int_equal(got, word);
-    /* Out of the middle of a mapping, and its page comes back elsewhere. */
+    /* Unmaps the middle of a mapping, whose page is then mapped elsewhere. */
     OK(&world, MEMORY->unmap(INSTANCE, world.context, at + page, page, &world.error));
     assert_int_equal(MEMORY->read(INSTANCE, world.context, at + page + 8, 8, &got, NULL), FACET_OUT_OF_RANGE);
     OK(&world, MEMORY->map(INSTANCE, world.context, at + 3 * page, pages, page, page, &world.error));

@@ -194,7 +194,7 @@ static void huge_pages_move(void **state)
     OK(&world, unmap(world.context, at, count));
     destroy(world.context, from);
     destroy(world.context, to);
-    destroy(world.context, create(world.context, count)); /* their place in the file is had again */
+    destroy(world.context, create(world.context, count)); /* their place in the file is used again */
     assert_int_equal(world_used(&world, world.context), 0);
 }
 

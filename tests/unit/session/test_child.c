@@ -149,7 +149,7 @@ static void a_hang_ends_with_the_deadline(void **state)
     facet_session_close(callee.session);
 }
 
-/* A call may wait as long as it was told to, beyond the usual deadline. */
+/* A call with a timeout may wait for all of it, beyond the usual deadline. */
 static void a_timeout_of_its_own_adds_to_the_deadline(void **state)
 {
     struct callee callee = open_callee(FACET_NS_PER_S);

@@ -70,8 +70,8 @@ static const struct facet_launch launch = {
     .size = sizeof launch, .argument_bytes = sizeof data, .grid = {0, 2, 3}, .kernel = "axpy"};
 
 /*
- * Of the size that the caller says; every byte behind that differs from the 0 that is sent in its place. Members of a
- * newer caller that this library does not know are 0, or would be refused.
+ * A structure of the size that the caller states; the bytes after it are not the 0 that is sent for them. Members that
+ * this library does not know are 0; other values would be refused.
  */
 static const void *struct_of(uint32_t size)
 {
@@ -339,7 +339,7 @@ static void calls_new_in_1_4_cross_unchanged(void **state)
     }
 }
 
-/* Of `size` bytes, as an older or a newer caller has it. */
+/* A structure of `size` bytes, as an older or a newer caller passes it. */
 static void run_of_size(struct facet_session *session, uint32_t size)
 {
     struct {

@@ -226,7 +226,7 @@ static void write_file(const char *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Refused, with nothing having reached the provider: it would have come back otherwise. */
+/* Refused before anything reached the provider, whose output would show it. */
 static void assert_refused(void)
 {
     struct facet_error error = {0};

@@ -132,7 +132,8 @@ static void test_all_hooks_are_called_in_order(void **state)
     facet_workload_destroy(config);
 }
 
-/* Whichever denies, defers or fails: those before it are undone in reverse, it and those behind it are not. */
+/* If a hook denies, defers or fails, the hooks before it are undone in reverse order; that hook and later ones are not.
+ */
 static void test_earlier_hooks_are_undone_in_reverse(void **state)
 {
     static const char *const expected[] = {"c0 ", "c0 c1 u0! ", "c0 c1 c2 u1! u0! "};

@@ -517,7 +517,7 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
     facet_workload_destroy(rendering.workload);
 }
 
-/* One setter, merging included; the configuration is as before, or has it. */
+/* Calls each setter and merges; a failing call leaves the configuration unchanged. */
 static bool add_each_setting(void *context)
 {
     struct facet_workload *workload = NULL;

@@ -236,7 +236,7 @@ static void a_refusal_of_qemu_leaves_nothing(void **state)
     assert_string_equal(reports[0].port, "rp2");
 }
 
-/* The guest is told when the VM starts over; a second one asks meanwhile, and has until then to do so. */
+/* The guest learns of the request when the VM is reset; a second request may come until then. */
 static void *reset_soon(void *context)
 {
     char answer[4096];

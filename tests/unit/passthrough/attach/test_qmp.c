@@ -90,7 +90,7 @@ static void functions_are_attached_and_detached(void **state)
         server_set(&server, sends_events = slow);
         assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
         assert_int_equal(server.device_count, 3);
-        /* The guest is told of a device by its function 0: that goes in last. */
+        /* The guest discovers a device by its function 0, which is therefore attached last. */
         assert_string_equal(server.devices[0].id, "facet-0000-01-00.1");
         assert_string_equal(server.devices[1].id, "facet-0000-01-00.0");
         assert_string_equal(reports[0].port, "rp1");

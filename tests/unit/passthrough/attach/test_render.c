@@ -16,7 +16,7 @@
 #define MIB  (UINT64_C(1) << 20)
 #define GIB  (UINT64_C(1) << 30)
 
-/* All texts, each with '|' behind it. */
+/* All texts, each followed by '|'. */
 static void assert_renders(uint32_t form, const struct facet_attach_request *request, const char *expected)
 {
     struct facet_attach_texts *texts = NULL;

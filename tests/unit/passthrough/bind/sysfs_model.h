@@ -193,8 +193,8 @@ static inline void model_override_of(const struct model *model, const char *addr
         text[0] = '\0';
 }
 
-/* The kernel searches for a driver: of the override, else of the model. It is no error that there is none, or that it
- * does not want the device: that shows in the link alone. */
+/* The kernel searches for a driver: of the override, else of the model. It is no error if there is no driver, or if the
+ * driver refuses the device: only the link shows it. */
 static inline int model_probe(const struct model *model, const char *address)
 {
     char driver[64], natural[64];
@@ -265,7 +265,7 @@ static inline int model_drop(const char *path, const struct stat *status, int ty
     return remove(path);
 }
 
-/* All that hung have come back. */
+/* Lets all hanging writes return. */
 static inline void model_return(struct model *model)
 {
     char path[128];

@@ -159,7 +159,7 @@ static void test_nth_write_is_late(void **state)
     run_all(MODEL_LATE, true, true);
 }
 
-/* ---- a write that hangs is reported, and left alone until it comes back ---- */
+/* ---- a write that hangs is reported, and left alone until it returns ---- */
 
 static void test_stuck_write_is_reported(void **state)
 {
@@ -169,7 +169,7 @@ static void test_stuck_write_is_reported(void **state)
     struct facet_passthrough_list *list = NULL;
 
     trial_begin(&trial);
-    machine_arm(&trial.model, MODEL_HANG, 2); /* nvidia does not let go */
+    machine_arm(&trial.model, MODEL_HANG, 2); /* nvidia does not release the device */
     trial.model.only_writes = true;
     assert_int_equal(trial_run(&trial, &report, &error), FACET_TIMEOUT);
     assert_non_null(strstr(error.message, "nvidia/unbind"));
@@ -193,7 +193,7 @@ static void test_stuck_write_is_reported(void **state)
     assert_int_equal(trial.model.writes, 0);
 
     model_return(&trial.model);
-    model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* it let go after all */
+    model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* it released the device after all */
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
     assert_true(machine_is(&trial.model, BOUND_TO_HOST));
@@ -355,7 +355,7 @@ static void test_damaged_journal_is_reported(void **state)
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
     assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
     assert_int_equal(trial.model.writes, 0);
-    /* It is left as it is, and other groups are not kept from anything. */
+    /* The journal stays unchanged, and other groups can still be bound. */
     model_get(trial.model.state, "group-17.journal", text, sizeof text);
     assert_string_equal(text, "facet-passthrough-journal 1 0000000000000000");
     assert_int_equal(machine_bind(trial.manager, SECOND, &report, &error), FACET_OK);

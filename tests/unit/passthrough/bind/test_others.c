@@ -214,7 +214,7 @@ static bool kills_before(struct stage *stage, const char *what)
     return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
 }
 
-/* All was bound when the crash came, and a machine has it by now: its device is not torn from it. */
+/* All functions were bound when the process died, and a VM uses the device by now: it is not taken away. */
 static void test_opened_after_a_crash(void **state)
 {
     struct stage stage;
@@ -256,7 +256,7 @@ static void hold_for_a_moment(const struct model *model)
     close(ends[1]);
 }
 
-/* A writer that outlived its parent is about to come back. */
+/* A writer that outlived its parent is about to return. */
 static void test_waits_for_a_writer(void **state)
 {
     struct stage stage;
@@ -272,7 +272,7 @@ static void test_waits_for_a_writer(void **state)
     stage_end(&stage);
 }
 
-/* A function that does not come back is not waited for without end, and is not reported as recovered. */
+/* A function that does not return is not waited for forever, and is not reported as recovered. */
 static void test_locked_after_a_crash(void **state)
 {
     struct bind_host host;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of transactions where another tool has a driver let go of a function, and the driver does
- * not: nothing is written, it is said why, and all goes on when it came back. Never: hangs itself; that is
- * test_faults.c. */
+/* Owns: proofs of transactions while another tool's unbind of a function hangs: nothing is written, the error says why,
+ * and transactions work again after the unbind has returned. Never: hangs itself; that is test_faults.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -179,7 +179,7 @@ static void test_children_of_the_program(void **state)
 
 /* ---- killed while a write hangs ---- */
 
-/* Waits in another process: for a lock, and in a write that does not come back. */
+/* Waits in another process: for a lock, and in a write that does not return. */
 static _Noreturn void hold_and_hang(struct target_folder *target_folder, int ready)
 {
     struct bind_stuck stuck = {.pid = 0};
@@ -256,7 +256,7 @@ static void test_live_writer_is_recognised(void **state)
         _exit(0);
     siginfo_t ended;
     assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
-    assert_int_equal(bind_start_of(host.root, pid), 0); /* a zombie has come back */
+    assert_int_equal(bind_start_of(host.root, pid), 0); /* a zombie has returned from its write */
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     close(host.root);
 }
