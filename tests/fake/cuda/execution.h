@@ -26,8 +26,7 @@ struct fake_capture {
     struct fake_capture *next;
 };
 
-#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream; a pointer to anything else is refused  \
-                                              */
+#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream; other handles are refused */
 
 struct CUstream_st {
     uint64_t magic;
