@@ -361,7 +361,7 @@ def alignments_are_kept():
             for group in (16, 5):
                 results = source.run(kernel, COUNT // group * group, [oracle.output(numpy.uint64, COUNT, 3), x], group,
                                      only="Facet")  # PoCL keeps not all
-                for _, low in oracle.each(results, 0):
+                for _, low in oracle.results_of_each(results, 0):
                     low = low[:COUNT // group * group]
                     assert (low[:, :2] == 0).all(), f"{kernel}, aligned({size}): {low[:8, :2]}"
                     assert (low[:, 2] == x[:len(low)] + 7).all(), f"{kernel}, aligned({size}): {low[:8, 2]}"

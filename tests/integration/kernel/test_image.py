@@ -58,7 +58,7 @@ def reading_normalized():
     for (channel_type, (kind, most)), order in itertools.product(NORMALIZED.items(), (R, RG, RGBA)):
         data = pixels(kind, order, channel_type, HEIGHT, WIDTH)
         expected = shifted(whole(numpy.maximum(data.astype(numpy.float64) / most, -1), order))
-        for who, got in oracle.each(read("floats", Image(data, order, channel_type), numpy.float32), 1):
+        for who, got in oracle.results_of_each(read("floats", Image(data, order, channel_type), numpy.float32), 1):
             worst = numpy.abs(got - expected).max()
             assert worst <= 3e-7, f"{who}: type {channel_type:#x}, order {order:#x}: off by {worst}"
     oracle.need_facet()
@@ -68,7 +68,7 @@ def reading_normalized():
 def reading_bgra():
     data = pixels(numpy.uint8, BGRA, 1, HEIGHT, WIDTH)
     expected = shifted(whole(data.astype(numpy.float64) / 255, BGRA))
-    for who, got in oracle.each(read("floats", Image(data, BGRA, 0x10D2), numpy.float32), 1):
+    for who, got in oracle.results_of_each(read("floats", Image(data, BGRA, 0x10D2), numpy.float32), 1):
         assert numpy.abs(got - expected).max() <= 3e-7, f"{who}: BGRA"
     oracle.need_facet()
 
@@ -106,7 +106,7 @@ def writing():
         least = 0 if numpy.dtype(kind).kind == "u" else -most - 1
         expected = numpy.clip(numpy.rint(data.astype(numpy.float64) * most), least, most)
         image = Image(numpy.zeros((HEIGHT, WIDTH, 4), kind), RGBA, channel_type)
-        for who, got in oracle.each(write("write_floats", image, data), 0):
+        for who, got in oracle.results_of_each(write("write_floats", image, data), 0):
             away = numpy.abs(got.astype(numpy.int64) - expected).max()
             assert away <= 1, f"{who}: type {channel_type:#x}: off by {away}"
     for channel_type, kind in FLOATS.items():
@@ -184,7 +184,7 @@ def compare_sampling(kernel, extent, width):
         coordinates[:, :len(extent)] = at[:, ::-1]
         results = IMAGE.run(kernel, len(at), [Image(data, RGBA, FLOAT), sampler, coordinates,
                                               oracle.output(numpy.float32, len(at), 4)])
-        for who, got in oracle.each(results, 3):
+        for who, got in oracle.results_of_each(results, 3):
             away = numpy.abs(got - expected).max(1)
             if (away > 1e-4).any():
                 place = int(away.argmax())

@@ -234,7 +234,7 @@ def gamma_of_double_between_its_poles():
     compare_all({"tgamma": ONE["tgamma"]}, "double", [x])
     wholes = numpy.arange(1, 65, dtype=numpy.float64)
     expected = numpy.array([math.factorial(n) for n in range(22)], numpy.float64)
-    for who, got in oracle.each(run("tgamma", "double", [wholes]), 1):
+    for who, got in oracle.results_of_each(run("tgamma", "double", [wholes]), 1):
         assert who != "Facet" or (got[:22] == expected).all(), f"{who}: {got[:22]} is not {expected}"
 
 
@@ -256,7 +256,7 @@ def logarithm_of_gamma():
         x = numpy.abs(values(kind, 9))
         x = x[numpy.isfinite(x) & (x > 0) & (x < 1e30)][:1024]
         expected = numpy.array([math.lgamma(float(value)) for value in x])
-        for who, got in oracle.each(run("lgamma", type_, [x]), 1):
+        for who, got in oracle.results_of_each(run("lgamma", type_, [x]), 1):
             away = numpy.abs(got - expected) / numpy.maximum(1, numpy.abs(expected))
             worst = int(away.argmax())
             assert away[worst] <= 64 * numpy.finfo(kind).eps, f"{who}: lgamma({x[worst]}) is {got[worst]}"
@@ -326,7 +326,7 @@ def vectors_between_edges():
         x = oracle.random(15).uniform(-3, 5, 1024).astype(kind)
         part = numpy.clip((x.astype(WIDE) + 1) / 4, 0, 1)
         results = SOURCE.run(f"between_{type_}", x.size // 4, [x, oracle.output(kind, x.size)], 64)
-        for who, got in oracle.each(results, 1):
+        for who, got in oracle.results_of_each(results, 1):
             worst = numpy.abs(got - part * part * (3 - 2 * part)).max()
             assert worst <= 16 * numpy.finfo(kind).eps, f"{who}: smoothstep of {type_} is off by {worst}"
     oracle.need_facet()
@@ -340,7 +340,7 @@ def loose_functions():
     expected = numpy.stack([numpy.sin(a), numpy.exp(a), numpy.log(a), numpy.sqrt(a), numpy.cos(a), 1 / a,
                             1 / numpy.sqrt(a), 1 / a], 1)
     results = oracle.Source("math", "-DLOOSE").run("loose", x.size, [x, oracle.output(numpy.float32, x.size, 8)], 64)
-    for who, got in oracle.each(results, 1):
+    for who, got in oracle.results_of_each(results, 1):
         worst = (numpy.abs(got - expected) / numpy.maximum(1, numpy.abs(expected))).max()
         assert worst <= 1e-3, f"{who}: off by {worst}"
     oracle.need_facet()

@@ -121,7 +121,7 @@ def geometric_functions():
     length = numpy.linalg.norm(a, axis=1)
     expected = numpy.column_stack([(a * b).sum(1), (a * b)[:, :3].sum(1), length,
                                    numpy.linalg.norm((a - b)[:, :2], axis=1), cross, a / length[:, None]])
-    for who, got in oracle.each(VECTOR.run("geometric", COUNT, [x, y, oracle.output(numpy.float32, COUNT, 12)], 16), 2):
+    for who, got in oracle.results_of_each(VECTOR.run("geometric", COUNT, [x, y, oracle.output(numpy.float32, COUNT, 12)], 16), 2):
         worst = numpy.abs(got - expected).max()
         assert worst < 4e-6, f"{who}: off by {worst}"
     oracle.need_facet()
