@@ -223,7 +223,7 @@ def wrong_lines_of_passed_through_functions_are_named():
 @test
 def library_and_list_agree():
     module = load_coverage_check()
-    entries = module.read_list(ROOT / module.ENTRY_POINTS)
+    entries = module.read_list(ROOT / module.LIST)
     equal(list(module.judge_library(entries, LIBRARY)), [])
     longer_list = {**entries, "cuNew": 14000}
     contains("".join(module.judge_library(longer_list, LIBRARY)), "cuNew is in the list and not exported")

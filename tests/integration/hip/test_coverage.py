@@ -69,7 +69,7 @@ def each_missing_hook_is_named():
 @test
 def library_and_list_agree():
     module = load_coverage_check()
-    entries = module.pairs_of(ROOT / module.ENTRY_POINTS)
+    entries = module.pairs_of(ROOT / module.LIST)
     equal(list(module.judge_library(entries, LIBRARY)), [])
     contains("".join(module.judge_library({**entries, "hipNew": "hip_9.0"}, LIBRARY)),
              "hipNew is in the list and not exported")
@@ -82,7 +82,7 @@ def library_and_list_agree():
 @test
 def runtime_that_has_more_or_another_version_is_seen():
     module = load_coverage_check()
-    entries = module.pairs_of(ROOT / module.ENTRY_POINTS)
+    entries = module.pairs_of(ROOT / module.LIST)
     for runtime in (FAKE, OLD):
         equal(list(module.judge_runtime(entries, runtime)), [])
     contains("".join(module.judge_runtime({**entries, "hipMalloc": "hip_4.3"}, OLD)),
