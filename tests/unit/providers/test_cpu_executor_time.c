@@ -263,7 +263,7 @@ static void a_long_group_is_reported_once(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void short_groups_of_a_long_job_are_not(void **state)
+static void short_groups_of_a_long_job_are_not_reported(void **state)
 {
     struct cpu_executor *executor = watched_executor();
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
         cmocka_unit_test_setup(a_launch_under_a_dry_cap_is_not_forgotten, world_reset),
         cmocka_unit_test_setup(a_long_group_is_reported_once, world_reset),
-        cmocka_unit_test_setup(short_groups_of_a_long_job_are_not, world_reset),
+        cmocka_unit_test_setup(short_groups_of_a_long_job_are_not_reported, world_reset),
     };
     return cmocka_run_group_tests_name("cpu executor time", tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void without_tensor_units_nothing_is_multiplied_by_them(void **state)
     assert_non_null(strstr(record.kernel, int8 ? " int8" : " f32"));
 }
 
-static void mixed_rounds_and_others_do_not(void **state)
+static void only_mixed_operations_round_their_inputs(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};
     struct facet_launch_record record;
@@ -409,7 +409,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_gemms_are_refused, math_begin, math_end),
         cmocka_unit_test_setup_teardown(other_wrong_shapes_are_refused, math_begin, math_end),
         cmocka_unit_test_setup_teardown(without_tensor_units_nothing_is_multiplied_by_them, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(mixed_rounds_and_others_do_not, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(only_mixed_operations_round_their_inputs, math_begin, math_end),
         cmocka_unit_test_setup_teardown(support_says_what_there_is, math_begin, math_end),
         cmocka_unit_test(without_the_library_it_says_what_to_install),
         cmocka_unit_test_setup_teardown(one_operation_is_one_launch, math_begin, math_end),
