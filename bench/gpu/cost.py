@@ -17,12 +17,12 @@ LEAST = 0.99  # of the bare speed
 
 def measured(machine, way, command):
     limits = WAYS[way]
-    return machine.said(machine.bare(command) if limits is None else machine.in_vgpu(limits, command))
+    return machine.run_json(machine.outside_vgpu(command) if limits is None else machine.in_vgpu(limits, command))
 
 
 @check("cost")
 def single_calls(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     for label, (loop, live) in CALLS.items():
         command = [machine.programs / "gpu-calls", loop, str(machine.options.milliseconds), live]
         samples = harness.interleave(machine.options.rounds, {
@@ -32,11 +32,11 @@ def single_calls(machine, record):
 
 @check("cost")
 def a_product_of_bf16_matrices(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     if machine.is_fake:
         raise Skip("a fake device runs no kernel of cuBLASLt")
     command = [machine.programs / "gpu-gemm", str(SIZE), str(machine.options.milliseconds)]
-    first = machine.try_run(machine.bare(command))
+    first = machine.try_run(machine.outside_vgpu(command))
     if first.returncode == SKIP:
         raise Skip(first.stderr.strip())
     if first.returncode:

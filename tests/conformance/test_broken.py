@@ -197,16 +197,16 @@ def groups():
     return {row["text"]: row["group"] for row in results("none")[1]["results"]}
 
 
-def only(name):
+def group_options(name):
     """The group that a defect shows in is enough; without one of that text, all of them."""
     found = {group for text, group in groups().items() if DEFECTS[name] in text}
     return ["--only", found.pop()] if len(found) == 1 else []
 
 
-def finds(name):
+def test_that_defect_is_found(name):
     def defect():
         patience = {"deadline": 5} if name == "hangs" else {}
-        status, answer = results(name, *only(name), **patience)
+        status, answer = results(name, *group_options(name), **patience)
         if status == 0:  # the defect shows in another group
             status, answer = results(name, **patience)
         equal(status, 1, "exit status")
@@ -230,7 +230,7 @@ def every_broken_provider_is_known_here():
 
 
 for defect_name in sorted(DEFECTS)[::int(os.environ.get("FACET_TEST_ONE_IN", "1"))]:
-    finds(defect_name)
+    test_that_defect_is_found(defect_name)
 
 
 @test
@@ -254,7 +254,7 @@ def the_tap_is_sound():
     equal(lines[at + 1:at + 5], ["  ---", "  expected: out_of_range (-5)", "  got: ok (0)", "  message: (no message)"])
 
 
-def isolated(name, expected):
+def test_isolated_verdict(name, expected):
     def verdict():
         status, answer = results(name, "--isolated")
         if expected:
@@ -266,9 +266,9 @@ def isolated(name, expected):
     return test(verdict)
 
 
-isolated("none", "")
+test_isolated_verdict("none", "")
 for defect_name in ("limit_of_zero", "double_destroy", "snapshot_loses_data", "process_not_listed", "uuid_of_process"):
-    isolated(defect_name, DEFECTS[defect_name])
+    test_isolated_verdict(defect_name, DEFECTS[defect_name])
 
 
 @test

@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define PROMISE(condition)                                                                                             \
+#define FUZZ_ASSERT(condition)                                                                                         \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
             fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #condition);                            \
@@ -29,7 +29,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
 
-    PROMISE(text);
+    FUZZ_ASSERT(text);
     memcpy(text, data, size);
     text[size] = '\0';
     return text;
@@ -38,11 +38,11 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 /* Every refusal names the argument and is one terminated line. */
 static inline void fuzz_check_refusal(enum facet_status status, const struct facet_error *error, const char *argument)
 {
-    PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
-    PROMISE(error->status == status);
-    PROMISE(strcmp(error->argument, argument) == 0);
-    PROMISE(memchr(error->message, '\0', sizeof error->message));
-    PROMISE(strstr(error->message, "expected"));
+    FUZZ_ASSERT(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
+    FUZZ_ASSERT(error->status == status);
+    FUZZ_ASSERT(strcmp(error->argument, argument) == 0);
+    FUZZ_ASSERT(memchr(error->message, '\0', sizeof error->message));
+    FUZZ_ASSERT(strstr(error->message, "expected"));
 }
 
 #endif

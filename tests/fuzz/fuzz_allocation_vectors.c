@@ -11,8 +11,8 @@ static void take_result(void *user, const struct facet_replay_result *result)
     uint32_t *count = user;
 
     ++*count;
-    PROMISE(result->id && result->notes && result->fault);
-    PROMISE(!result->fault[0] || result->fault[strlen(result->fault) - 1] == '\n');
+    FUZZ_ASSERT(result->id && result->notes && result->fault);
+    FUZZ_ASSERT(!result->fault[0] || result->fault[strlen(result->fault) - 1] == '\n');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size);
 
     if (facet_replay_run(text, size, take_result, &count, &summary, &error) == FACET_OK) {
-        PROMISE(count > 0 && summary.passed + summary.failed == count && summary.defects <= summary.passed);
-        PROMISE(summary.broken == 0); /* with any recorded steps */
+        FUZZ_ASSERT(count > 0 && summary.passed + summary.failed == count && summary.defects <= summary.passed);
+        FUZZ_ASSERT(summary.broken == 0); /* with any recorded steps */
     } else {
-        PROMISE(count == 0 && error.message[0]);
-        PROMISE(error.status == FACET_INVALID_ARGUMENT || error.status == FACET_OUT_OF_RANGE);
+        FUZZ_ASSERT(count == 0 && error.message[0]);
+        FUZZ_ASSERT(error.status == FACET_INVALID_ARGUMENT || error.status == FACET_OUT_OF_RANGE);
     }
     free(text);
     return 0;

@@ -14,15 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&elf, 0x5a, sizeof elf);
     memset(&untouched, 0x5a, sizeof untouched);
     enum facet_status status = cpu_elf_check(data, size, &elf, &error);
-    PROMISE(status == FACET_OK || status == FACET_CORRUPT);
+    FUZZ_ASSERT(status == FACET_OK || status == FACET_CORRUPT);
     if (status != FACET_OK) {
-        PROMISE(memcmp(&elf, &untouched, sizeof elf) == 0 && error.message[0] != '\0');
+        FUZZ_ASSERT(memcmp(&elf, &untouched, sizeof elf) == 0 && error.message[0] != '\0');
         return 0;
     }
-    PROMISE(elf.count > 0 && elf.count <= CPU_ELF_PARTS);
+    FUZZ_ASSERT(elf.count > 0 && elf.count <= CPU_ELF_PARTS);
     for (uint32_t i = 0; i < elf.count; i++) {
-        PROMISE(!(elf.parts[i].write && elf.parts[i].execute));
-        PROMISE(i == 0 || elf.parts[i].at >= elf.parts[i - 1].at + elf.parts[i - 1].bytes);
+        FUZZ_ASSERT(!(elf.parts[i].write && elf.parts[i].execute));
+        FUZZ_ASSERT(i == 0 || elf.parts[i].at >= elf.parts[i - 1].at + elf.parts[i - 1].bytes);
     }
     return 0;
 }

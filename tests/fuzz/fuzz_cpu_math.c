@@ -11,26 +11,28 @@
 
 #define BYTES_MOST (UINT64_C(1) << 48)
 
-static void check_accepted(const struct facet_math *taken, const struct kit_math_operands *operands)
+static void check_accepted(const struct facet_math *operation, const struct kit_math_operands *operands)
 {
     struct kit_math_operands again;
     struct facet_error error = {0};
     struct facet_math same;
 
-    PROMISE(taken->size == sizeof *taken && taken->operation < FACET_MATH_KINDS && taken->type < FACET_MATH_TYPES);
-    PROMISE(operands->count >= 2 && operands->count <= KIT_MATH_OPERANDS);
+    FUZZ_ASSERT(operation->size == sizeof *operation && operation->operation < FACET_MATH_KINDS &&
+                operation->type < FACET_MATH_TYPES);
+    FUZZ_ASSERT(operands->count >= 2 && operands->count <= KIT_MATH_OPERANDS);
     for (uint32_t i = 0; i < operands->count; i++)
-        PROMISE(operands->list[i].name && operands->list[i].bytes >= 1 && operands->list[i].bytes <= BYTES_MOST);
-    PROMISE(kit_math_check(taken, &same, &again, &error) == FACET_OK);
-    PROMISE(memcmp(taken, &same, sizeof same) == 0 && again.count == operands->count);
+        FUZZ_ASSERT(operands->list[i].name && operands->list[i].bytes >= 1 && operands->list[i].bytes <= BYTES_MOST);
+    FUZZ_ASSERT(kit_math_check(operation, &same, &again, &error) == FACET_OK);
+    FUZZ_ASSERT(memcmp(operation, &same, sizeof same) == 0 && again.count == operands->count);
     for (uint32_t i = 0; i < again.count; i++)
-        PROMISE(again.list[i].address == operands->list[i].address && again.list[i].bytes == operands->list[i].bytes);
+        FUZZ_ASSERT(again.list[i].address == operands->list[i].address &&
+                    again.list[i].bytes == operands->list[i].bytes);
 }
 
 static void check_refused(enum facet_status status, const struct facet_error *error)
 {
-    PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE || status == FACET_UNSUPPORTED);
-    PROMISE(error->status == status && error->message[0] && memchr(error->message, '\0', sizeof error->message));
+    FUZZ_ASSERT(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE || status == FACET_UNSUPPORTED);
+    FUZZ_ASSERT(error->status == status && error->message[0] && memchr(error->message, '\0', sizeof error->message));
 }
 
 /* As many bytes as the host says it has, and not one more. */
@@ -41,7 +43,7 @@ static struct facet_math *operation_of(const uint8_t *data, size_t size)
     memcpy(&whole, data, size < sizeof whole ? size : sizeof whole);
     size_t room = whole.size < sizeof whole ? whole.size : sizeof whole;
     struct facet_math *operation = malloc(room < sizeof whole.size ? sizeof whole.size : room);
-    PROMISE(operation);
+    FUZZ_ASSERT(operation);
     memcpy(operation, &whole, room < sizeof whole.size ? sizeof whole.size : room);
     return operation;
 }
@@ -61,8 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_accepted(&taken, &operands);
     } else {
         check_refused(status, &error);
-        PROMISE(memcmp(&taken, &untouched, sizeof taken) == 0);
-        PROMISE(memcmp(&operands, &untouched_operands, sizeof operands) == 0);
+        FUZZ_ASSERT(memcmp(&taken, &untouched, sizeof taken) == 0);
+        FUZZ_ASSERT(memcmp(&operands, &untouched_operands, sizeof operands) == 0);
     }
     free(operation);
     return 0;

@@ -11,19 +11,19 @@
 
 __attribute__((visibility("default"))) const struct cpu_math_library *facet_cpu_math_entry(void);
 
-#define BYTES_MOST (UINT64_C(1) << 18)
-#define WORK_MOST  (UINT64_C(1) << 20)
-#define TOKEN      UINT64_C(0x100) /* times the place of an address: numbers of shapes are less */
-#define UNITS      2
+#define BYTES_MOST    (UINT64_C(1) << 18)
+#define WORK_MOST     (UINT64_C(1) << 20)
+#define ADDRESS_TOKEN UINT64_C(0x100) /* times the index of an address: the numbers of a shape are smaller */
+#define UNITS         2
 
 static const uint32_t addresses[FACET_MATH_KINDS] = {3, 4, 2, 6, 4};
 
 /* Vectors that may be left out: convolution's bias; normalization's scale and bias. */
-static bool is_left_out(uint32_t operation, uint32_t place, uint8_t choice)
+static bool is_operand_left_out(uint32_t operation, uint32_t index, uint8_t choice)
 {
-    bool convolution = operation == FACET_MATH_CONVOLUTION && place == 3;
+    bool convolution = operation == FACET_MATH_CONVOLUTION && index == 3;
 
-    return (choice & 0x80) && (convolution || (operation == FACET_MATH_NORMALIZATION && (place == 2 || place == 3)));
+    return (choice & 0x80) && (convolution || (operation == FACET_MATH_NORMALIZATION && (index == 2 || index == 3)));
 }
 
 static void read_operation(const uint8_t *data, size_t size, struct facet_math *ret_operation)
@@ -37,7 +37,7 @@ static void read_operation(const uint8_t *data, size_t size, struct facet_math *
     it.flags = (head[2] & 3u) | (head[2] & 0x7cu) << 6;
     uint32_t first = addresses[it.operation];
     for (uint32_t i = 0; i < first; i++)
-        it.of.words[i] = is_left_out(it.operation, i, head[2]) ? 0 : (i + 1) * TOKEN;
+        it.of.words[i] = is_operand_left_out(it.operation, i, head[2]) ? 0 : (i + 1) * ADDRESS_TOKEN;
     for (size_t i = 3; i < size && first + i - 3 < 32; i++)
         it.of.words[first + i - 3] = data[i];
     if (it.operation == FACET_MATH_GEMM)
@@ -70,16 +70,16 @@ static void run_operation(struct cpu_math_engine *engine, const struct facet_mat
     struct cpu_math_work *work = NULL;
     struct facet_error error = {0};
 
-    PROMISE(library->prepare(engine, operation, &work, &error) == FACET_OK);
-    PROMISE(work->phases > 0 && work->phase_ends[work->phases - 1] == work->groups);
+    FUZZ_ASSERT(library->prepare(engine, operation, &work, &error) == FACET_OK);
+    FUZZ_ASSERT(work->phases > 0 && work->phase_ends[work->phases - 1] == work->groups);
     void *scratch = aligned_alloc(128, (work->kernel.scratch_fixed_bytes + 127) / 128 * 128 + 128);
-    PROMISE(scratch);
+    FUZZ_ASSERT(scratch);
     for (uint32_t i = 0; i < work->groups; i++) {
         const struct facet_host_group group = {.group_id = {i, 0, 0}, .scratch = scratch};
 
         work->kernel.run(&work, &group);
     }
-    PROMISE(atomic_load(&work->status) == FACET_OK);
+    FUZZ_ASSERT(atomic_load(&work->status) == FACET_OK);
     free(scratch);
     library->release(work);
 }
@@ -102,11 +102,11 @@ static void place_and_run(struct facet_math *operation, const struct kit_math_op
 
     for (uint32_t i = 0; i < operands->count; i++) {
         memory[i] = malloc(operands->list[i].bytes);
-        PROMISE(memory[i]);
+        FUZZ_ASSERT(memory[i]);
         memset(memory[i], (int)(i + 1), operands->list[i].bytes);
-        operation->of.words[operands->list[i].address / TOKEN - 1] = (uint64_t)(uintptr_t)memory[i];
+        operation->of.words[operands->list[i].address / ADDRESS_TOKEN - 1] = (uint64_t)(uintptr_t)memory[i];
     }
-    PROMISE(facet_cpu_math_entry()->open(processor_features(), UNITS, &engine, &error) == FACET_OK);
+    FUZZ_ASSERT(facet_cpu_math_entry()->open(processor_features(), UNITS, &engine, &error) == FACET_OK);
     run_operation(engine, operation);
     facet_cpu_math_entry()->close(engine);
     for (uint32_t i = 0; i < operands->count; i++)

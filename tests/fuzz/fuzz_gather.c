@@ -9,8 +9,8 @@
 
 static void check_value(struct gather_value value)
 {
-    PROMISE(facet_unmeasured_name(value.reason));
-    PROMISE(value.reason != FACET_MEASURED || value.value >= 0);
+    FUZZ_ASSERT(facet_unmeasured_name(value.reason));
+    FUZZ_ASSERT(value.reason != FACET_MEASURED || value.value >= 0);
 }
 
 static void fuzz_single(const char *text, size_t size)
@@ -54,7 +54,7 @@ static void fuzz_regions(const char *text, size_t size)
 
     (void)gather_text(text, size, container_take_region, &regions);
     check_value(regions.sum);
-    PROMISE((regions.count == 0) == (regions.sum.reason == FACET_UNMEASURED_ABSENT));
+    FUZZ_ASSERT((regions.count == 0) == (regions.sum.reason == FACET_UNMEASURED_ABSENT));
 }
 
 static void fuzz_process(const char *text, size_t size)
@@ -73,7 +73,7 @@ static void fuzz_node(const char *text, size_t size)
 
     (void)gather_text(text, size, node_take_stat, &stat);
     check_value(process_ticks(stat.ticks));
-    PROMISE(stat.cpus >= 0);
+    FUZZ_ASSERT(stat.cpus >= 0);
 }
 
 static void fuzz_network(const char *text, size_t size)

@@ -9,11 +9,11 @@ static void check_found(const struct facet_archive *archive)
     for (uint32_t i = 0; i < archive->symbol_count; i++) {
         uint32_t found = facet_archive_find(archive, archive->names + archive->symbols[i].name);
 
-        PROMISE(found == archive->symbols[i].shard);
-        PROMISE(archive->shards[found].offset <= archive->size);
-        PROMISE(archive->shards[found].size <= archive->size - archive->shards[found].offset);
+        FUZZ_ASSERT(found == archive->symbols[i].shard);
+        FUZZ_ASSERT(archive->shards[found].offset <= archive->size);
+        FUZZ_ASSERT(archive->shards[found].size <= archive->size - archive->shards[found].offset);
     }
-    PROMISE(facet_archive_find(archive, "\xff\xff") == FACET_ARCHIVE_NONE || archive->symbol_count > 0);
+    FUZZ_ASSERT(facet_archive_find(archive, "\xff\xff") == FACET_ARCHIVE_NONE || archive->symbol_count > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -22,13 +22,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct facet_error error = {0};
     void *exact = malloc(size ? size : 1); /* of its exact size: the sanitizer sees a read past it */
 
-    PROMISE(exact);
+    FUZZ_ASSERT(exact);
     memcpy(exact, data, size);
     enum facet_status status = facet_archive_read(exact, size, &archive, &error);
     if (status == FACET_OK)
         check_found(&archive);
     else
-        PROMISE(status == FACET_CORRUPT && error.message[0]);
+        FUZZ_ASSERT(status == FACET_CORRUPT && error.message[0]);
     free(exact);
     return 0;
 }

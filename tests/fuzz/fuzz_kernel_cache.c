@@ -18,15 +18,16 @@ static void read_once(const struct facet_cache_key *key, const unsigned char *by
 
     enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, &error);
     if (status != FACET_OK) {
-        PROMISE(status == FACET_CORRUPT && !image && error.message[0]);
+        FUZZ_ASSERT(status == FACET_CORRUPT && !image && error.message[0]);
         return;
     }
-    PROMISE(facet_cache_entry_write(key, image, &written, &length, &error) == FACET_OK);
-    PROMISE(facet_cache_entry_read(key, written, length, &again, &error) == FACET_OK);
-    PROMISE(again->size == image->size && again->kernel_count == image->kernel_count);
-    PROMISE(again->diagnostic_count == image->diagnostic_count);
-    PROMISE(again->manifest.count == image->manifest.count && again->manifest.size == image->manifest.size);
-    PROMISE(!image->manifest.size || memcmp(again->manifest.bytes, image->manifest.bytes, image->manifest.size) == 0);
+    FUZZ_ASSERT(facet_cache_entry_write(key, image, &written, &length, &error) == FACET_OK);
+    FUZZ_ASSERT(facet_cache_entry_read(key, written, length, &again, &error) == FACET_OK);
+    FUZZ_ASSERT(again->size == image->size && again->kernel_count == image->kernel_count);
+    FUZZ_ASSERT(again->diagnostic_count == image->diagnostic_count);
+    FUZZ_ASSERT(again->manifest.count == image->manifest.count && again->manifest.size == image->manifest.size);
+    FUZZ_ASSERT(!image->manifest.size ||
+                memcmp(again->manifest.bytes, image->manifest.bytes, image->manifest.size) == 0);
     facet_image_destroy(again);
     facet_image_destroy(image);
     free(written);
@@ -48,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct facet_cache_key key = {{0}};
     unsigned char *bytes = malloc(size + 1);
 
-    PROMISE(bytes);
+    FUZZ_ASSERT(bytes);
     memcpy(bytes, data, size);
     if (size >= HEADER_SIZE)
         memcpy(&key, bytes + KEY_AT, sizeof key);

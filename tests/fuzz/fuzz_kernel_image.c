@@ -8,17 +8,17 @@ static void check_kernel(const struct facet_host_kernel *kernel)
 {
     uint32_t end = 0;
 
-    PROMISE(kernel->name[0] && !kernel->run);
+    FUZZ_ASSERT(kernel->name[0] && !kernel->run);
     for (uint32_t i = 0; i < 3; i++)
-        PROMISE(kernel->required_group_size[i] <= FACET_HOST_GROUP_MOST);
+        FUZZ_ASSERT(kernel->required_group_size[i] <= FACET_HOST_GROUP_MOST);
     for (uint32_t i = 0; i < kernel->argument_count; i++) {
         const struct facet_host_argument *argument = &kernel->arguments[i];
 
-        PROMISE(argument->name && argument->type && strlen(argument->name) < 4096);
-        PROMISE(argument->kind >= FACET_ARGUMENT_VALUE && argument->kind <= FACET_ARGUMENT_SAMPLER);
-        PROMISE(argument->bytes > 0 && argument->offset >= end);
-        PROMISE(argument->bytes <= kernel->argument_bytes);
-        PROMISE(argument->offset <= kernel->argument_bytes - argument->bytes);
+        FUZZ_ASSERT(argument->name && argument->type && strlen(argument->name) < 4096);
+        FUZZ_ASSERT(argument->kind >= FACET_ARGUMENT_VALUE && argument->kind <= FACET_ARGUMENT_SAMPLER);
+        FUZZ_ASSERT(argument->bytes > 0 && argument->offset >= end);
+        FUZZ_ASSERT(argument->bytes <= kernel->argument_bytes);
+        FUZZ_ASSERT(argument->offset <= kernel->argument_bytes - argument->bytes);
         end = argument->offset + argument->bytes;
     }
 }
@@ -32,21 +32,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *exact = malloc(size ? size : 1);
     size_t kept;
 
-    PROMISE(exact);
+    FUZZ_ASSERT(exact);
     memcpy(exact, text, size);
     free(text);
     enum facet_status status = facet_image_parse(exact, size, &image, &error);
     if (status == FACET_OK) {
-        PROMISE(facet_image_bytes(image, &kept) && kept == size);
-        PROMISE(facet_image_target(image)[0]);
+        FUZZ_ASSERT(facet_image_bytes(image, &kept) && kept == size);
+        FUZZ_ASSERT(facet_image_target(image)[0]);
         for (uint32_t i = 0; (kernel = facet_image_kernel(image, i)); i++) {
             check_kernel(kernel);
-            PROMISE(facet_image_find(image, kernel->name) == kernel);
+            FUZZ_ASSERT(facet_image_find(image, kernel->name) == kernel);
         }
         facet_image_destroy(image);
     } else {
-        PROMISE(status == FACET_CORRUPT && error.status == status && !image);
-        PROMISE(strcmp(error.argument, "image") == 0);
+        FUZZ_ASSERT(status == FACET_CORRUPT && error.status == status && !image);
+        FUZZ_ASSERT(strcmp(error.argument, "image") == 0);
     }
     free(exact);
     return 0;

@@ -8,38 +8,38 @@
 #include "fuzz.h"
 
 /* Any text is an address or is refused; one with units is exactly the text that is written for them. */
-static void read_any(const char *text)
+static void check_any_text(const char *text)
 {
     struct facet_opencl_place place;
     char written[FACET_OPENCL_ADDRESS_SIZE];
 
     if (!facet_opencl_address_parse(text, &place))
         return;
-    PROMISE(strlen(place.device) <= strlen(text));
+    FUZZ_ASSERT(strlen(place.device) <= strlen(text));
     if (place.count == 0) {
-        PROMISE(place.start == 0 && strcmp(place.device, text) == 0);
+        FUZZ_ASSERT(place.start == 0 && strcmp(place.device, text) == 0);
         return;
     }
-    PROMISE(place.start + place.count > place.start);
+    FUZZ_ASSERT(place.start + place.count > place.start);
     if (strlen(place.device) > 226)
         return; /* longer than any device's address */
     facet_opencl_address_part(place.device, place.start, place.count, written);
-    PROMISE(strcmp(written, text) == 0);
+    FUZZ_ASSERT(strcmp(written, text) == 0);
 }
 
 /* The longest numbers fit behind the longest names. */
-static void read_back(const char *address)
+static void check_written_text(const char *address)
 {
     struct facet_opencl_place place;
     char part[FACET_OPENCL_ADDRESS_SIZE];
 
-    PROMISE(facet_opencl_address_parse(address, &place) && place.count == 0);
+    FUZZ_ASSERT(facet_opencl_address_parse(address, &place) && place.count == 0);
     facet_opencl_address_part(address, 0, UINT32_MAX, part);
-    PROMISE(facet_opencl_address_parse(part, &place));
-    PROMISE(place.start == 0 && place.count == UINT32_MAX && strcmp(place.device, address) == 0);
+    FUZZ_ASSERT(facet_opencl_address_parse(part, &place));
+    FUZZ_ASSERT(place.start == 0 && place.count == UINT32_MAX && strcmp(place.device, address) == 0);
     facet_opencl_address_part(address, 4294967294u, 1, part);
-    PROMISE(facet_opencl_address_parse(part, &place));
-    PROMISE(place.start == 4294967294u && place.count == 1 && strcmp(place.device, address) == 0);
+    FUZZ_ASSERT(facet_opencl_address_parse(part, &place));
+    FUZZ_ASSERT(place.start == 4294967294u && place.count == 1 && strcmp(place.device, address) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -49,19 +49,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *device = strchr(platform, '\n');
     unsigned separators = 0;
 
-    read_any(platform);
+    check_any_text(platform);
     if (device)
         *device++ = '\0';
     facet_opencl_address_stem(platform, device ? device : "", stem);
     facet_opencl_address(platform, device ? device : "", UINT32_MAX, address);
-    PROMISE(strncmp(address, stem, strlen(stem)) == 0);
-    PROMISE(strcmp(address + strlen(stem), "4294967295") == 0);
+    FUZZ_ASSERT(strncmp(address, stem, strlen(stem)) == 0);
+    FUZZ_ASSERT(strcmp(address + strlen(stem), "4294967295") == 0);
     for (const char *c = address; *c; c++) {
-        PROMISE(*c >= 0x20 && *c <= 0x7e);
+        FUZZ_ASSERT(*c >= 0x20 && *c <= 0x7e);
         separators += *c == ';';
     }
-    PROMISE(separators == 2);
-    read_back(address);
+    FUZZ_ASSERT(separators == 2);
+    check_written_text(address);
     free(platform);
     return 0;
 }

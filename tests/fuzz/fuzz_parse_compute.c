@@ -12,10 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum facet_status status = facet_parse_compute(text, "compute", &request, &limit, &error);
 
     if (status == FACET_OK) {
-        PROMISE(request >= 1 && request <= limit && limit <= FACET_MILLI_WHOLE);
-        PROMISE(strchr(text, ':') || limit == FACET_MILLI_WHOLE);
+        FUZZ_ASSERT(request >= 1 && request <= limit && limit <= FACET_MILLI_WHOLE);
+        FUZZ_ASSERT(strchr(text, ':') || limit == FACET_MILLI_WHOLE);
     } else {
-        PROMISE(request == 4711 && limit == 4712);
+        FUZZ_ASSERT(request == 4711 && limit == 4712);
         fuzz_check_refusal(status, &error, "compute");
     }
     free(text);

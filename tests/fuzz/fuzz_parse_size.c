@@ -17,11 +17,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == FACET_OK) {
         char written[16];
 
-        PROMISE(bytes > 0);
-        PROMISE(!strchr(text, '%') || bytes <= whole);
-        PROMISE(strlen(facet_format_size(bytes, written, sizeof written)) < sizeof written - 1);
+        FUZZ_ASSERT(bytes > 0);
+        FUZZ_ASSERT(!strchr(text, '%') || bytes <= whole);
+        FUZZ_ASSERT(strlen(facet_format_size(bytes, written, sizeof written)) < sizeof written - 1);
     } else {
-        PROMISE(bytes == 4711);
+        FUZZ_ASSERT(bytes == 4711);
         fuzz_check_refusal(status, &error, "memory");
     }
     free(text);

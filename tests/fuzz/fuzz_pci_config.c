@@ -13,12 +13,13 @@ static void check_found(const struct config_space *config)
     for (unsigned capability = 0; capability < 256; capability++) {
         size_t at = config_space_find(config, (uint8_t)capability);
 
-        PROMISE(at == 0 || (at >= 64 && at + 2 <= config->length && config->bytes[at] == capability));
+        FUZZ_ASSERT(at == 0 || (at >= 64 && at + 2 <= config->length && config->bytes[at] == capability));
     }
     for (uint16_t capability = 0; capability < 64; capability++) {
         size_t at = config_space_find_extended(config, capability);
 
-        PROMISE(at == 0 || (at >= CONFIG_SPACE_PLAIN && at + 4 <= config->length && config->bytes[at] == capability));
+        FUZZ_ASSERT(at == 0 ||
+                    (at >= CONFIG_SPACE_PLAIN && at + 4 <= config->length && config->bytes[at] == capability));
     }
 }
 
@@ -30,11 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct config_facts facts;
 
     check_found(&config);
-    PROMISE(config_space_read(&config, &facts) == (length >= CONFIG_SPACE_PUBLIC));
+    FUZZ_ASSERT(config_space_read(&config, &facts) == (length >= CONFIG_SPACE_PUBLIC));
     if (length >= CONFIG_SPACE_PUBLIC) {
-        PROMISE(facts.header_type < 0x80);
-        PROMISE(!facts.is_lost || (facts.acs == 0 && facts.serial == 0 && !facts.is_express));
-        PROMISE(facts.acs == 0 || facts.acs & FACET_PCI_ACS_PRESENT);
+        FUZZ_ASSERT(facts.header_type < 0x80);
+        FUZZ_ASSERT(!facts.is_lost || (facts.acs == 0 && facts.serial == 0 && !facts.is_express));
+        FUZZ_ASSERT(facts.acs == 0 || facts.acs & FACET_PCI_ACS_PRESENT);
     }
     free(bytes);
     return 0;

@@ -12,14 +12,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct facet_error error = {0};
 
     if (facet_node_list_parse((const char *)data, size, "list", &list, &error) != FACET_OK) {
-        PROMISE(!list && error.status == FACET_INVALID_ARGUMENT);
-        PROMISE(strncmp(error.message, "list", 4) == 0 && strstr(error.message, "expected"));
+        FUZZ_ASSERT(!list && error.status == FACET_INVALID_ARGUMENT);
+        FUZZ_ASSERT(strncmp(error.message, "list", 4) == 0 && strstr(error.message, "expected"));
         return 0;
     }
     config.nodes = facet_node_list_items(list, &config.node_count);
-    PROMISE(config.node_count > 0);
+    FUZZ_ASSERT(config.node_count > 0);
     if (facet_fleet_create(&config, &fleet, &error) != FACET_OK)
-        PROMISE(error.status == FACET_OUT_OF_RANGE); /* too many models */
+        FUZZ_ASSERT(error.status == FACET_OUT_OF_RANGE); /* too many models */
     facet_fleet_destroy(fleet);
     facet_node_list_free(list);
     return 0;

@@ -20,12 +20,12 @@ static int socket_with(const uint8_t *data, size_t size)
 {
     int ends[2];
 
-    PROMISE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    FUZZ_ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     if (size > 0)
-        PROMISE(send(ends[1], data, size, MSG_NOSIGNAL) > 0);
+        FUZZ_ASSERT(send(ends[1], data, size, MSG_NOSIGNAL) > 0);
     shutdown(ends[1], SHUT_WR);
     /* The other end stays open as long as ours does, so that commands are taken. */
-    PROMISE(dup2(ends[1], 100) == 100);
+    FUZZ_ASSERT(dup2(ends[1], 100) == 100);
     close(ends[1]);
     return ends[0];
 }
@@ -34,9 +34,9 @@ static void check_error(enum facet_status status, const struct facet_error *erro
 {
     if (status == FACET_OK)
         return;
-    PROMISE(error->status == status && error->message[0]);
-    PROMISE(memchr(error->message, '\0', sizeof error->message));
-    PROMISE(!strchr(error->message, '\n'));
+    FUZZ_ASSERT(error->status == status && error->message[0]);
+    FUZZ_ASSERT(memchr(error->message, '\0', sizeof error->message));
+    FUZZ_ASSERT(!strchr(error->message, '\n'));
 }
 
 static void attach_function(struct facet_qmp *qmp, const struct facet_attach_request *request)
@@ -47,9 +47,9 @@ static void attach_function(struct facet_qmp *qmp, const struct facet_attach_req
 
     check_error(status, &error);
     for (uint32_t i = 0; i < 2; i++) {
-        PROMISE((reports[i].id[0] != '\0') == (status == FACET_OK));
-        PROMISE((reports[i].port[0] != '\0') == (status == FACET_OK));
-        PROMISE(reports[i].used <= FACET_PCI_YES);
+        FUZZ_ASSERT((reports[i].id[0] != '\0') == (status == FACET_OK));
+        FUZZ_ASSERT((reports[i].port[0] != '\0') == (status == FACET_OK));
+        FUZZ_ASSERT(reports[i].used <= FACET_PCI_YES);
     }
 }
 
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_error(facet_qmp_detach(&qmp, functions, 2, &error), &error);
     else if (status == FACET_OK)
         attach_function(&qmp, &request);
-    PROMISE(!qmp.watches);
+    FUZZ_ASSERT(!qmp.watches);
     facet_wire_close(&qmp.wire);
     close(100);
     return 0;

@@ -9,16 +9,16 @@ static void check_accepted(const struct request *request, uint32_t allowed)
 {
     const struct facet_limits *limits = &request->limits;
 
-    PROMISE((request->present & ~allowed) == 0);
-    PROMISE(!(request->present & REQUEST_NAME) || facet_check_name(request->name, "name", NULL) == FACET_OK);
-    PROMISE(!(request->present & REQUEST_RESERVATION) ||
-            facet_check_name(request->reservation, "reservation", NULL) == FACET_OK);
-    PROMISE(!(request->present & REQUEST_DEVICE) == !request->device[0]);
-    PROMISE(!(request->present & REQUEST_MEMORY_LIMIT) == !limits->memory_bytes);
-    PROMISE(limits->compute_request_milli <= FACET_MILLI_WHOLE);
-    PROMISE(limits->compute_limit_milli >= 1 && limits->compute_limit_milli <= FACET_MILLI_WHOLE);
-    PROMISE(facet_mode_name((enum facet_mode)limits->mode));
-    PROMISE(facet_priority_name((enum facet_priority)limits->priority));
+    FUZZ_ASSERT((request->present & ~allowed) == 0);
+    FUZZ_ASSERT(!(request->present & REQUEST_NAME) || facet_check_name(request->name, "name", NULL) == FACET_OK);
+    FUZZ_ASSERT(!(request->present & REQUEST_RESERVATION) ||
+                facet_check_name(request->reservation, "reservation", NULL) == FACET_OK);
+    FUZZ_ASSERT(!(request->present & REQUEST_DEVICE) == !request->device[0]);
+    FUZZ_ASSERT(!(request->present & REQUEST_MEMORY_LIMIT) == !limits->memory_bytes);
+    FUZZ_ASSERT(limits->compute_request_milli <= FACET_MILLI_WHOLE);
+    FUZZ_ASSERT(limits->compute_limit_milli >= 1 && limits->compute_limit_milli <= FACET_MILLI_WHOLE);
+    FUZZ_ASSERT(facet_mode_name((enum facet_mode)limits->mode));
+    FUZZ_ASSERT(facet_priority_name((enum facet_priority)limits->priority));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -37,9 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == FACET_OK) {
         check_accepted(&request, allowed);
     } else {
-        PROMISE(memcmp(&request, &untouched, sizeof request) == 0);
-        PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
-        PROMISE(error.status == status && error.argument[0] && error.message[0]);
+        FUZZ_ASSERT(memcmp(&request, &untouched, sizeof request) == 0);
+        FUZZ_ASSERT(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
+        FUZZ_ASSERT(error.status == status && error.argument[0] && error.message[0]);
     }
     return 0;
 }

@@ -13,12 +13,12 @@
 
 static void check_wanted(const struct reservation *wanted)
 {
-    PROMISE(wanted->item_count > 0 && wanted->item_count <= RESERVATION_ITEMS_MOST);
-    PROMISE(wanted->part_count == 0);
-    PROMISE(facet_map_strategy_name(wanted->strategy) && affinity_name(wanted->affinity));
-    PROMISE(!wanted->name[0] || facet_check_name(wanted->name, "name", NULL) == FACET_OK);
+    FUZZ_ASSERT(wanted->item_count > 0 && wanted->item_count <= RESERVATION_ITEMS_MOST);
+    FUZZ_ASSERT(wanted->part_count == 0);
+    FUZZ_ASSERT(facet_map_strategy_name(wanted->strategy) && affinity_name(wanted->affinity));
+    FUZZ_ASSERT(!wanted->name[0] || facet_check_name(wanted->name, "name", NULL) == FACET_OK);
     for (uint32_t i = 0; i < wanted->item_count; i++)
-        PROMISE(wanted->items[i].amount > 0 && wanted->items[i].slot[0]);
+        FUZZ_ASSERT(wanted->items[i].amount > 0 && wanted->items[i].slot[0]);
 }
 
 /* An accepted reservation comes back from its own written form. */
@@ -27,12 +27,12 @@ static void check_again(const struct reservation *reservation)
     CLEANUP_RESERVATION struct reservation again = {0};
     struct reservation_row row = {0};
 
-    PROMISE(reservation_to_row(reservation, &row, NULL) == FACET_OK);
-    PROMISE(reservation_from_row(&row, &again, NULL) == FACET_OK);
-    PROMISE(again.item_count == reservation->item_count && again.part_count == reservation->part_count);
+    FUZZ_ASSERT(reservation_to_row(reservation, &row, NULL) == FACET_OK);
+    FUZZ_ASSERT(reservation_from_row(&row, &again, NULL) == FACET_OK);
+    FUZZ_ASSERT(again.item_count == reservation->item_count && again.part_count == reservation->part_count);
     for (uint32_t i = 0; i < again.part_count; i++)
-        PROMISE(again.parts[i].amount == reservation->parts[i].amount &&
-                strcmp(again.parts[i].device, reservation->parts[i].device) == 0);
+        FUZZ_ASSERT(again.parts[i].amount == reservation->parts[i].amount &&
+                    strcmp(again.parts[i].device, reservation->parts[i].device) == 0);
     free(row.text);
 }
 
@@ -47,9 +47,9 @@ static void fuzz_body(const char *text, size_t size)
         check_wanted(&wanted);
         return;
     }
-    PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
-    PROMISE(error.status == status && error.argument[0] && error.message[0]);
-    PROMISE(!wanted.items && !wanted.parts);
+    FUZZ_ASSERT(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
+    FUZZ_ASSERT(error.status == status && error.argument[0] && error.message[0]);
+    FUZZ_ASSERT(!wanted.items && !wanted.parts);
 }
 
 static void fuzz_row(const char *text, size_t size)
@@ -59,14 +59,14 @@ static void fuzz_row(const char *text, size_t size)
     struct facet_error error = {0};
 
     row.text = malloc(size + 1);
-    PROMISE(row.text);
+    FUZZ_ASSERT(row.text);
     memcpy(row.text, text, size);
     enum facet_status status = reservation_from_row(&row, &reservation, &error);
-    PROMISE(status == FACET_OK || status == FACET_CORRUPT || status == FACET_UNSUPPORTED);
+    FUZZ_ASSERT(status == FACET_OK || status == FACET_CORRUPT || status == FACET_UNSUPPORTED);
     if (status == FACET_OK)
         check_again(&reservation);
     else
-        PROMISE(strstr(error.message, "reservation"));
+        FUZZ_ASSERT(strstr(error.message, "reservation"));
     free(row.text);
 }
 
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t length = size - 1;
     char *text = malloc(length + 96);
 
-    PROMISE(text);
+    FUZZ_ASSERT(text);
     memcpy(text, data + 1, length);
     if (data[0] % 2 == 0) {
         fuzz_body(text, length);

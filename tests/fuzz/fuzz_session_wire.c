@@ -30,9 +30,9 @@ static void take_request(const uint8_t *data, size_t size)
 
     if (!facet_call_decode(&reader, -1, &call))
         return;
-    PROMISE(call.operation < FACET_OPERATION_COUNT);
+    FUZZ_ASSERT(call.operation < FACET_OPERATION_COUNT);
     facet_call_encode(&call, &again);
-    PROMISE(!again.failed && again.size == size);
+    FUZZ_ASSERT(!again.failed && again.size == size);
     if (facet_call_make_room(&call, &room)) {
         enum facet_parameter_kind kind;
         bool bulk = facet_call_bulk(&call, &kind) != NULL;
@@ -40,7 +40,7 @@ static void take_request(const uint8_t *data, size_t size)
         facet_call_encode_answer(&call, FACET_BUSY, &error, &writer);
         if (!bulk)
             facet_call_encode_answer(&call, FACET_OK, &error, &writer);
-        PROMISE(!writer.failed || writer.size > FACET_WIRE_MAX / 2);
+        FUZZ_ASSERT(!writer.failed || writer.size > FACET_WIRE_MAX / 2);
         free(room);
     }
     facet_wire_free(&writer);
@@ -60,7 +60,7 @@ static void take_answer(enum facet_operation_id operation, uint32_t capacity, ui
     uint32_t count = 4711;
     bool broken = false;
 
-    PROMISE(out);
+    FUZZ_ASSERT(out);
     memset(out, POISON, room);
     call.arguments[index].output = out;
     call.arguments[index].ret_count = &count;
@@ -70,14 +70,14 @@ static void take_answer(enum facet_operation_id operation, uint32_t capacity, ui
     bool counted = output && (output->kind == FACET_KIND_RET_ITEMS || output->kind == FACET_KIND_RET_TEXT);
     if (status != FACET_OK) {
         for (size_t i = 0; i < room; i++)
-            PROMISE(out[i] == POISON);
-        PROMISE(count == 4711 || (counted && status == FACET_TOO_SMALL));
-        PROMISE(error.status == status && error.message[0]);
-        PROMISE(memchr(error.message, '\0', sizeof error.message));
+            FUZZ_ASSERT(out[i] == POISON);
+        FUZZ_ASSERT(count == 4711 || (counted && status == FACET_TOO_SMALL));
+        FUZZ_ASSERT(error.status == status && error.message[0]);
+        FUZZ_ASSERT(memchr(error.message, '\0', sizeof error.message));
     } else if (counted) {
-        PROMISE(count <= call.arguments[index].number);
+        FUZZ_ASSERT(count <= call.arguments[index].number);
     }
-    PROMISE(!broken || status == FACET_CORRUPT);
+    FUZZ_ASSERT(!broken || status == FACET_CORRUPT);
     free(out);
 }
 
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     /* Aligned, and of the message's own size, so that the sanitizer sees a read past its end. */
     uint8_t *message = malloc(size - SETTINGS + 1);
-    PROMISE(message);
+    FUZZ_ASSERT(message);
     memcpy(message, data + SETTINGS, size - SETTINGS);
     if (data[0] % 2 == 0)
         take_request(message, size - SETTINGS);

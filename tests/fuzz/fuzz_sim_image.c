@@ -6,16 +6,16 @@
 
 static void check_accepted(const struct sim_image *image)
 {
-    PROMISE(image->count > 0);
+    FUZZ_ASSERT(image->count > 0);
     for (size_t i = 0; i < image->count; i++) {
         const struct sim_kernel *kernel = &image->kernels[i];
 
-        PROMISE(kernel->name[0] && memchr(kernel->name, '\0', sizeof kernel->name));
-        PROMISE(kernel->cycles_per_group <= SIM_COST_MAX && kernel->bytes_per_group <= SIM_COST_MAX);
-        PROMISE(kernel->duration_ns <= SIM_COST_MAX && kernel->tensor_milli <= 1000);
-        PROMISE(!kernel->duration_ns || (!kernel->cycles_per_group && !kernel->bytes_per_group));
-        PROMISE(kernel->effect <= SIM_EFFECT_COPY);
-        PROMISE(sim_image_find(image, kernel->name) == kernel);
+        FUZZ_ASSERT(kernel->name[0] && memchr(kernel->name, '\0', sizeof kernel->name));
+        FUZZ_ASSERT(kernel->cycles_per_group <= SIM_COST_MAX && kernel->bytes_per_group <= SIM_COST_MAX);
+        FUZZ_ASSERT(kernel->duration_ns <= SIM_COST_MAX && kernel->tensor_milli <= 1000);
+        FUZZ_ASSERT(!kernel->duration_ns || (!kernel->cycles_per_group && !kernel->bytes_per_group));
+        FUZZ_ASSERT(kernel->effect <= SIM_EFFECT_COPY);
+        FUZZ_ASSERT(sim_image_find(image, kernel->name) == kernel);
     }
 }
 
@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_accepted(&image);
         sim_image_clear(&image);
     } else {
-        PROMISE(status == FACET_CORRUPT && error.status == status && !image.kernels);
-        PROMISE(strncmp(error.message, "image", 5) == 0 && !strchr(error.message, '\n'));
+        FUZZ_ASSERT(status == FACET_CORRUPT && error.status == status && !image.kernels);
+        FUZZ_ASSERT(strncmp(error.message, "image", 5) == 0 && !strchr(error.message, '\n'));
     }
     free(text);
     return 0;

@@ -7,25 +7,25 @@
 /* The properties that the rest of the provider relies on. */
 static void check_machine(const struct sim_machine *machine)
 {
-    PROMISE(machine->device_count > 0 && machine->device_count <= SIM_MAX_DEVICES);
-    PROMISE(machine->node_count >= machine->device_count);
+    FUZZ_ASSERT(machine->device_count > 0 && machine->device_count <= SIM_MAX_DEVICES);
+    FUZZ_ASSERT(machine->node_count >= machine->device_count);
     for (uint32_t i = 0; i < machine->device_count; i++) {
         const struct sim_device *device = &machine->devices[i];
         const struct sim_partitioning *partitioning = &device->product->partitioning;
 
-        PROMISE(memchr(device->info.name, '\0', sizeof device->info.name));
-        PROMISE(strncmp(device->info.name, "Simulated ", 10) == 0);
-        PROMISE(device->info.compute_units <= SIM_MAX_UNITS);
+        FUZZ_ASSERT(memchr(device->info.name, '\0', sizeof device->info.name));
+        FUZZ_ASSERT(strncmp(device->info.name, "Simulated ", 10) == 0);
+        FUZZ_ASSERT(device->info.compute_units <= SIM_MAX_UNITS);
         for (uint32_t j = 0; j < partitioning->template_count; j++) {
             const struct sim_template *template = &partitioning->templates[j];
 
-            PROMISE(memchr(template->info.id, '\0', sizeof template->info.id));
+            FUZZ_ASSERT(memchr(template->info.id, '\0', sizeof template->info.id));
             for (uint32_t k = 0; k < template->start_count; k++)
-                PROMISE(template->starts[k] + template->info.length <= partitioning->slices);
+                FUZZ_ASSERT(template->starts[k] + template->info.length <= partitioning->slices);
         }
     }
     for (uint32_t i = 0; i < machine->link_count; i++)
-        PROMISE(machine->links[i].a < machine->links[i].b && machine->links[i].b < machine->node_count);
+        FUZZ_ASSERT(machine->links[i].a < machine->links[i].b && machine->links[i].b < machine->node_count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -36,14 +36,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum facet_status status = sim_machine_parse("fuzz", text, size, &machine, &error);
 
     free(text);
-    PROMISE((status == FACET_OK) == (machine != NULL));
+    FUZZ_ASSERT((status == FACET_OK) == (machine != NULL));
     if (machine) {
         check_machine(machine);
         sim_machine_close(machine);
         return 0;
     }
-    PROMISE(error.status == status);
-    PROMISE(memchr(error.message, '\0', sizeof error.message));
-    PROMISE(strstr(error.message, "expected"));
+    FUZZ_ASSERT(error.status == status);
+    FUZZ_ASSERT(memchr(error.message, '\0', sizeof error.message));
+    FUZZ_ASSERT(strstr(error.message, "expected"));
     return 0;
 }

@@ -24,15 +24,15 @@ static void open_once(void)
     setenv("FACET_SIM_CLOCK", "stepped", 1);
     unsetenv("FACET_SIM_STATE");
     unsetenv("FACET_SIM_FAULTS");
-    PROMISE(facet_provider_entry(&host, &provider) == FACET_OK);
-    PROMISE(provider->device->open(&instance, &error) == FACET_OK);
+    FUZZ_ASSERT(facet_provider_entry(&host, &provider) == FACET_OK);
+    FUZZ_ASSERT(provider->device->open(&instance, &error) == FACET_OK);
 }
 
 static uint64_t used_bytes(void)
 {
     struct facet_device_metrics metrics = {.size = sizeof metrics};
 
-    PROMISE(provider->metrics->device(instance, 0, &metrics, NULL) == FACET_OK);
+    FUZZ_ASSERT(provider->metrics->device(instance, 0, &metrics, NULL) == FACET_OK);
     return metrics.memory_used_bytes;
 }
 
@@ -42,16 +42,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct facet_error error = {0};
 
     open_once();
-    PROMISE(fd >= 0 && write(fd, data, size) == (ssize_t)size && lseek(fd, 0, SEEK_SET) == 0);
+    FUZZ_ASSERT(fd >= 0 && write(fd, data, size) == (ssize_t)size && lseek(fd, 0, SEEK_SET) == 0);
     enum facet_status status = provider->snapshot->resume(instance, 0, "a", fd, &error);
     if (status == FACET_OK) {
-        PROMISE(provider->snapshot->snapshot(instance, 0, NULL, -1, &error) == FACET_OK);
-        PROMISE(provider->snapshot->resume(instance, 0, NULL, -1, &error) == FACET_OK);
+        FUZZ_ASSERT(provider->snapshot->snapshot(instance, 0, NULL, -1, &error) == FACET_OK);
+        FUZZ_ASSERT(provider->snapshot->resume(instance, 0, NULL, -1, &error) == FACET_OK);
         provider->device->close(instance);
         instance = NULL;
     } else {
-        PROMISE(error.status == status && error.message[0]);
-        PROMISE(used_bytes() == 0);
+        FUZZ_ASSERT(error.status == status && error.message[0]);
+        FUZZ_ASSERT(used_bytes() == 0);
     }
     close(fd);
     return 0;

@@ -14,13 +14,13 @@ static void check_node(struct facet_spec *spec)
     struct facet_spec_device device = {.size = sizeof device};
     struct facet_spec_slot slot = {.size = sizeof slot};
 
-    PROMISE(facet_spec_write(spec, &first, NULL) == FACET_OK);
-    PROMISE(facet_spec_read(first, strlen(first), &again, NULL) == FACET_OK);
+    FUZZ_ASSERT(facet_spec_write(spec, &first, NULL) == FACET_OK);
+    FUZZ_ASSERT(facet_spec_read(first, strlen(first), &again, NULL) == FACET_OK);
     for (uint32_t i = 0; facet_spec_get_device(again, i, &device, NULL) == FACET_OK; i++)
-        PROMISE(facet_spec_put_device(again, &device, NULL) == FACET_OK);
+        FUZZ_ASSERT(facet_spec_put_device(again, &device, NULL) == FACET_OK);
     for (uint32_t i = 0; facet_spec_get_slot(again, i, &slot, NULL) == FACET_OK; i++)
-        PROMISE(facet_spec_put_slot(again, &slot, NULL) == FACET_OK);
-    PROMISE(facet_spec_write(again, &second, NULL) == FACET_OK);
+        FUZZ_ASSERT(facet_spec_put_slot(again, &slot, NULL) == FACET_OK);
+    FUZZ_ASSERT(facet_spec_write(again, &second, NULL) == FACET_OK);
     if (facet_spec_legacy_devices(again, &view, NULL) == FACET_OK)
         free(view);
     free(first);
@@ -34,11 +34,11 @@ static void check_workload(struct facet_workload *workload)
     struct facet_workload *again = NULL;
     char *text = NULL, *second = NULL;
 
-    PROMISE(facet_workload_write(workload, &text, NULL) == FACET_OK);
-    PROMISE(facet_workload_read(text, strlen(text), &again, NULL) == FACET_OK);
+    FUZZ_ASSERT(facet_workload_write(workload, &text, NULL) == FACET_OK);
+    FUZZ_ASSERT(facet_workload_read(text, strlen(text), &again, NULL) == FACET_OK);
     /* It agrees with itself. */
-    PROMISE(facet_workload_merge(again, "a", workload, "b", NULL) == FACET_OK);
-    PROMISE(facet_workload_write(again, &second, NULL) == FACET_OK && strcmp(text, second) == 0);
+    FUZZ_ASSERT(facet_workload_merge(again, "a", workload, "b", NULL) == FACET_OK);
+    FUZZ_ASSERT(facet_workload_write(again, &second, NULL) == FACET_OK && strcmp(text, second) == 0);
     free(text);
     free(second);
     for (uint32_t form = 0; facet_render_name(form); form++) {
@@ -65,10 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum facet_status status = facet_document_check(kind, text, size - 1, &violations, &error);
     bool valid = status == FACET_OK && facet_violations_total(violations) == 0;
 
-    PROMISE(status == FACET_OK || (status == FACET_INVALID_ARGUMENT && strstr(error.message, "line ")));
+    FUZZ_ASSERT(status == FACET_OK || (status == FACET_INVALID_ARGUMENT && strstr(error.message, "line ")));
     status = kind == FACET_DOCUMENT_WORKLOAD ? facet_workload_read(text, size - 1, &workload, &error)
                                              : facet_spec_read(text, size - 1, &spec, &error);
-    PROMISE((status == FACET_OK) == valid);
+    FUZZ_ASSERT((status == FACET_OK) == valid);
     if (spec)
         check_node(spec);
     if (workload)

@@ -17,16 +17,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t bytes, same;
 
     enum facet_status status = facet_resources_parse_legacy(text, size, type_of, NULL, &resources, &error);
-    PROMISE(status == FACET_OK || (status == FACET_CORRUPT && error.message[0]));
+    FUZZ_ASSERT(status == FACET_OK || (status == FACET_CORRUPT && error.message[0]));
     if (status == FACET_OK && facet_resources_format_legacy(resources, type_of, NULL, &back, NULL) == FACET_OK) {
         /* A written document is read as it was. */
-        PROMISE(facet_resources_parse_legacy(back, strlen(back), type_of, NULL, &again, &error) == FACET_OK);
-        PROMISE(facet_resources_format_legacy(again, type_of, NULL, &second, NULL) == FACET_OK);
-        PROMISE(strcmp(back, second) == 0);
+        FUZZ_ASSERT(facet_resources_parse_legacy(back, strlen(back), type_of, NULL, &again, &error) == FACET_OK);
+        FUZZ_ASSERT(facet_resources_format_legacy(again, type_of, NULL, &second, NULL) == FACET_OK);
+        FUZZ_ASSERT(strcmp(back, second) == 0);
     }
     if (facet_spec_parse_binary(text, &bytes, NULL) == FACET_OK)
-        PROMISE(facet_spec_parse_binary(facet_spec_format_binary(bytes, shown), &same, NULL) == FACET_OK &&
-                same == bytes);
+        FUZZ_ASSERT(facet_spec_parse_binary(facet_spec_format_binary(bytes, shown), &same, NULL) == FACET_OK &&
+                    same == bytes);
     facet_resources_destroy(resources);
     facet_resources_destroy(again);
     free(back);

@@ -18,12 +18,12 @@ static void check_text(const char *text, size_t bytes)
     size_t back_bytes = 0;
 
     enum facet_status status = facet_resources_parse(text, bytes, &resources, &error);
-    PROMISE(status == FACET_OK || status == FACET_CORRUPT || status == FACET_UNSUPPORTED);
+    FUZZ_ASSERT(status == FACET_OK || status == FACET_CORRUPT || status == FACET_UNSUPPORTED);
     if (status == FACET_OK) {
         struct facet_resources *again = NULL;
-        PROMISE(facet_resources_format(resources, &back, &back_bytes, NULL) == FACET_OK);
-        PROMISE(facet_resources_parse(back, back_bytes, &again, NULL) == FACET_OK);
-        PROMISE(facet_resources_count(again) == facet_resources_count(resources));
+        FUZZ_ASSERT(facet_resources_format(resources, &back, &back_bytes, NULL) == FACET_OK);
+        FUZZ_ASSERT(facet_resources_parse(back, back_bytes, &again, NULL) == FACET_OK);
+        FUZZ_ASSERT(facet_resources_count(again) == facet_resources_count(resources));
         facet_resources_destroy(again);
         free(back);
     }
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t records = size ? data[0] : 0;
     char *text = malloc(size + 80);
 
-    PROMISE(text);
+    FUZZ_ASSERT(text);
     if (size) {
         memcpy(text, data + 1, size - 1);
         check_text(text, size - 1);

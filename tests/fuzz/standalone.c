@@ -13,9 +13,9 @@ static void replay_file(const char *path)
     static uint8_t data[1 << 16];
     FACET_CLEANUP_FILE FILE *file = fopen(path, "rb");
 
-    PROMISE(file);
+    FUZZ_ASSERT(file);
     size_t size = fread(data, 1, sizeof data, file);
-    PROMISE(!ferror(file) && feof(file));
+    FUZZ_ASSERT(!ferror(file) && feof(file));
     LLVMFuzzerTestOneInput(data, size);
 }
 
@@ -24,7 +24,7 @@ int main(int count, char **arguments)
     FACET_CLEANUP_DIR DIR *folder = count == 2 ? opendir(arguments[1]) : NULL;
     unsigned replayed = 0;
 
-    PROMISE(folder);
+    FUZZ_ASSERT(folder);
     for (struct dirent *entry; (entry = readdir(folder));) {
         char path[1024];
 

@@ -16,13 +16,13 @@
 
 #include "driver.h"
 
-#define BATCH   64u /* launches: less than a stream takes before it makes the caller wait */
-#define KEPT    65536u
-#define WARM_UP 20u
-#define BYTES   4096u
+#define BATCH        64u /* launches: less than a stream takes before it makes the caller wait */
+#define BATCHES_MOST 65536u
+#define WARM_UP      20u
+#define BYTES        4096u
 
 static CUfunction empty;
-static uint64_t batches_ns[KEPT];
+static uint64_t batches_ns[BATCHES_MOST];
 
 static void call_launch(void)
 {
@@ -39,9 +39,9 @@ static void call_pair(void)
 
 static void call_info(void)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    GPU(gpu.cuMemGetInfo_v2(&is_free, &total));
+    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &total));
 }
 
 static const struct loop {
@@ -72,7 +72,7 @@ static double median_ns(void (*call)(void), uint64_t milliseconds)
 
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(call);
-    for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !count || (count < KEPT && gpu_now_ns() < end);)
+    for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !count || (count < BATCHES_MOST && gpu_now_ns() < end);)
         batches_ns[count++] = run_batch(call);
     qsort(batches_ns, count, sizeof *batches_ns, compare_times);
     uint64_t median_ns = batches_ns[count / 2];

@@ -6,7 +6,7 @@ Owns: names, sizes, readings, MIG. Never: checks a program's work.
 import shutil
 
 from machine import MIB, wait_until
-from suite import Skip, check, must, near
+from suite import Skip, check, must, check_near
 
 
 @check("devices")
@@ -18,13 +18,13 @@ def the_list_is_that_of_nvidia_smi(machine, record):
     for uuid, name, mebibytes, reserved, bus, driver in rows:
         gpu = ours[uuid]
         must((gpu["name"], gpu["driver_version"]) == (name, driver), f"{gpu}: nvidia-smi says {name}, {driver}")
-        near(gpu["memory_bytes"] // MIB, int(mebibytes) - int(reserved), 1, f"MiB of {uuid}")
+        check_near(gpu["memory_bytes"] // MIB, int(mebibytes) - int(reserved), 1, f"MiB of {uuid}")
         must(bus.lower().endswith(gpu["pci_address"]), f"{gpu['pci_address']}: nvidia-smi says {bus}")
 
 
 @check("devices")
 def readings_are_those_of_nvidia_smi(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     machine.start_daemon()
     wait_until(lambda: machine.readings("facet_device_memory_used_bytes"), "the first readings")
     celsius, watts, used = machine.smi_of_gpu("temperature.gpu,power.draw,memory.used")
@@ -38,7 +38,7 @@ def readings_are_those_of_nvidia_smi(machine, record):
         must(ours, f"{metric} is absent, and nvidia-smi says {theirs}")
         value = ours[0] / MIB if metric.endswith("bytes") else max(ours)
         record[metric] = f"{value:.1f}, nvidia-smi {theirs}"
-        near(value, float(theirs), most, metric)
+        check_near(value, float(theirs), most, metric)
 
 
 @check("devices")
@@ -61,7 +61,7 @@ def mig_is_listed_as_it_is(machine, record):
 
 @check("devices")
 def nvidia_smi_inside_shows_the_vgpu(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     quota = machine.quota()
     rows = machine.smi("uuid,memory.total", ["-m", machine.size(quota)])
     record["inside"] = rows

@@ -12,7 +12,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 
 def run_program(machine, record, name):
-    machine.need_soft()
+    machine.require_soft_limits()
     python = machine.options.python
     if machine.is_fake:
         raise Skip("a fake device runs no kernel of a framework")
@@ -21,7 +21,7 @@ def run_program(machine, record, name):
     if machine.gpu["memory_bytes"] < 8 * GIB:
         raise Skip("a framework wants a vGPU of 4 GiB, and the GPU is too small for two")
     quota = 4 * GIB
-    said = machine.said(machine.in_vgpu(["-m", machine.size(quota), "-c", "50"],
+    said = machine.run_json(machine.in_vgpu(["-m", machine.size(quota), "-c", "50"],
                                         [python, PROGRAMS / f"{name}_tenant.py"]))
     record.update(said)
     must(said["right"], "a wrong result")

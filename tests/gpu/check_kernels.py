@@ -20,7 +20,7 @@ SEEDS = "1:45"  # of random kernels
 LIMIT_S = 120
 
 
-def way(machine):
+def image_variables(machine):
     """Variables that say where the images come from."""
     if machine.options.recorded:
         return {"FACET_TEST_REPLAY": str(machine.options.recorded.resolve())}
@@ -52,10 +52,10 @@ def is_made(line):
 
 @check("kernels")
 def compiled_kernels_compute_the_results_of_other_devices(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     if machine.is_fake:
         raise Skip("a fake device runs no kernel")
-    images = way(machine)
+    images = image_variables(machine)
     with ThreadPoolExecutor(max(1, min(len(NAMES), (os.cpu_count() or 1) // 2))) as several:
         all_lines = dict(zip(NAMES, several.map(lambda name: run_program(machine, name, images), NAMES)))
     failed = []

@@ -16,15 +16,15 @@ def grab(machine, kind, quota, hold=0):
 
 def context_bytes(machine, quota):
     """The cost of a context there, as the program sees it."""
-    device = machine.said(machine.in_vgpu(["-m", machine.size(quota)], machine.tenant("info")))["devices"][0]
+    device = machine.run_json(machine.in_vgpu(["-m", machine.size(quota)], machine.tenant("info")))["devices"][0]
     return device["total_bytes"] - device["free_bytes"]
 
 
 @check("limits")
 def a_program_sees_its_quota(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     quota = machine.quota()
-    seen = machine.said(machine.in_vgpu(["-m", machine.size(quota)], machine.tenant("info")))
+    seen = machine.run_json(machine.in_vgpu(["-m", machine.size(quota)], machine.tenant("info")))
     device = seen["devices"][0]
     record.update(driver=seen["driver"], context_mib=(device["total_bytes"] - device["free_bytes"]) // MIB)
     must(len(seen["devices"]) == 1 and device["uuid"] == machine.gpu["uuid"], f"{seen['devices']}")
@@ -34,11 +34,11 @@ def a_program_sees_its_quota(machine, record):
 
 @check("limits")
 def no_kind_of_memory_goes_beyond_it(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     quota = machine.quota()
     context = context_bytes(machine, quota)
     for kind in KINDS:
-        got = machine.said(machine.in_vgpu(["-m", machine.size(quota)], grab(machine, kind, quota)))
+        got = machine.run_json(machine.in_vgpu(["-m", machine.size(quota)], grab(machine, kind, quota)))
         record[kind] = f"{got['granted_bytes'] // MIB} of {quota // MIB} MiB"
         must(got["refusal"] == OUT_OF_MEMORY, f"{kind}: refused with {got['refusal']}")
         must(got["granted_bytes"] <= quota, f"{kind}: {got['granted_bytes']} is beyond {quota}")
@@ -48,9 +48,9 @@ def no_kind_of_memory_goes_beyond_it(machine, record):
 
 @check("limits")
 def the_driver_counts_no_more_than_the_quota(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     quota = machine.quota()
-    process, got = machine.hold(machine.in_vgpu(["-m", machine.size(quota), "--name", "held"],
+    process, got = machine.start_and_read(machine.in_vgpu(["-m", machine.size(quota), "--name", "held"],
                                                 grab(machine, "plain", quota, 60)))
     try:
         told = wait_until(lambda: machine.readings("facet_process_memory_used_bytes"), "the driver's count")
@@ -67,26 +67,26 @@ def the_driver_counts_no_more_than_the_quota(machine, record):
 
 @check("limits")
 def processes_share_one_quota(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     quota = machine.quota()
     machine.facet_json("vgpu", "create", "--name", "shared", "-d", machine.gpu["id"], "-m", machine.size(quota))
     inside = [machine.facet, "run", "--vgpu", "shared", "--"]
     all_of_it = machine.tenant("grab", "plain", str(quota // MIB // 2), str(quota // MIB), "60")
-    process, first = machine.hold([*inside, *all_of_it])
+    process, first = machine.start_and_read([*inside, *all_of_it])
     second = machine.try_run([*inside, *machine.tenant("store")])
     record["second"] = second.stderr.strip() or "fitted"
     must(second.returncode == 1 and f": {OUT_OF_MEMORY}" in second.stderr,
          f"a second context beside {first['granted_bytes']}: {second.returncode}, {second.stderr}")
     machine.kill(process)
     wait_until(lambda: machine.facet_json("vgpu", "show", "shared")["memory_used_bytes"] == 0, "the dead one's memory")
-    again = machine.said([*inside, *machine.tenant("store")])
+    again = machine.run_json([*inside, *machine.tenant("store")])
     machine.try_facet("vgpu", "destroy", "shared")
     must(again["wrong"] == 0, f"{again}")
 
 
 @check("limits")
 def a_quota_below_a_context_is_refused(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     done = machine.try_run(machine.in_vgpu(["-m", "4M", "-v"], machine.tenant("store")))
     record["said"] = done.stderr.strip().splitlines()[-2:]
     must(done.returncode == 1 and f": {OUT_OF_MEMORY}" in done.stderr, f"{done.returncode}: {done.stderr}")
@@ -94,9 +94,9 @@ def a_quota_below_a_context_is_refused(machine, record):
 
 @check("limits")
 def kernels_come_to_the_right_results(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     quota = machine.size(machine.quota())
-    stored = machine.said(machine.in_vgpu(["-m", quota, "-c", "50:50"], machine.tenant("store")))
+    stored = machine.run_json(machine.in_vgpu(["-m", quota, "-c", "50:50"], machine.tenant("store")))
     must(stored["wrong"] == 0, f"{stored}")
-    checked = machine.said(machine.in_vgpu(["-m", quota], machine.tenant("check", "32", "1", "3")))
+    checked = machine.run_json(machine.in_vgpu(["-m", quota], machine.tenant("check", "32", "1", "3")))
     record["rounds"] = checked["rounds"]

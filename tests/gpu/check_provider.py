@@ -5,7 +5,7 @@ Owns: reading its TAP. Never: lets it make or destroy MIG instances: a GPU in th
 """
 from suite import Skip, check, must
 
-_said = {}
+_conformance_output = {}
 
 
 def conformance(machine):
@@ -14,11 +14,11 @@ def conformance(machine):
     if cut:
         raise Skip(f"{', '.join(cut)} in MIG mode: the check would make instances and destroy them; "
                    "'facet provider check' does it when you say so")
-    if "lines" not in _said:
+    if "lines" not in _conformance_output:
         done = machine.try_facet("provider", "check", str(machine.build / "facet-provider-cuda.so"))
-        _said["lines"] = done.stdout.splitlines()
-        _said["errors"] = done.stderr.strip()
-    return _said["lines"]
+        _conformance_output["lines"] = done.stdout.splitlines()
+        _conformance_output["errors"] = done.stderr.strip()
+    return _conformance_output["lines"]
 
 
 def tally(lines):
@@ -32,7 +32,7 @@ def tally(lines):
 def conformance_of_the_provider(machine, record):
     passed, failed, skipped = tally(conformance(machine))
     record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
-    must(passed, f"nothing was checked: {_said['errors']}")
+    must(passed, f"nothing was checked: {_conformance_output['errors']}")
     must(not failed, causes(conformance(machine)))
 
 

@@ -21,7 +21,7 @@ MOST_ERROR, MOST_ERROR_FAKE = 5, 15
 
 def steps(machine: Machine):
     """Work that takes KERNEL_US alone. A fake device takes that from the kernel's name."""
-    return str(machine.said(machine.bare(machine.tenant("calibrate", str(KERNEL_US))))["steps"])
+    return str(machine.run_json(machine.outside_vgpu(machine.tenant("calibrate", str(KERNEL_US))))["steps"])
 
 
 def spin(machine, work, start_ns):
@@ -32,7 +32,7 @@ def spin(machine, work, start_ns):
 def together(machine, commands_of):
     """Kernels of each tenant in each second: a list of seconds."""
     start_ns = time.monotonic_ns() + (START_S_FAKE if machine.is_fake else START_S) * 10**9
-    ends = machine.said_together(commands_of(start_ns))
+    ends = machine.run_json_together(commands_of(start_ns))
     bins = [end["bins"][SETTLE_BINS:] for end in ends]
     wrong = [number for number, end in enumerate(ends) if not end["right"]]
     must(machine.is_fake or not wrong, f"wrong results of tenants {wrong}")
@@ -56,9 +56,9 @@ def error(seconds, asked):
 
 
 def compare(machine, record, count):
-    machine.need_soft()
+    machine.require_soft_limits()
     asked, work = ASKED[count], steps(machine)
-    bare = together(machine, lambda at: [machine.bare(spin(machine, work, at)) for _ in asked])
+    bare = together(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at)) for _ in asked])
     ours = together(machine, lambda at: [machine.in_vgpu(["-m", machine.size(machine.quota()), "-c", str(percent)],
                                                          spin(machine, work, at)) for percent in asked])
     totals = [sum(map(sum, seconds)) for seconds in (bare, ours)]
@@ -86,9 +86,9 @@ def four_tenants(machine, record):
 
 @check("shares")
 def limits_hold_alone(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     work = steps(machine)
-    free = together(machine, lambda at: [machine.bare(spin(machine, work, at))])
+    free = together(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at))])
     whole = 10**6 / KERNEL_US if machine.is_fake else statistics.mean(counts[0] for counts in free)
     for percent in (10, 30, 50, 80):
         seconds = together(machine, lambda at, limit=percent: [

@@ -31,7 +31,7 @@ def start_mover(machine, pid):
 
 @check("snapshot")
 def memory_leaves_the_gpu_and_comes_back(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     mebibytes, before = machine.quota() // MIB // 2, used_mib(machine)
     tenant = machine.start(machine.in_vgpu(["-m", machine.size(machine.quota())],
                                            machine.tenant("check", str(mebibytes), str(TENANT_S), "1")))
@@ -44,7 +44,7 @@ def memory_leaves_the_gpu_and_comes_back(machine, record):
     began = time.monotonic()
     back = mover.communicate(timeout=60)[0].strip()
     record.update(back_s=round(time.monotonic() - began, 2), used_mib=[before, here, away])
-    rounds = machine.said_by(tenant)["rounds"]
+    rounds = machine.json_of(tenant)["rounds"]
     if left == NOT_SUPPORTED:
         raise Skip(f"driver {machine.gpu['driver_version']} has no checkpoint calls")
     must((left, back) == (0, "0"), f"snapshot: {left}, resume: {back}")

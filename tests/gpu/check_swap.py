@@ -11,7 +11,7 @@ OPTION = "--oversubscribe"
 
 @check("swap")
 def two_tenants_of_three_quarters_each(machine, record):
-    machine.need_soft()
+    machine.require_soft_limits()
     if OPTION not in machine.try_facet("run", "--help").stdout:
         raise Skip(f"this Facet has no {OPTION}")
     used = int(machine.smi_of_gpu("memory.used")[0])
@@ -21,7 +21,7 @@ def two_tenants_of_three_quarters_each(machine, record):
     context = min(quota // 4, 2 * GIB)
     blocks, seconds = str((quota - context) // MIB), str(max(round(machine.options.seconds), 2))
     limits = ["-m", machine.size(quota), OPTION]
-    ends = machine.said_together([machine.in_vgpu(limits, machine.tenant("check", blocks, seconds, str(seed)))
+    ends = machine.run_json_together([machine.in_vgpu(limits, machine.tenant("check", blocks, seconds, str(seed)))
                                   for seed in (1, 2)])
     record.update(blocks_mib=int(blocks), rounds=[end["rounds"] for end in ends])
     must(all(end["rounds"] > 0 for end in ends), f"{ends}")

@@ -72,12 +72,12 @@ bool gpu_open(void);
 void gpu_enter(void);
 
 /*
- * The kernel spin(out, steps): every thread takes so many dependent steps and stores their result at
- * out[its number]. Its name has in it what it is to take ("spin_1000us"), which a driver of kernels ignores.
+ * The kernel spin(out, steps): every thread makes `steps` dependent steps and stores the result at out[its number]. The
+ * name holds the time that it shall take ("spin_1000us"), which only a fake driver reads.
  */
 CUfunction gpu_spin(uint32_t microseconds);
 
-/* store_words(words, count, value): one thread stores a value to so many words of 64 bits. */
+/* store_words(words, count, value): one thread stores `value` to `count` words of 64 bits. */
 CUfunction gpu_store(void);
 
 /* empty(): returns. */

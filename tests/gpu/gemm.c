@@ -14,13 +14,13 @@
 
 #include "driver.h"
 
-#define SKIP     77 /* test runners take this status as "skipped" */
-#define BF16     14 /* CUDA_R_16BF */
-#define F32      0  /* CUDA_R_32F */
-#define COMPUTE  68 /* CUBLAS_COMPUTE_32F */
-#define BF16_ONE 0x3f80u
-#define ROUND    8u
-#define BATCH_US 20000.0 /* at least, so that the launch is nothing */
+#define SKIP            77 /* test runners take this status as "skipped" */
+#define BF16            14 /* CUDA_R_16BF */
+#define F32             0  /* CUDA_R_32F */
+#define COMPUTE         68 /* CUBLAS_COMPUTE_32F */
+#define BF16_ONE        0x3f80u
+#define CALLS_PER_BATCH 8u
+#define BATCH_US        20000.0 /* at least, so that the launch is nothing */
 
 /* Handles are pointers, types numbers, and a status of 0 is success. */
 struct cublaslt {
@@ -46,7 +46,7 @@ static void check_call(int status, const char *call)
     fprintf(stderr, "%s: %d\n", call, status);
     exit(EXIT_FAILURE);
 }
-#define LT(call) check_call(lt.call, #call)
+#define CHECK_LT(call) check_call(lt.call, #call)
 
 static bool open_library(void)
 {
@@ -88,10 +88,10 @@ static void prepare_product(struct product *product)
     GPU(gpu.cuMemcpyHtoD_v2(product->a, ones, count * sizeof *ones));
     GPU(gpu.cuMemcpyHtoD_v2(product->b, ones, count * sizeof *ones));
     free(ones);
-    LT(cublasLtCreate(&product->handle));
-    LT(cublasLtMatmulDescCreate(&product->operation, COMPUTE, F32));
-    LT(cublasLtMatrixLayoutCreate(&product->layout, BF16, product->n, product->n, (int64_t)product->n));
-    LT(cublasLtMatrixLayoutCreate(&product->result_layout, F32, product->n, product->n, (int64_t)product->n));
+    CHECK_LT(cublasLtCreate(&product->handle));
+    CHECK_LT(cublasLtMatmulDescCreate(&product->operation, COMPUTE, F32));
+    CHECK_LT(cublasLtMatrixLayoutCreate(&product->layout, BF16, product->n, product->n, (int64_t)product->n));
+    CHECK_LT(cublasLtMatrixLayoutCreate(&product->result_layout, F32, product->n, product->n, (int64_t)product->n));
 }
 
 static void *pointer_of(CUdeviceptr pointer)
@@ -103,8 +103,9 @@ static void multiply_once(const struct product *p)
 {
     float one = 1, zero = 0;
 
-    LT(cublasLtMatmul(p->handle, p->operation, &one, pointer_of(p->a), p->layout, pointer_of(p->b), p->layout, &zero,
-                      pointer_of(p->c), p->result_layout, pointer_of(p->c), p->result_layout, NULL, NULL, 0, NULL));
+    CHECK_LT(cublasLtMatmul(p->handle, p->operation, &one, pointer_of(p->a), p->layout, pointer_of(p->b), p->layout,
+                            &zero, pointer_of(p->c), p->result_layout, pointer_of(p->c), p->result_layout, NULL, NULL,
+                            0, NULL));
 }
 
 static double time_us(const struct product *product, unsigned count)
@@ -126,19 +127,20 @@ static double time_us(const struct product *product, unsigned count)
 /* The median of batches, of as many products as take long enough. */
 static double measure_us(const struct product *product, uint64_t milliseconds)
 {
-    unsigned count = ROUND, kept = 0;
+    unsigned count = CALLS_PER_BATCH, batch_count = 0;
     double batches[1024];
 
     while (time_us(product, count) < BATCH_US && count < 1u << 20)
         count *= 2;
-    for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !kept || (kept < 1024 && gpu_now_ns() < end); kept++) {
+    for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u;
+         !batch_count || (batch_count < 1024 && gpu_now_ns() < end); batch_count++) {
         double one = time_us(product, count) / count;
-        unsigned at = kept;
+        unsigned at = batch_count;
         for (; at > 0 && batches[at - 1] > one; at--)
             batches[at] = batches[at - 1];
         batches[at] = one;
     }
-    return batches[kept / 2];
+    return batches[batch_count / 2];
 }
 
 static bool is_right(const struct product *product)

@@ -60,7 +60,7 @@ class Machine(harness.Bench):
         listed = json.loads(done.stdout)["devices"] if done.returncode == 0 else []
         self.gpus = [device for device in listed if device["provider"] == "cuda"]
         if not self.gpus:
-            return f"no NVIDIA GPU: {self._why_none(done)}"
+            return f"no NVIDIA GPU: {self._reason_of_absence(done)}"
         names = (self.options.device, self.gpus[0]["id"])
         chosen = [gpu for gpu in self.gpus if (names[0] or names[1]) in (gpu["id"], gpu["uuid"])]
         if not chosen:
@@ -68,7 +68,7 @@ class Machine(harness.Bench):
         self.gpu = chosen[0]
         return ""
 
-    def _why_none(self, done):
+    def _reason_of_absence(self, done):
         if done.returncode:
             return done.stderr.strip()
         providers = json.loads(self.try_facet("provider", "list", "--json").stdout)["providers"]
@@ -99,26 +99,26 @@ class Machine(harness.Bench):
         """The command line that runs it in a vGPU of the chosen GPU."""
         return [self.facet, "run", "-d", self.gpu["id"], *limits, "--", *command]
 
-    def bare(self, command):
-        """The same without Facet, on the same GPU."""
+    def outside_vgpu(self, command):
+        """The command line that runs it without Facet, on the same GPU."""
         return ["env", f"CUDA_VISIBLE_DEVICES={self.gpu['uuid']}", *command]
 
-    def said(self, command):
+    def run_json(self, command):
         """The last line of its output, which is JSON."""
         done = self.try_run(command)
         if done.returncode:
             raise Failed(f"{' '.join(map(str, command))}: {done.returncode}, {done.stderr.strip()}{done.stdout}")
         return json.loads(done.stdout.splitlines()[-1])
 
-    def said_by(self, process):
-        """The same of a program that was started."""
+    def json_of(self, process):
+        """The last line of the output of a program that was started."""
         return json.loads(self.finish(process).splitlines()[-1])
 
-    def said_together(self, commands):
-        """The same of programs that run at the same time."""
-        return [self.said_by(process) for process in [self.start(command) for command in commands]]
+    def run_json_together(self, commands):
+        """The last lines of the output of programs that run at the same time."""
+        return [self.json_of(process) for process in [self.start(command) for command in commands]]
 
-    def hold(self, command):
+    def start_and_read(self, command):
         """A program that goes on after its first line; that line. To be ended by end()."""
         process = self.start(command)
         line = process.stdout.readline()
@@ -137,7 +137,7 @@ class Machine(harness.Bench):
         return int(children.split()[0])
 
     def kill(self, process):
-        """The program itself, which has no say in it."""
+        """Kills the program itself with SIGKILL."""
         os.kill(self.program_of(process), signal.SIGKILL)
         process.communicate(timeout=DEADLINE_S)
 
@@ -169,7 +169,7 @@ class Machine(harness.Bench):
         return {line.split("{")[1].split("}")[0]: float(line.split()[-1]) for line in lines
                 if line.startswith(f"{metric}{{") and f'device="{self.gpu["id"]}"' in line}
 
-    def need_soft(self):
+    def require_soft_limits(self):
         """Programs can be limited on the GPU as it is."""
         if "soft" not in self.gpu["modes"]:
             raise Skip(f"{self.gpu['id']} is in MIG mode, which the suite does not change: only its listing is checked")

@@ -34,7 +34,7 @@ def must(condition, text):
         raise Failed(text)
 
 
-def near(got, expected, most, what):
+def check_near(got, expected, most, what):
     must(abs(got - expected) <= most, f"{what}: {got}, expected {expected} and at most {most} away")
 
 

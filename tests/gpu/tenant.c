@@ -43,7 +43,7 @@ static void print_device(CUdevice device)
 {
     char name[256];
     CUuuid uuid;
-    size_t total, is_free, also_total;
+    size_t total, free_bytes, also_total;
     CUcontext context;
     int units;
 
@@ -53,11 +53,11 @@ static void print_device(CUdevice device)
     GPU(gpu.cuDeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
     GPU(gpu.cuDevicePrimaryCtxRetain(&context, device));
     GPU(gpu.cuCtxSetCurrent(context));
-    GPU(gpu.cuMemGetInfo_v2(&is_free, &also_total));
+    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &also_total));
     printf("{\"name\": \"%s\", ", name);
     print_uuid(&uuid);
     printf(", \"total_bytes\": %zu, \"info_total_bytes\": %zu, \"free_bytes\": %zu, \"units\": %d}", total, also_total,
-           is_free, units);
+           free_bytes, units);
 }
 
 static int role_info(char **arguments)

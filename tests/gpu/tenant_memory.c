@@ -8,33 +8,33 @@
 #include "driver.h"
 #include "tenant.h"
 
-#define MIB   ((size_t)1 << 20)
-#define BLOCK (2 * MIB) /* that is checked: a whole page of the device, so that none is half used */
-#define WORDS (BLOCK / 8)
-#define EDGE  4096u
-#define ROW   ((size_t)16384) /* elements of an array's row */
+#define MIB        ((size_t)1 << 20)
+#define BLOCK      (2 * MIB) /* that is checked: a whole page of the device, so that none is half used */
+#define WORDS      (BLOCK / 8)
+#define EDGE_BYTES 4096u
+#define ROW        ((size_t)16384) /* elements of an array's row */
 
-static CUresult grab_plain(size_t bytes)
+static CUresult allocate_plain(size_t bytes)
 {
     CUdeviceptr pointer;
     CUresult result = gpu.cuMemAlloc_v2(&pointer, bytes);
 
     /* Both ends are written; all of it would be this machine's memory where the driver is a fake one. */
     if (result == CUDA_SUCCESS) {
-        GPU(gpu.cuMemsetD8_v2(pointer, 0x5a, EDGE));
-        GPU(gpu.cuMemsetD8_v2(pointer + bytes - EDGE, 0x5a, EDGE));
+        GPU(gpu.cuMemsetD8_v2(pointer, 0x5a, EDGE_BYTES));
+        GPU(gpu.cuMemsetD8_v2(pointer + bytes - EDGE_BYTES, 0x5a, EDGE_BYTES));
     }
     return result;
 }
 
-static CUresult grab_managed(size_t bytes)
+static CUresult allocate_managed(size_t bytes)
 {
     CUdeviceptr pointer;
 
     return gpu.cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
 }
 
-static CUresult grab_pool(size_t bytes)
+static CUresult allocate_from_pool(size_t bytes)
 {
     CUdeviceptr pointer;
     CUresult result = gpu.cuMemAllocAsync(&pointer, bytes, NULL);
@@ -42,7 +42,7 @@ static CUresult grab_pool(size_t bytes)
     return result == CUDA_SUCCESS ? gpu.cuStreamSynchronize(NULL) : result;
 }
 
-static CUresult grab_virtual(size_t bytes)
+static CUresult allocate_virtual(size_t bytes)
 {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu.device}};
@@ -52,7 +52,7 @@ static CUresult grab_virtual(size_t bytes)
     return gpu.cuMemCreate(&handle, (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB), &properties, 0);
 }
 
-static CUresult grab_array(size_t bytes)
+static CUresult allocate_array(size_t bytes)
 {
     CUDA_ARRAY_DESCRIPTOR descriptor = {
         .Width = ROW, .Height = bytes / (4 * ROW), .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
@@ -63,29 +63,29 @@ static CUresult grab_array(size_t bytes)
 
 static const struct kind {
     const char *name;
-    CUresult (*grab)(size_t bytes);
-} kinds[] = {
-    {"plain", grab_plain},     {"managed", grab_managed}, {"pool", grab_pool},
-    {"virtual", grab_virtual}, {"array", grab_array},
+    CUresult (*allocate)(size_t bytes);
+} memory_kinds[] = {
+    {"plain", allocate_plain},     {"managed", allocate_managed}, {"pool", allocate_from_pool},
+    {"virtual", allocate_virtual}, {"array", allocate_array},
 };
 
 static const struct kind *find_kind(const char *name)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
+    for (size_t i = 0; i < sizeof memory_kinds / sizeof *memory_kinds; i++)
+        if (strcmp(memory_kinds[i].name, name) == 0)
+            return &memory_kinds[i];
     return NULL;
 }
 
 /* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. A request for more managed
  * memory than a GPU has may hang the GPU for all: so there is a most. */
-static CUresult grab_all(const struct kind *kind, size_t chunk, size_t most, size_t *ret_bytes)
+static CUresult allocate_all(const struct kind *kind, size_t chunk, size_t most, size_t *ret_bytes)
 {
     CUresult result = CUDA_SUCCESS;
     size_t bytes = 0;
 
     while (chunk >= 2 * MIB && bytes + chunk <= most) {
-        CUresult one = kind->grab(chunk);
+        CUresult one = kind->allocate(chunk);
         if (one == CUDA_SUCCESS) {
             bytes += chunk;
         } else {
@@ -101,17 +101,17 @@ int role_grab(char **arguments)
 {
     const struct kind *kind = find_kind(arguments[0]);
     size_t chunk = strtoull(arguments[1], NULL, 10) * MIB, most = strtoull(arguments[2], NULL, 10) * MIB;
-    size_t bytes, is_free, total;
+    size_t bytes, free_bytes, total;
 
     if (!kind || !chunk) {
         fputs("grab: plain, managed, pool, virtual or array; then whole MiB twice\n", stderr);
         return 2;
     }
     gpu_enter();
-    CUresult refusal = grab_all(kind, chunk, most, &bytes);
-    GPU(gpu.cuMemGetInfo_v2(&is_free, &total));
+    CUresult refusal = allocate_all(kind, chunk, most, &bytes);
+    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &total));
     printf("{\"kind\": \"%s\", \"granted_bytes\": %zu, \"refusal\": %d, \"total_bytes\": %zu, \"free_bytes\": %zu}\n",
-           kind->name, bytes, refusal, total, is_free);
+           kind->name, bytes, refusal, total, free_bytes);
     fflush(stdout);
     sleep((unsigned)atoi(arguments[3]));
     return EXIT_SUCCESS;

@@ -14,7 +14,7 @@
 static char kind[32]; /* of this process alone, so that no other test's folders count */
 
 /* Puts a folder into it that may not be read. */
-static bool fill(const char *path)
+static bool fill_folder(const char *path)
 {
     char inside[96], link[112];
 
@@ -24,14 +24,14 @@ static bool fill(const char *path)
 }
 
 /* A child that has made a folder; its path. */
-static pid_t start(char path[64])
+static pid_t start_holder(char path[64])
 {
     int ready[2];
 
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (scratch_folder(kind, path, 64) < 0 || !fill(path) || write(ready[1], path, 64) != 64)
+        if (scratch_folder(kind, path, 64) < 0 || !fill_folder(path) || write(ready[1], path, 64) != 64)
             _exit(1);
         for (;;)
             pause();
@@ -43,7 +43,7 @@ static pid_t start(char path[64])
     return pid;
 }
 
-static void stop(pid_t pid)
+static void stop_holder(pid_t pid)
 {
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -52,15 +52,15 @@ static void stop(pid_t pid)
 static void test_the_next_test_removes_the_folder_of_a_killed_one(void **state)
 {
     char first[64], second[64], own[64];
-    pid_t killed = start(first), living = start(second);
+    pid_t killed = start_holder(first), living = start_holder(second);
 
-    stop(killed);
+    stop_holder(killed);
     assert_int_equal(access(first, F_OK), 0);
     int folder = scratch_folder(kind, own, sizeof own);
     assert_true(folder >= 0);
     assert_int_equal(access(first, F_OK), -1);
     assert_int_equal(access(second, F_OK), 0);
-    stop(living);
+    stop_holder(living);
     int other = scratch_folder(kind, first, sizeof first);
     assert_int_equal(access(second, F_OK), -1);
     assert_int_equal(access(own, F_OK), 0); /* this process has it */
@@ -87,7 +87,7 @@ static void test_a_folder_stays_while_a_child_has_it(void **state)
         assert_true(scratch_remove(own));
         close(folder);
         if (!turn)
-            stop(pid);
+            stop_holder(pid);
     }
 }
 

@@ -98,7 +98,7 @@ def test_includes_exit_status():
 ROOM = {"include/facet/memory.h": "/* limit */\nint facet_grow(uint64_t memory_bytes);\n"}
 
 
-def refusing(name):
+def server_that_refuses(name):
     return f'int grow(void)\n{{\n    return facet_error_argument(error, FACET_QUOTA, "{name}",\n        "no");\n}}\n'
 
 
@@ -106,7 +106,7 @@ def test_arguments_of_errors_are_in_a_header():
     checker = load("check-arguments")
     for name, faults in (("memory_bytes", 0), ("limit_bytes", 1), ("limit", 1)):
         with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), {**ROOM, "src/memory/grow.c": refusing(name)})
+            write(Path(folder), {**ROOM, "src/memory/grow.c": server_that_refuses(name)})
             found = checker.check(Path(folder).resolve())
             assert len(found) == faults and all(line.startswith(f"src/memory/grow.c:3: {name} ") for line in found), found
     assert checker.check(ROOT) == []
@@ -126,7 +126,7 @@ def test_promises_of_this_project_are_kept():
 
 def test_promises_each_fault_is_named():
     checker = load("check-promises")
-    proof = "`memory/space: test_numbers`"
+    proof = "`memory/space: test_pages_report_their_numbers`"
     faults = {
         f"| a | `facet_no_such_thing()` | {proof} |": "does not declare facet_no_such_thing()",
         f"| a | | {proof} |": "names no API",
@@ -199,7 +199,7 @@ PROGRAMS = {
 
 
 @contextlib.contextmanager
-def silence():
+def silence_output():
     """Of ourselves and of the processes that inherit our output, which is TAP."""
     sys.stdout.flush()
     kept, sink = os.dup(1), os.open(os.devnull, os.O_WRONLY)
@@ -226,7 +226,7 @@ def count(names):
                      "meson_options.txt": "option('tests', type: 'feature')\noption('opencl', type: 'feature')\n"})
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": root}
         subprocess.run(["meson", "setup", "build"], check=True, **quiet)
-        with silence():
+        with silence_output():
             counted, failures = load("run-tests").run_meson_tests(root / "build", ["--quiet"], {})
         assert sum(failure.cases for failure in failures) == counted.failed + counted.unsteady, failures
         return counted.passed, counted.failed, counted.skipped, counted.unsteady

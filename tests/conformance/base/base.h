@@ -44,7 +44,7 @@ struct base_context {
     uint64_t number; /* 0: free */
     char worker[FACET_WORKER_SIZE];
     char partition[64];
-    bool away; /* saved by snapshot: all it had is gone from here but its number */
+    bool is_saved; /* in a snapshot: only its number is still here */
     bool paused;
     uint32_t units, launches; /* bounds; 0: none */
     uint32_t priority;
@@ -54,9 +54,9 @@ struct base_context {
 struct base_pages {
     uint64_t number; /* 0: free */
     uint64_t context, bytes;
-    struct base_context owner; /* a copy: it is charged, even when the context is gone */
+    struct base_context owner; /* a copy: it is charged, even after the context ended */
     uint32_t maps;
-    bool plain, doomed, shared;
+    bool plain, is_destroyed, shared;
     unsigned char *data;
 };
 
@@ -113,7 +113,7 @@ struct facet_provider_instance {
     uint32_t event_count;
     uint64_t last_number, last_address, energy, busy_ns;
     uint32_t policy; /* enum facet_scheduling */
-    int turn;        /* the context whose turn it is, in `contexts`; -1: no context wants anything */
+    int turn_index;  /* index in `contexts` of the context whose turn it is; -1: no context has work */
     struct base_saved saved[BASE_WORKERS];
 };
 
@@ -145,16 +145,16 @@ extern const struct facet_math_ops base_math;
 /* Written by each broken provider: puts its defect into the tables. */
 void base_install_fault(struct base_tables *tables);
 
-/* Shared inside the base. Each wants the lock to be held. */
+/* Shared inside the base; called with the lock held. */
 void base_describe(struct facet_device_info *ret_info);
 struct base_context *base_find_context(struct facet_provider_instance *instance, uint64_t number);
-enum facet_status base_need_context(struct facet_provider_instance *instance, uint64_t number,
-                                    struct base_context **ret_context, struct facet_error *error);
+enum facet_status base_require_context(struct facet_provider_instance *instance, uint64_t number,
+                                       struct base_context **ret_context, struct facet_error *error);
 void base_empty_context(struct facet_provider_instance *instance, uint64_t context);
-enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
-                                   struct base_stream **ret_stream, struct facet_error *error);
+enum facet_status base_require_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                      struct base_stream **ret_stream, struct facet_error *error);
 struct base_stream *base_find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
-/* run.c: everything that may run does. */
+/* run.c: runs all work that may run. */
 void base_run(struct facet_provider_instance *instance);
 /* Appends a launch to the stream, and gives it the next number. */
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
@@ -166,15 +166,15 @@ void base_record(struct base_stream *stream, const struct facet_launch_record *r
 struct base_worker *base_find_worker(struct facet_provider_instance *instance, const char *name);
 bool base_is_partitioned(const struct facet_provider_instance *instance);
 bool base_partition_in_use(const struct facet_provider_instance *instance, const char *uuid);
-void base_tell(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid);
+void base_add_event(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid);
 uint64_t base_used(const struct facet_provider_instance *instance, const struct base_context *context);
 enum facet_status base_check_memory(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                     uint64_t bytes, struct facet_error *error);
 enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
                             const void *in, uint64_t bytes, struct facet_error *error);
 /* Copies from `from`, or fills with `value` where that is NULL; checked whole before anything moves. */
-enum facet_status base_through_buffer(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
-                                      const uint64_t *from, int value, uint64_t bytes, struct facet_error *error);
+enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
+                                    const uint64_t *from, int value, uint64_t bytes, struct facet_error *error);
 
 /* Of the context's own, or shared ones; NULL: none. */
 struct base_pages *base_find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
@@ -219,7 +219,7 @@ enum facet_status base_set_policy(struct facet_provider_instance *instance, uint
 /* One operand of an operation. */
 struct base_operand {
     const char *name;
-    uint64_t address, count; /* address 0: it may be left out, and is */
+    uint64_t address, count; /* address 0: an optional operand that was left out */
     uint32_t type;           /* enum facet_math_type, or BASE_INT32 */
     bool written;
     unsigned char *bytes; /* while it is worked on */
@@ -235,7 +235,7 @@ struct base_work {
 
 /* shapes.c: finds the operands, and refuses invalid operations. */
 enum facet_status base_math_check(const struct facet_math *math, struct base_work *ret_work, struct facet_error *error);
-/* math.c: does it, on the present contents of memory. */
+/* math.c: performs the operation on the present contents of memory. */
 enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
                                     const struct facet_math *math);
 const char *base_math_name(uint32_t operation);

@@ -55,11 +55,12 @@ static void compute_convolution(const struct base_work *work)
     const struct base_operand *output = &work->operands[2], *bias = &work->operands[3];
     const struct facet_convolution *of = &work->math.of.convolution;
     uint64_t columns = (of->width + 2 * of->padding[1] - of->dilation[1] * (of->kernel[1] - 1) - 1) / of->stride[1] + 1;
-    uint64_t places = output->count / of->batch / of->out_channels;
+    uint64_t positions = output->count / of->batch / of->out_channels;
 
     for (uint64_t at = 0; at < output->count; at++) {
-        uint64_t place = at % places, filter = at / places % of->out_channels;
-        double sum = correlate_channels(work, at / places / of->out_channels, filter, place / columns, place % columns);
+        uint64_t place = at % positions, filter = at / positions % of->out_channels;
+        double sum =
+            correlate_channels(work, at / positions / of->out_channels, filter, place / columns, place % columns);
 
         base_store(output, at, sum + (bias->count > 0 ? base_number(bias, filter) : 0));
     }

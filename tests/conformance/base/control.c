@@ -7,7 +7,7 @@ enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -24,7 +24,7 @@ enum facet_status base_pause(struct facet_provider_instance *instance, uint64_t 
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status == FACET_OK)
         one->paused = paused != 0;
@@ -36,10 +36,10 @@ enum facet_status base_wait(struct facet_provider_instance *instance, uint64_t c
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL, *awaited = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK)
-        status = base_need_stream(instance, context, other, &awaited, error);
+        status = base_require_stream(instance, context, other, &awaited, error);
     if (status != FACET_OK)
         return status;
     const struct base_launch wait = {
@@ -52,7 +52,7 @@ enum facet_status base_cancel_launch(struct facet_provider_instance *instance, u
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -64,7 +64,7 @@ enum facet_status base_cancel_launch(struct facet_provider_instance *instance, u
     return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
 }
 
-/* Each launch keeps the device until it ends, as `preempt` 0 has it, and as others may have it. */
+/* Each launch keeps the device until it ends: `preempt` 0 demands it, and the other values allow it. */
 enum facet_status base_set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
                                   uint32_t preempt, uint64_t slice_ns, struct facet_error *error)
 {

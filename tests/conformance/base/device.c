@@ -42,7 +42,7 @@ static enum facet_status base_open(struct facet_provider_instance **ret_instance
     }
     pthread_mutex_init(&instance->lock, NULL);
     instance->last_address = UINT64_C(1) << 32;
-    instance->turn = -1;
+    instance->turn_index = -1;
     *ret_instance = instance;
     return FACET_OK;
 }
@@ -132,7 +132,7 @@ static uint64_t now_ns(void)
 }
 
 /* Events beyond the room for them drop the oldest half: the gap in the sequence says so. */
-void base_tell(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid)
+void base_add_event(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid)
 {
     const uint32_t half = BASE_EVENTS / 2;
     uint64_t last = instance->event_count ? instance->events[instance->event_count - 1].sequence : 0;

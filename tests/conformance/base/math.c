@@ -68,7 +68,7 @@ static enum facet_status base_math_run(struct facet_provider_instance *instance,
     struct base_stream *one = NULL;
     struct base_launch launch = {.kind = BASE_MATH, .groups = 1};
     struct base_work work;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;

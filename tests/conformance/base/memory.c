@@ -12,14 +12,14 @@ struct base_context *base_find_context(struct facet_provider_instance *instance,
     return NULL;
 }
 
-enum facet_status base_need_context(struct facet_provider_instance *instance, uint64_t number,
-                                    struct base_context **ret_context, struct facet_error *error)
+enum facet_status base_require_context(struct facet_provider_instance *instance, uint64_t number,
+                                       struct base_context **ret_context, struct facet_error *error)
 {
     struct base_context *context = base_find_context(instance, number);
 
     if (!context)
         return facet_kit_fail(error, FACET_NOT_FOUND, "context %" PRIu64 ": there is none", number);
-    if (context->away)
+    if (context->is_saved)
         return facet_kit_fail(error, FACET_BAD_STATE, "context %" PRIu64 " is off the device", number);
     *ret_context = context;
     return FACET_OK;
@@ -72,7 +72,7 @@ static void drop_pages(struct base_pages *pages)
 
 void base_drop_map(struct base_pages *pages)
 {
-    if (--pages->maps == 0 && pages->doomed)
+    if (--pages->maps == 0 && pages->is_destroyed)
         drop_pages(pages);
 }
 
@@ -85,10 +85,10 @@ static void unmap_one(struct base_map *map)
 }
 
 /* They have no number any more. */
-static void doom_pages(struct base_pages *pages)
+static void destroy_pages_later(struct base_pages *pages)
 {
     pages->context = 0;
-    pages->doomed = true;
+    pages->is_destroyed = true;
     if (pages->maps == 0)
         drop_pages(pages);
 }
@@ -100,7 +100,7 @@ void base_empty_context(struct facet_provider_instance *instance, uint64_t conte
             unmap_one(&instance->maps[i]);
     for (int i = 0; i < BASE_PAGES; i++)
         if (instance->pages[i].context == context)
-            doom_pages(&instance->pages[i]);
+            destroy_pages_later(&instance->pages[i]);
     for (int i = 0; i < BASE_RESERVATIONS; i++)
         if (instance->reservations[i].context == context)
             instance->reservations[i] = (struct base_reservation){0};
@@ -114,7 +114,7 @@ static enum facet_status base_destroy_context(struct facet_provider_instance *in
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -166,7 +166,7 @@ static enum facet_status base_info(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
     bool quota;
 
     if (status != FACET_OK)
@@ -238,7 +238,7 @@ static enum facet_status base_alloc(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status == FACET_OK && !ret_address)
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place, not NULL");
@@ -254,7 +254,7 @@ static enum facet_status base_alloc(struct facet_provider_instance *instance, ui
         drop_pages(pages);
         return facet_kit_fail(error, FACET_NO_SPACE, "no place for another mapping");
     }
-    pages->plain = pages->doomed = true;
+    pages->plain = pages->is_destroyed = true;
     *ret_address = address;
     return FACET_OK;
 }
@@ -274,7 +274,7 @@ static enum facet_status base_free(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -300,7 +300,7 @@ static enum facet_status base_reserve(struct facet_provider_instance *instance, 
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status == FACET_OK)
         status = check_pages_size(bytes, align, ret_address, error);
@@ -340,7 +340,7 @@ static enum facet_status base_release(struct facet_provider_instance *instance, 
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -358,7 +358,7 @@ static enum facet_status base_create_pages(struct facet_provider_instance *insta
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status == FACET_OK)
         status = check_pages_size(bytes, 0, ret_pages, error);
@@ -377,7 +377,8 @@ struct base_pages *base_find_pages(struct facet_provider_instance *instance, uin
 {
     for (int i = 0; number && i < BASE_PAGES; i++) {
         struct base_pages *pages = &instance->pages[i];
-        if (pages->number == number && (pages->context == context || pages->shared) && !pages->plain && !pages->doomed)
+        if (pages->number == number && (pages->context == context || pages->shared) && !pages->plain &&
+            !pages->is_destroyed)
             return pages;
     }
     return NULL;
@@ -388,14 +389,14 @@ static enum facet_status base_destroy_pages(struct facet_provider_instance *inst
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages || pages->context != context)
         return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
-    doom_pages(pages);
+    destroy_pages_later(pages);
     return FACET_OK;
 }
 
@@ -404,7 +405,7 @@ static enum facet_status base_map(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -430,7 +431,7 @@ static enum facet_status base_unmap(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -483,7 +484,7 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
                             const void *in, uint64_t bytes, struct facet_error *error)
 {
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
     uint64_t left = 0;
 
     if (status != FACET_OK)
@@ -537,11 +538,11 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
 }
 
 /* Through a buffer, so that overlap needs no thought; checked whole before anything moves. */
-enum facet_status base_through_buffer(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
-                                      const uint64_t *from, int value, uint64_t bytes, struct facet_error *error)
+enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
+                                    const uint64_t *from, int value, uint64_t bytes, struct facet_error *error)
 {
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status == FACET_OK)
         status = base_check_memory(instance, context, to, bytes, error);
@@ -565,7 +566,7 @@ static enum facet_status base_copy(struct facet_provider_instance *instance, uin
     BASE_LOCK(instance);
     enum facet_status status = run_queued_work(instance, context, error);
 
-    return status == FACET_OK ? base_through_buffer(instance, context, to, &from, 0, bytes, error) : status;
+    return status == FACET_OK ? base_copy_or_fill(instance, context, to, &from, 0, bytes, error) : status;
 }
 
 static enum facet_status base_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
@@ -574,7 +575,7 @@ static enum facet_status base_fill(struct facet_provider_instance *instance, uin
     BASE_LOCK(instance);
     enum facet_status status = run_queued_work(instance, context, error);
 
-    return status == FACET_OK ? base_through_buffer(instance, context, address, NULL, value, bytes, error) : status;
+    return status == FACET_OK ? base_copy_or_fill(instance, context, address, NULL, value, bytes, error) : status;
 }
 
 const struct facet_memory_ops base_memory = {

@@ -11,7 +11,7 @@ uint64_t base_bytes_of(uint32_t type)
     return bytes[type];
 }
 
-static float of_bits(uint32_t bits)
+static float float_from_bits(uint32_t bits)
 {
     float value;
 
@@ -19,7 +19,7 @@ static float of_bits(uint32_t bits)
     return value;
 }
 
-static double of_half(uint16_t bits)
+static double double_from_half(uint16_t bits)
 {
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
     double value = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
@@ -29,7 +29,7 @@ static double of_half(uint16_t bits)
     return bits >> 15 ? -value : value;
 }
 
-static uint16_t half_of(double value)
+static uint16_t half_from_double(double value)
 {
     double size = fabs(value);
     uint16_t sign = signbit(value) ? 0x8000 : 0;
@@ -45,7 +45,7 @@ static uint16_t half_of(double value)
     return (uint16_t)(sign + ((exponent + 14) << 10) + (int)nearbyint(ldexp(size, 11 - exponent)) - 1024);
 }
 
-static uint16_t bfloat_of(float value)
+static uint16_t bfloat_from_float(float value)
 {
     uint32_t bits;
 
@@ -63,11 +63,11 @@ double base_number(const struct base_operand *operand, uint64_t index)
     memcpy(&word, at, base_bytes_of(operand->type));
     switch (operand->type) {
     case FACET_MATH_F32:
-        return of_bits(word);
+        return float_from_bits(word);
     case FACET_MATH_BF16:
-        return of_bits(word << 16);
+        return float_from_bits(word << 16);
     case FACET_MATH_F16:
-        return of_half((uint16_t)word);
+        return double_from_half((uint16_t)word);
     case FACET_MATH_INT8:
         return (int8_t)word;
     default:
@@ -86,10 +86,10 @@ void base_store(const struct base_operand *operand, uint64_t index, double value
         memcpy(&word, &rounded, sizeof word);
         break;
     case FACET_MATH_BF16:
-        word = bfloat_of(rounded);
+        word = bfloat_from_float(rounded);
         break;
     case FACET_MATH_F16:
-        word = half_of(value);
+        word = half_from_double(value);
         break;
     default:
         word = (uint32_t)(int32_t)value;

@@ -7,7 +7,7 @@ enum facet_status base_share_pages(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -52,7 +52,7 @@ enum facet_status base_move_pages(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;

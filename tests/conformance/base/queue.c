@@ -44,7 +44,7 @@ enum facet_status base_queue_write(struct facet_provider_instance *instance, uin
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
     struct base_launch launch = {.kind = BASE_QUEUED_WRITE, .address = address, .count = bytes};
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -63,7 +63,7 @@ enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
     const struct base_launch launch = {.kind = BASE_COPY, .address = to, .value = from, .count = bytes};
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
 }
@@ -74,7 +74,7 @@ enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
     const struct base_launch launch = {.kind = BASE_FILL, .address = address, .value = value, .count = bytes};
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
 }
@@ -85,7 +85,7 @@ enum facet_status base_set_share(struct facet_provider_instance *instance, uint6
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -103,7 +103,7 @@ enum facet_status base_set_priority(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK && priority > FACET_PRIORITY_HIGH)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "priority %" PRIu32 ": expected 0 to 2", priority);
@@ -116,7 +116,7 @@ enum facet_status base_records(struct facet_provider_instance *instance, uint64_
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
     uint32_t count = 0;
 
     if (status != FACET_OK)

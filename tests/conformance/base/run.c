@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the base device does its queued work: all at once, when a caller wants to see it.
+ * Runs the queued work of the base device: all of it, when a caller asks for a result.
  *
- * Owns: the turns of contexts, which of a context's work is under way together, and doing it.
- * Never: leaves anything begun when it returns.
+ * Owns: the turns of contexts, which work of a context runs together, and running it. Never: returns while work is
+ * still running.
  */
 #include "base.h"
 
@@ -67,9 +67,9 @@ static enum facet_status perform_launch(struct facet_provider_instance *instance
     case BASE_QUEUED_WRITE:
         return base_move(instance, context, launch->address, NULL, &launch->data, launch->count, NULL);
     case BASE_COPY:
-        return base_through_buffer(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
+        return base_copy_or_fill(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
     case BASE_FILL:
-        return base_through_buffer(instance, context, launch->address, NULL, (int)launch->value, launch->count, NULL);
+        return base_copy_or_fill(instance, context, launch->address, NULL, (int)launch->value, launch->count, NULL);
     case BASE_MATH:
         return base_math_perform(instance, context, &launch->data.math);
     case BASE_WAIT:
@@ -78,29 +78,29 @@ static enum facet_status perform_launch(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-static bool is_over(struct facet_provider_instance *instance, uint64_t context, const struct base_launch *wait)
+static bool is_wait_over(struct facet_provider_instance *instance, uint64_t context, const struct base_launch *wait)
 {
     const struct base_stream *other = base_find_stream(instance, context, wait->value);
 
     return !other || other->queued == 0 || other->queue[0].sequence > wait->count;
 }
 
-static bool may_begin(struct facet_provider_instance *instance, const struct base_stream *stream)
+static bool may_start(struct facet_provider_instance *instance, const struct base_stream *stream)
 {
     return stream->queued > 0 &&
-           (stream->queue[0].kind != BASE_WAIT || is_over(instance, stream->context, &stream->queue[0]));
+           (stream->queue[0].kind != BASE_WAIT || is_wait_over(instance, stream->context, &stream->queue[0]));
 }
 
 /* When the context's oldest launch that may begin was queued; 0: there is none. */
-static uint64_t waits_since(struct facet_provider_instance *instance, const struct base_context *context)
+static uint64_t waiting_since(struct facet_provider_instance *instance, const struct base_context *context)
 {
     uint64_t oldest = 0;
 
-    if (!context->number || context->paused || context->away)
+    if (!context->number || context->paused || context->is_saved)
         return 0;
     for (int i = 0; i < BASE_STREAMS; i++) {
         const struct base_stream *stream = &instance->streams[i];
-        if (stream->context == context->number && may_begin(instance, stream) &&
+        if (stream->context == context->number && may_start(instance, stream) &&
             (oldest == 0 || stream->queue[0].queued_ns < oldest))
             oldest = stream->queue[0].queued_ns;
     }
@@ -108,8 +108,8 @@ static uint64_t waits_since(struct facet_provider_instance *instance, const stru
 }
 
 /* Whether `one`, which waits since `since`, goes before `best`. */
-static bool is_before(const struct facet_provider_instance *instance, const struct base_context *one, uint64_t since,
-                      const struct base_context *best, uint64_t best_since)
+static bool is_served_before(const struct facet_provider_instance *instance, const struct base_context *one,
+                             uint64_t since, const struct base_context *best, uint64_t best_since)
 {
     if (instance->policy == FACET_SCHEDULE_FIFO)
         return since < best_since;
@@ -124,20 +124,20 @@ static struct base_context *pick_context(struct facet_provider_instance *instanc
     struct base_context *best = NULL;
     uint64_t best_since = 0;
 
-    if (instance->policy == FACET_SCHEDULE_FIFO && instance->turn >= 0 &&
-        waits_since(instance, &instance->contexts[instance->turn]) > 0)
-        return &instance->contexts[instance->turn];
+    if (instance->policy == FACET_SCHEDULE_FIFO && instance->turn_index >= 0 &&
+        waiting_since(instance, &instance->contexts[instance->turn_index]) > 0)
+        return &instance->contexts[instance->turn_index];
     for (int i = 0; i < BASE_CONTEXTS; i++) {
-        struct base_context *one = &instance->contexts[(instance->turn + 1 + i) % BASE_CONTEXTS];
-        uint64_t since = waits_since(instance, one);
+        struct base_context *one = &instance->contexts[(instance->turn_index + 1 + i) % BASE_CONTEXTS];
+        uint64_t since = waiting_since(instance, one);
 
         if (since == 0 || (best && instance->policy == FACET_SCHEDULE_ROUND_ROBIN) ||
-            (best && !is_before(instance, one, since, best, best_since)))
+            (best && !is_served_before(instance, one, since, best, best_since)))
             continue;
         best = one;
         best_since = since;
     }
-    instance->turn = best ? (int)(best - instance->contexts) : -1;
+    instance->turn_index = best ? (int)(best - instance->contexts) : -1;
     return best;
 }
 
@@ -148,7 +148,7 @@ static void run_round(struct facet_provider_instance *instance, struct base_cont
 
     for (int i = 0; i < BASE_STREAMS; i++) {
         struct base_stream *stream = &instance->streams[i];
-        if (stream->context != context->number || !may_begin(instance, stream) ||
+        if (stream->context != context->number || !may_start(instance, stream) ||
             (context->launches > 0 && begun == context->launches))
             continue;
         stream->queue[0].begun = true;

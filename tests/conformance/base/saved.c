@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: snapshots of the base device: everything of the contexts that leave, as the structs are.
+ * Owns: snapshots of the base device: everything of the contexts that leave the device, as the structs are.
  * Never: is read by another build; magic and sizes see to it.
  */
 #include <stdlib.h>
@@ -24,8 +24,8 @@ struct content {
 };
 
 /* Runs the block for each entry of a table that belongs to a context that is marked in `leaving`. */
-#define FOR_LEAVING(one, table, most)                                                                                  \
-    for (typeof(instance->table[0]) *one = instance->table; one < instance->table + (most); one++)                     \
+#define FOR_EACH_LEAVING(one, table, count)                                                                            \
+    for (typeof(instance->table[0]) *one = instance->table; one < instance->table + (count); one++)                    \
         if (is_leaving(instance, leaving, one->context))
 
 static bool is_leaving(struct facet_provider_instance *instance, const bool *leaving, uint64_t context)
@@ -39,20 +39,20 @@ static bool is_leaving(struct facet_provider_instance *instance, const bool *lea
 static enum facet_status choose_contexts(const struct facet_provider_instance *instance, const char *worker,
                                          bool *ret_leaving, struct facet_error *error)
 {
-    bool any = false, away = false;
+    bool any = false, any_saved = false;
 
     for (int i = 0; i < BASE_CONTEXTS; i++) {
         const struct base_context *one = &instance->contexts[i];
-        bool meant = one->number && (!worker || strcmp(one->worker, worker) == 0);
+        bool matches = one->number && (!worker || strcmp(one->worker, worker) == 0);
 
-        ret_leaving[i] = meant && !one->away;
+        ret_leaving[i] = matches && !one->is_saved;
         any = any || ret_leaving[i];
-        away = away || (meant && one->away);
+        any_saved = any_saved || (matches && one->is_saved);
     }
     if (any)
         return FACET_OK;
-    return facet_kit_fail(error, away ? FACET_BAD_STATE : FACET_NOT_FOUND, "worker '%.63s' %s the device",
-                          worker ? worker : "", away ? "is off" : "has nothing on");
+    return facet_kit_fail(error, any_saved ? FACET_BAD_STATE : FACET_NOT_FOUND, "worker '%.63s' %s the device",
+                          worker ? worker : "", any_saved ? "is off" : "has nothing on");
 }
 
 static void put_bytes(FILE *file, const void *bytes, size_t size, uint32_t *count)
@@ -70,22 +70,22 @@ static void put_map(FILE *file, const struct base_map *map, uint32_t *count)
     put_bytes(file, &copy, sizeof copy, count);
 }
 
-static void put_all(FILE *file, struct facet_provider_instance *instance, const bool *leaving, uint32_t *count)
+static void put_structs(FILE *file, struct facet_provider_instance *instance, const bool *leaving, uint32_t *count)
 {
     uint32_t contents = 0;
 
     for (int i = 0; i < BASE_CONTEXTS; i++)
         if (leaving[i])
             put_bytes(file, &instance->contexts[i], sizeof instance->contexts[i], &count[CONTEXTS]);
-    FOR_LEAVING (one, reservations, BASE_RESERVATIONS)
+    FOR_EACH_LEAVING (one, reservations, BASE_RESERVATIONS)
         put_bytes(file, one, sizeof *one, &count[RESERVATIONS]);
-    FOR_LEAVING (one, streams, BASE_STREAMS)
+    FOR_EACH_LEAVING (one, streams, BASE_STREAMS)
         put_bytes(file, one, sizeof *one, &count[STREAMS]);
-    FOR_LEAVING (one, pages, BASE_PAGES)
+    FOR_EACH_LEAVING (one, pages, BASE_PAGES)
         put_bytes(file, one, sizeof *one, &count[PAGES]);
-    FOR_LEAVING (one, maps, BASE_MAPS)
+    FOR_EACH_LEAVING (one, maps, BASE_MAPS)
         put_map(file, one, &count[MAPS]);
-    FOR_LEAVING (one, pages, BASE_PAGES)
+    FOR_EACH_LEAVING (one, pages, BASE_PAGES)
         put_bytes(file, one->data, one->bytes, &contents);
 }
 
@@ -102,7 +102,7 @@ static char *pack_worker(struct facet_provider_instance *instance, const char *w
         return NULL;
     FACET_KIT_TEXT(header.worker, worker ? worker : "");
     fwrite(&header, sizeof header, 1, file);
-    put_all(file, instance, leaving, header.count);
+    put_structs(file, instance, leaving, header.count);
     if (fclose(file) != 0 || size < sizeof header) {
         free(bytes);
         return NULL;
@@ -124,8 +124,8 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* The place of a worker's saved bytes, or an empty one; NULL when all are taken. */
-static struct base_saved *place_of(struct facet_provider_instance *instance, const char *worker)
+/* The entry of a worker's saved bytes, or a free entry; NULL when all are in use. */
+static struct base_saved *find_saved(struct facet_provider_instance *instance, const char *worker)
 {
     struct base_saved *empty = NULL;
 
@@ -143,16 +143,16 @@ static struct base_saved *place_of(struct facet_provider_instance *instance, con
 static enum facet_status keep_saved(struct facet_provider_instance *instance, const char *worker, int fd, char *bytes,
                                     size_t size, struct facet_error *error)
 {
-    struct base_saved *place = place_of(instance, worker);
+    struct base_saved *slot = find_saved(instance, worker);
 
-    if (fd >= 0 || !place) {
+    if (fd >= 0 || !slot) {
         bool written = fd >= 0 && write_all(fd, bytes, size);
         free(bytes);
         return written ? FACET_OK : facet_kit_fail(error, FACET_IO, "descriptor %d cannot be written", fd);
     }
-    free(place->bytes);
-    *place = (struct base_saved){.bytes = bytes, .size = size};
-    FACET_KIT_TEXT(place->worker, worker ? worker : "");
+    free(slot->bytes);
+    *slot = (struct base_saved){.bytes = bytes, .size = size};
+    FACET_KIT_TEXT(slot->worker, worker ? worker : "");
     return FACET_OK;
 }
 
@@ -175,7 +175,7 @@ static enum facet_status base_save(struct facet_provider_instance *instance, uin
     for (int i = 0; status == FACET_OK && i < BASE_CONTEXTS; i++)
         if (leaving[i]) {
             base_empty_context(instance, instance->contexts[i].number);
-            instance->contexts[i].away = true;
+            instance->contexts[i].is_saved = true;
         }
     return status;
 }
@@ -192,16 +192,16 @@ static bool read_all(int fd, void *bytes, size_t size)
 }
 
 /* From where `fd` stands, or from the bytes saved here; `bytes` to free(), also on failure. */
-static enum facet_status fetch_saved(struct facet_provider_instance *instance, const char *worker, int fd,
-                                     struct content *content, struct facet_error *error)
+static enum facet_status read_snapshot(struct facet_provider_instance *instance, const char *worker, int fd,
+                                       struct content *content, struct facet_error *error)
 {
-    const struct base_saved *kept = place_of(instance, worker);
+    const struct base_saved *saved = find_saved(instance, worker);
     struct header *header = &content->header;
 
-    if (fd < 0 && (!kept || !kept->bytes))
+    if (fd < 0 && (!saved || !saved->bytes))
         return facet_kit_fail(error, FACET_NOT_FOUND, "nothing is kept here of '%.63s'", worker ? worker : "");
     if (fd < 0)
-        memcpy(header, kept->bytes, sizeof *header);
+        memcpy(header, saved->bytes, sizeof *header);
     else if (!read_all(fd, header, sizeof *header) || memcmp(header->magic, "base 2", 7) != 0 ||
              header->size > 2 * BASE_MEMORY)
         return facet_kit_fail(error, FACET_CORRUPT, "expected a snapshot of this provider");
@@ -209,7 +209,7 @@ static enum facet_status fetch_saved(struct facet_provider_instance *instance, c
     if (!content->bytes)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a snapshot");
     if (fd < 0)
-        memcpy(content->bytes, kept->bytes + sizeof *header, header->size);
+        memcpy(content->bytes, saved->bytes + sizeof *header, header->size);
     else if (!read_all(fd, content->bytes, header->size))
         return facet_kit_fail(error, FACET_CORRUPT, "expected %" PRIu64 " bytes more", header->size);
     if (strcmp(header->worker, worker ? worker : "") != 0)
@@ -217,7 +217,7 @@ static enum facet_status fetch_saved(struct facet_provider_instance *instance, c
     return FACET_OK;
 }
 
-/* Contexts whose number is free here, or that of one that is away. */
+/* Each context's number must be free here, or that of a context that is saved. */
 static enum facet_status check_contexts(struct facet_provider_instance *instance, const struct content *content,
                                         struct facet_error *error)
 {
@@ -225,115 +225,115 @@ static enum facet_status check_contexts(struct facet_provider_instance *instance
         struct base_context saved;
 
         memcpy(&saved, content->bytes + i * sizeof saved, sizeof saved);
-        const struct base_context *there = base_find_context(instance, saved.number);
-        if (there && !there->away)
+        const struct base_context *present = base_find_context(instance, saved.number);
+        if (present && !present->is_saved)
             return facet_kit_fail(error, FACET_BUSY, "context %" PRIu64 " is on the device", saved.number);
     }
     return FACET_OK;
 }
 
 /* How many entries of a table are free: those whose member `used` is 0. */
-#define COUNT_FREE(table, most, used)                                                                                  \
-    for (int i = 0; i < (most); i++)                                                                                   \
-        left += !instance->table[i].used;
+#define COUNT_FREE_ENTRIES(table, count, used)                                                                         \
+    for (int i = 0; i < (count); i++)                                                                                  \
+        free_entries += !instance->table[i].used;
 
-static bool has_room(const struct facet_provider_instance *instance, const uint32_t *count)
+static bool has_free_entries(const struct facet_provider_instance *instance, const uint32_t *count)
 {
-    uint32_t left = 0;
+    uint32_t free_entries = 0;
 
-    COUNT_FREE(contexts, BASE_CONTEXTS, number)
-    bool room = left >= count[CONTEXTS];
-    left = 0;
-    COUNT_FREE(reservations, BASE_RESERVATIONS, bytes)
-    room = room && left >= count[RESERVATIONS];
-    left = 0;
-    COUNT_FREE(streams, BASE_STREAMS, number)
-    room = room && left >= count[STREAMS];
-    left = 0;
-    COUNT_FREE(pages, BASE_PAGES, number)
-    room = room && left >= count[PAGES];
-    left = 0;
-    COUNT_FREE(maps, BASE_MAPS, bytes)
-    return room && left >= count[MAPS];
+    COUNT_FREE_ENTRIES(contexts, BASE_CONTEXTS, number)
+    bool room = free_entries >= count[CONTEXTS];
+    free_entries = 0;
+    COUNT_FREE_ENTRIES(reservations, BASE_RESERVATIONS, bytes)
+    room = room && free_entries >= count[RESERVATIONS];
+    free_entries = 0;
+    COUNT_FREE_ENTRIES(streams, BASE_STREAMS, number)
+    room = room && free_entries >= count[STREAMS];
+    free_entries = 0;
+    COUNT_FREE_ENTRIES(pages, BASE_PAGES, number)
+    room = room && free_entries >= count[PAGES];
+    free_entries = 0;
+    COUNT_FREE_ENTRIES(maps, BASE_MAPS, bytes)
+    return room && free_entries >= count[MAPS];
 }
 
 /* Copies saved structs into the free entries of a table, in their order. */
-#define TAKE(kind, table, used)                                                                                        \
-    for (uint32_t taken = 0, place = 0; taken < content->header.count[kind]; place++) {                                \
+#define COPY_STRUCTS(kind, table, used)                                                                                \
+    for (uint32_t copied = 0, place = 0; copied < content->header.count[kind]; place++) {                              \
         if (instance->table[place].used)                                                                               \
             continue;                                                                                                  \
         memcpy(&instance->table[place], at, sizeof instance->table[0]);                                                \
         at += sizeof instance->table[0];                                                                               \
-        taken++;                                                                                                       \
+        copied++;                                                                                                      \
     }
 
 /* Returns where the contents of the pages begin. */
-static const char *take_structs(struct facet_provider_instance *instance, const struct content *content)
+static const char *copy_structs(struct facet_provider_instance *instance, const struct content *content)
 {
     const char *at = content->bytes;
 
-    TAKE(CONTEXTS, contexts, number)
-    TAKE(RESERVATIONS, reservations, bytes)
-    TAKE(STREAMS, streams, number)
-    TAKE(PAGES, pages, number)
-    TAKE(MAPS, maps, bytes)
+    COPY_STRUCTS(CONTEXTS, contexts, number)
+    COPY_STRUCTS(RESERVATIONS, reservations, bytes)
+    COPY_STRUCTS(STREAMS, streams, number)
+    COPY_STRUCTS(PAGES, pages, number)
+    COPY_STRUCTS(MAPS, maps, bytes)
     return at;
 }
 
-/* Takes the contexts that come from the list of those that are away, or puts them there. */
-static void set_away(struct facet_provider_instance *instance, const struct content *content, bool away)
+/* Marks the contexts of the snapshot as saved again, or frees their entries for the restored contexts. */
+static void set_saved(struct facet_provider_instance *instance, const struct content *content, bool is_saved)
 {
     for (uint32_t i = 0; i < content->header.count[CONTEXTS]; i++) {
         struct base_context saved;
 
         memcpy(&saved, content->bytes + i * sizeof saved, sizeof saved);
-        struct base_context *there = base_find_context(instance, saved.number);
-        if (there && away)
-            there->away = true;
-        else if (there)
-            *there = (struct base_context){0};
+        struct base_context *present = base_find_context(instance, saved.number);
+        if (present && is_saved)
+            present->is_saved = true;
+        else if (present)
+            *present = (struct base_context){0};
     }
 }
 
-/* Marks the contexts that came, once they are in their table. */
-static void mark_arrived(struct facet_provider_instance *instance, const struct content *content, bool *ret_came)
+/* Marks the contexts that were restored, once they are in their table. */
+static void mark_restored(struct facet_provider_instance *instance, const struct content *content, bool *ret_restored)
 {
-    memset(ret_came, 0, BASE_CONTEXTS);
+    memset(ret_restored, 0, BASE_CONTEXTS);
     for (uint32_t i = 0; i < content->header.count[CONTEXTS]; i++) {
         struct base_context saved;
 
         memcpy(&saved, content->bytes + i * sizeof saved, sizeof saved);
-        ret_came[base_find_context(instance, saved.number) - instance->contexts] = true;
+        ret_restored[base_find_context(instance, saved.number) - instance->contexts] = true;
     }
 }
 
-static void raise_number(uint64_t *last, uint64_t taken)
+static void raise_to(uint64_t *last, uint64_t number)
 {
-    if (*last < taken)
-        *last = taken;
+    if (*last < number)
+        *last = number;
 }
 
 /* Numbers that are given out from now on are beyond all restored ones. */
 static void reserve_numbers(struct facet_provider_instance *instance, const bool *leaving)
 {
     for (int i = 0; i < BASE_CONTEXTS; i++)
-        raise_number(&instance->last_number, instance->contexts[i].number);
-    FOR_LEAVING (one, streams, BASE_STREAMS)
-        raise_number(&instance->last_number, one->number);
-    FOR_LEAVING (one, pages, BASE_PAGES)
-        raise_number(&instance->last_number, one->number);
-    FOR_LEAVING (one, maps, BASE_MAPS)
-        raise_number(&instance->last_address, (one->address + one->bytes) / BASE_PAGE * BASE_PAGE + 2 * BASE_PAGE);
-    FOR_LEAVING (one, reservations, BASE_RESERVATIONS)
-        raise_number(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
+        raise_to(&instance->last_number, instance->contexts[i].number);
+    FOR_EACH_LEAVING (one, streams, BASE_STREAMS)
+        raise_to(&instance->last_number, one->number);
+    FOR_EACH_LEAVING (one, pages, BASE_PAGES)
+        raise_to(&instance->last_number, one->number);
+    FOR_EACH_LEAVING (one, maps, BASE_MAPS)
+        raise_to(&instance->last_address, (one->address + one->bytes) / BASE_PAGE * BASE_PAGE + 2 * BASE_PAGE);
+    FOR_EACH_LEAVING (one, reservations, BASE_RESERVATIONS)
+        raise_to(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
 }
 
 /* Gives pages their content, and maps their pages. False without memory, and then each has some or NULL. */
-static bool fill_in(struct facet_provider_instance *instance, const bool *leaving, const char *at)
+static bool fill_pages(struct facet_provider_instance *instance, const bool *leaving, const char *at)
 {
     bool filled = true;
 
-    FOR_LEAVING (one, pages, BASE_PAGES) {
+    FOR_EACH_LEAVING (one, pages, BASE_PAGES) {
         one->data = malloc(one->bytes);
         filled = filled && one->data;
         if (one->data)
@@ -346,26 +346,26 @@ static bool fill_in(struct facet_provider_instance *instance, const bool *leavin
     return filled;
 }
 
-static enum facet_status bring_back(struct facet_provider_instance *instance, const struct content *content,
-                                    struct facet_error *error)
+static enum facet_status restore_contexts(struct facet_provider_instance *instance, const struct content *content,
+                                          struct facet_error *error)
 {
     enum facet_status status = check_contexts(instance, content, error);
-    bool came[BASE_CONTEXTS];
+    bool restored[BASE_CONTEXTS];
 
     if (status != FACET_OK)
         return status;
-    if (!has_room(instance, content->header.count))
+    if (!has_free_entries(instance, content->header.count))
         return facet_kit_fail(error, FACET_NO_SPACE, "the device has no room for all of it");
-    set_away(instance, content, false);
-    const char *contents = take_structs(instance, content);
-    mark_arrived(instance, content, came);
-    reserve_numbers(instance, came);
-    if (fill_in(instance, came, contents))
+    set_saved(instance, content, false);
+    const char *contents = copy_structs(instance, content);
+    mark_restored(instance, content, restored);
+    reserve_numbers(instance, restored);
+    if (fill_pages(instance, restored, contents))
         return FACET_OK;
     for (int i = 0; i < BASE_CONTEXTS; i++)
-        if (came[i])
+        if (restored[i])
             base_empty_context(instance, instance->contexts[i].number);
-    set_away(instance, content, true);
+    set_saved(instance, content, true);
     return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the pages");
 }
 
@@ -378,15 +378,15 @@ static enum facet_status base_resume(struct facet_provider_instance *instance, u
     if (status != FACET_OK)
         return status;
     BASE_LOCK(instance);
-    status = fetch_saved(instance, worker, fd, &content, error);
+    status = read_snapshot(instance, worker, fd, &content, error);
     if (status == FACET_OK)
-        status = bring_back(instance, &content, error);
+        status = restore_contexts(instance, &content, error);
     free(content.bytes);
     if (status != FACET_OK || fd >= 0)
         return status;
-    struct base_saved *kept = place_of(instance, worker);
-    free(kept->bytes);
-    *kept = (struct base_saved){0};
+    struct base_saved *saved = find_saved(instance, worker);
+    free(saved->bytes);
+    *saved = (struct base_saved){0};
     return FACET_OK;
 }
 

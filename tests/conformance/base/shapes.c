@@ -105,7 +105,7 @@ static void shape_of_gemm(struct shapes *shapes)
 }
 
 /* How many places the filter has in one direction; 0: none. */
-static uint64_t filter_places(struct shapes *shapes, const struct facet_convolution *of, uint64_t size, int i)
+static uint64_t filter_positions(struct shapes *shapes, const struct facet_convolution *of, uint64_t size, int i)
 {
     uint64_t there = add_sizes(size, multiply_sizes(2, of->padding[i]));
     uint64_t wanted = add_sizes(multiply_sizes(of->dilation[i], of->kernel[i] - 1), 1);
@@ -139,8 +139,8 @@ static void shape_of_convolution(struct shapes *shapes)
     if (shapes->status != FACET_OK)
         return;
     const uint64_t filter[] = {of->out_channels, of->in_channels / of->groups, of->kernel[0], of->kernel[1]};
-    const uint64_t output[] = {of->batch, of->out_channels, filter_places(shapes, of, of->height, 0),
-                               filter_places(shapes, of, of->width, 1)};
+    const uint64_t output[] = {of->batch, of->out_channels, filter_positions(shapes, of, of->height, 0),
+                               filter_positions(shapes, of, of->width, 1)};
     add_operand(shapes, "input", of->input, math->type, product_of(input, 4), false);
     add_operand(shapes, "filter", of->filter, math->type, product_of(filter, 4), false);
     add_operand(shapes, "output", of->output, sum_type(math), product_of(output, 4), true);

@@ -160,7 +160,7 @@ static enum facet_status base_create(struct facet_provider_instance *instance, u
         return status;
     instance->last_number++;
     instance->partitions[start] = made;
-    base_tell(instance, FACET_EVENT_PARTITION, 1, made.uuid);
+    base_add_event(instance, FACET_EVENT_PARTITION, 1, made.uuid);
     return FACET_OK;
 }
 
@@ -209,7 +209,7 @@ static enum facet_status base_destroy(struct facet_provider_instance *instance, 
             continue;
         if (base_partition_in_use(instance, uuid))
             return facet_kit_fail(error, FACET_BUSY, "partition '%s' has a context", uuid);
-        base_tell(instance, FACET_EVENT_PARTITION, 0, uuid);
+        base_add_event(instance, FACET_EVENT_PARTITION, 0, uuid);
         *one = (struct facet_partition_info){0};
         return FACET_OK;
     }

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-enum { LOOK_NS = 500000 };
+enum { POLL_NS = 500000 };
 
 static struct base_stream *find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                        bool module)
@@ -22,11 +22,11 @@ struct base_stream *base_find_stream(struct facet_provider_instance *instance, u
     return find_stream(instance, context, number, false);
 }
 
-enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
-                                   struct base_stream **ret_stream, struct facet_error *error)
+enum facet_status base_require_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                      struct base_stream **ret_stream, struct facet_error *error)
 {
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -58,7 +58,7 @@ static enum facet_status base_load(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -83,7 +83,7 @@ static enum facet_status base_unload(struct facet_provider_instance *instance, u
 {
     BASE_LOCK(instance);
     struct base_context *owner = NULL;
-    enum facet_status status = base_need_context(instance, context, &owner, error);
+    enum facet_status status = base_require_context(instance, context, &owner, error);
 
     if (status != FACET_OK)
         return status;
@@ -101,7 +101,7 @@ static enum facet_status base_create_stream(struct facet_provider_instance *inst
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = base_need_context(instance, context, &one, error);
+    enum facet_status status = base_require_context(instance, context, &one, error);
 
     return status == FACET_OK ? make_stream(instance, context, false, ret_stream, error) : status;
 }
@@ -111,7 +111,7 @@ static enum facet_status base_destroy_stream(struct facet_provider_instance *ins
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK)
         *one = (struct base_stream){0};
@@ -141,7 +141,7 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
     uint64_t values[3]; /* address, count, value */
 
     if (status == FACET_OK && !launch)
@@ -177,7 +177,7 @@ static enum facet_status base_synchronize(struct facet_provider_instance *instan
         {
             BASE_LOCK(instance);
             struct base_stream *one = NULL;
-            enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+            enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
             if (status == FACET_OK)
                 base_run(instance);
@@ -186,7 +186,7 @@ static enum facet_status base_synchronize(struct facet_provider_instance *instan
         }
         if (base_now_ns() - began_ns >= timeout_ns)
             return facet_kit_fail(error, FACET_TIMEOUT, "stream %" PRIu64 ": not all is complete", stream);
-        nanosleep(&(const struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        nanosleep(&(const struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
 }
 
@@ -196,7 +196,7 @@ static enum facet_status base_query(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -209,7 +209,7 @@ static enum facet_status base_cancel(struct facet_provider_instance *instance, u
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     while (status == FACET_OK && one->queued > 0)
         base_finish(one, 0, FACET_BAD_STATE, 0);

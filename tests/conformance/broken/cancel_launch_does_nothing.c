@@ -7,7 +7,7 @@ static enum facet_status cancel_launch(struct facet_provider_instance *instance,
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK && (sequence == 0 || sequence > one->state.launched))
         return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);

@@ -7,7 +7,7 @@ static enum facet_status cancel(struct facet_provider_instance *instance, uint64
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;

@@ -7,9 +7,9 @@ static enum facet_status copy(struct facet_provider_instance *instance, uint64_t
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
-    return status == FACET_OK ? base_through_buffer(instance, context, to, &from, 0, bytes, error) : status;
+    return status == FACET_OK ? base_copy_or_fill(instance, context, to, &from, 0, bytes, error) : status;
 }
 
 void base_install_fault(struct base_tables *tables)

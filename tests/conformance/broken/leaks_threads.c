@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-static void *wait_for_ever(void *unused)
+static void *wait_forever(void *unused)
 {
     for (;;)
         pause();
@@ -15,7 +15,7 @@ static enum facet_status open_badly(struct facet_provider_instance **ret_instanc
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0)
+    if (pthread_create(&thread, NULL, wait_forever, NULL) != 0)
         return FACET_NO_MEMORY;
     pthread_detach(thread);
     return base_device.open(ret_instance, error);

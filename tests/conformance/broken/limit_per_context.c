@@ -13,7 +13,7 @@ static uint64_t held_by(struct facet_provider_instance *instance, uint64_t conte
     return bytes;
 }
 
-/* A byte stands for all: the base itself keeps to the limit, so there is no more to be had of it. */
+/* One byte is enough to show the defect: the base itself keeps to the limit and would refuse more. */
 static enum facet_status alloc(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
                                uint64_t *ret_address, struct facet_error *error)
 {

@@ -22,7 +22,7 @@ static uint64_t last_context(const struct facet_provider_instance *instance)
     return last;
 }
 
-/* A later context finds the device as it is. */
+/* A context that is created later finds the device paused, too. */
 static enum facet_status create_context(struct facet_provider_instance *instance, uint32_t device,
                                         const char *partition_uuid, const char *worker, uint64_t *ret_context,
                                         struct facet_error *error)

@@ -7,7 +7,7 @@ static enum facet_status query(struct facet_provider_instance *instance, uint64_
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_require_stream(instance, context, stream, &one, error);
     struct facet_stream_state state = {.size = sizeof state};
 
     if (status != FACET_OK)

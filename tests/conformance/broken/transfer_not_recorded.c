@@ -9,7 +9,7 @@ static enum facet_status fill(struct facet_provider_instance *instance, uint64_t
     struct base_stream *one = NULL;
     BASE_LOCK(instance);
 
-    if (status == FACET_OK && base_need_stream(instance, context, stream, &one, error) == FACET_OK)
+    if (status == FACET_OK && base_require_stream(instance, context, stream, &one, error) == FACET_OK)
         one->recorded--;
     return status;
 }

@@ -10,7 +10,7 @@ static enum facet_status wait_for(struct facet_provider_instance *instance, uint
 
     {
         BASE_LOCK(instance);
-        status = base_need_stream(instance, context, other, &awaited, error);
+        status = base_require_stream(instance, context, other, &awaited, error);
     }
     return status == FACET_OK ? base_execution.wait(instance, context, stream, stream, error) : status;
 }

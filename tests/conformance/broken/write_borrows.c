@@ -6,14 +6,15 @@
 static struct {
     uint64_t context, stream, address, bytes;
     const void *data;
-} kept;
+} pending;
 
-static enum facet_status do_kept(struct facet_provider_instance *instance)
+static enum facet_status do_pending_write(struct facet_provider_instance *instance)
 {
-    const void *data = kept.data;
+    const void *data = pending.data;
 
-    kept.data = NULL;
-    return data ? base_execution.write(instance, kept.context, kept.stream, kept.address, data, kept.bytes, NULL)
+    pending.data = NULL;
+    return data ? base_execution.write(instance, pending.context, pending.stream, pending.address, data, pending.bytes,
+                                       NULL)
                 : FACET_OK;
 }
 
@@ -24,18 +25,18 @@ static enum facet_status write_later(struct facet_provider_instance *instance, u
 
     if (status != FACET_OK)
         return status;
-    kept.context = context;
-    kept.stream = stream;
-    kept.address = address;
-    kept.bytes = bytes;
-    kept.data = data;
+    pending.context = context;
+    pending.stream = stream;
+    pending.address = address;
+    pending.bytes = bytes;
+    pending.data = data;
     return FACET_OK;
 }
 
 static enum facet_status copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream, uint64_t to,
                               uint64_t from, uint64_t bytes, struct facet_error *error)
 {
-    do_kept(instance);
+    do_pending_write(instance);
     return base_execution.copy(instance, context, stream, to, from, bytes, error);
 }
 

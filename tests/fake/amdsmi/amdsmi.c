@@ -20,7 +20,7 @@ static _Atomic uint32_t initialised;
 static char sockets[FAKE_DEVICES];
 static struct fake_processor processors[FAKE_DEVICES][FAKE_DIES];
 
-void fake_misunderstood(const char *function)
+void fake_abort_for_other_release(const char *function)
 {
     fprintf(stderr, "fake AMD SMI: %s is called as another release has it\n", function);
     abort();
@@ -101,16 +101,16 @@ amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool sane, struct fak
 }
 
 /* `count` says how many fit, and then how many there are. */
-static amdsmi_status_t give_out(void *const *all, uint32_t there, uint32_t *count, void **handles)
+static amdsmi_status_t copy_handles(void *const *all, uint32_t available, uint32_t *count, void **handles)
 {
     uint32_t room = *count;
 
-    *count = there;
+    *count = available;
     if (!handles)
         return AMDSMI_STATUS_SUCCESS;
-    for (uint32_t i = 0; i < there && i < room; i++)
+    for (uint32_t i = 0; i < available && i < room; i++)
         handles[i] = all[i];
-    if (room < there)
+    if (room < available)
         *count = room;
     return AMDSMI_STATUS_SUCCESS;
 }
@@ -125,7 +125,7 @@ amdsmi_status_t amdsmi_get_socket_handles(uint32_t *count, amdsmi_socket_handle 
         return AMDSMI_STATUS_INVAL;
     for (uint32_t i = 0; i < FAKE_DEVICES; i++)
         all[i] = &sockets[i];
-    return give_out(all, fake_state()->device_count, count, handles);
+    return copy_handles(all, fake_state()->device_count, count, handles);
 }
 
 amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle socket, uint32_t *count,
@@ -140,7 +140,7 @@ amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle socket, uint32
     uint32_t device = (uint32_t)((char *)socket - sockets);
     for (uint32_t i = 0; i < FAKE_DIES; i++)
         all[i] = &processors[device][i];
-    return give_out(all, fake_parts(device), count, handles);
+    return copy_handles(all, fake_parts(device), count, handles);
 }
 
 /* --- identity --- */

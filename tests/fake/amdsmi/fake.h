@@ -21,7 +21,7 @@
 
 #define FAKE_DIES 8u
 
-/* A GPU as one of its parts; the first stands for the whole. */
+/* A part of a GPU; the first part also represents the whole GPU. */
 struct fake_processor {
     uint32_t device, part;
 };
@@ -44,12 +44,12 @@ amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool sane, struct fak
  */
 #ifdef FAKE_OLD
 #define FAKE_ENTER_STRUCT(handle, sane, processor)                                                                     \
-    fake_misunderstood(__func__);                                                                                      \
+    fake_abort_for_other_release(__func__);                                                                            \
     FAKE_ENTER(handle, sane, processor)
 #else
 #define FAKE_ENTER_STRUCT(handle, sane, processor) FAKE_ENTER(handle, sane, processor)
 #endif
-void fake_misunderstood(const char *function);
+void fake_abort_for_other_release(const char *function);
 
 /* Writes text as the library does: AMDSMI_STATUS_INSUFFICIENT_SIZE when it does not fit. */
 amdsmi_status_t fake_text(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));

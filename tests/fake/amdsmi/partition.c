@@ -43,7 +43,7 @@ uint32_t fake_memory_parts(uint32_t device)
     return parts ? parts : 1;
 }
 
-static bool go_together(size_t mode, uint32_t memory)
+static bool is_valid_combination(size_t mode, uint32_t memory)
 {
     if (FAKE_DIES % compute_modes[mode].parts)
         return false;
@@ -67,7 +67,7 @@ amdsmi_status_t amdsmi_get_gpu_memory_partition(amdsmi_processor_handle handle, 
 amdsmi_status_t amdsmi_set_gpu_compute_partition(amdsmi_processor_handle handle, int mode)
 {
     FAKE_ENTER_STRUCT(handle, mode >= AMDSMI_COMPUTE_PARTITION_SPX && mode <= AMDSMI_COMPUTE_PARTITION_CPX, processor);
-    if (!go_together((size_t)mode - 1, fake_memory_parts(processor.device)))
+    if (!is_valid_combination((size_t)mode - 1, fake_memory_parts(processor.device)))
         return AMDSMI_STATUS_SETTING_UNAVAILABLE;
     if (fake_used(processor.device))
         return AMDSMI_STATUS_BUSY;

@@ -18,13 +18,14 @@
 
 bool fake_is_busy(uint32_t device)
 {
-    return atomic_load(&fake_state()->devices[device].engine.busy_until_ns) > fake_now();
+    return atomic_load(&fake_state()->devices[device].engine.busy_until_ns) > fake_now_ns();
 }
 
 uint64_t fake_busy(uint32_t device)
 {
     struct fake_engine *engine = &fake_state()->devices[device].engine;
-    uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns), now = fake_now();
+    uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns),
+             now = fake_now_ns();
     uint64_t ahead = until > now ? until - now : 0;
 
     return submitted > ahead ? submitted - ahead : 0;
@@ -61,11 +62,12 @@ amdsmi_status_t amdsmi_get_energy_count(amdsmi_processor_handle handle, uint64_t
                                         uint64_t *timestamp)
 {
     FAKE_ENTER(handle, count && resolution && timestamp, processor);
-    uint64_t microjoules = (fake_now() / 1000 * IDLE_W) / 1000 + (fake_busy(processor.device) / 1000 * LOAD_W) / 1000;
+    uint64_t microjoules =
+        (fake_now_ns() / 1000 * IDLE_W) / 1000 + (fake_busy(processor.device) / 1000 * LOAD_W) / 1000;
 
     *resolution = RESOLUTION;
     *count = (uint64_t)((double)microjoules / (double)RESOLUTION);
-    *timestamp = fake_now();
+    *timestamp = fake_now_ns();
     return AMDSMI_STATUS_SUCCESS;
 }
 
@@ -143,17 +145,17 @@ amdsmi_status_t amdsmi_get_gpu_process_list(amdsmi_processor_handle handle, uint
 {
     FAKE_ENTER_STRUCT(handle, count, processor);
     struct fake_state *state = fake_state();
-    uint32_t room = *count, there = 0;
+    uint32_t room = *count, process_total = 0;
 
     for (uint32_t slot = 0; slot < FAKE_PROCESSES && processor.part == 0; slot++) {
         struct fake_process *process = &state->processes[slot];
 
         if (!fake_used_by(processor.device, atomic_load(&process->pid)))
             continue;
-        if (processes && there < room)
-            describe_process(processor.device, process, &processes[there]);
-        there++;
+        if (processes && process_total < room)
+            describe_process(processor.device, process, &processes[process_total]);
+        process_total++;
     }
-    *count = there;
-    return processes && there > room ? AMDSMI_STATUS_OUT_OF_RESOURCES : AMDSMI_STATUS_SUCCESS;
+    *count = process_total;
+    return processes && process_total > room ? AMDSMI_STATUS_OUT_OF_RESOURCES : AMDSMI_STATUS_SUCCESS;
 }

@@ -72,15 +72,15 @@ BLASLT_RESULT BLASLT(MatmulDescDestroy)(BLASLT(MatmulDesc_t) operation)
 BLASLT_RESULT BLASLT(MatmulDescSetAttribute)(BLASLT(MatmulDesc_t) operation, int attribute, const void *value,
                                              size_t size)
 {
-    int32_t given;
+    int32_t transpose;
 
-    if (size != sizeof given ||
+    if (size != sizeof transpose ||
         (attribute != BLASLT_NUMBER(MATMUL_DESC_TRANSA) && attribute != BLASLT_NUMBER(MATMUL_DESC_TRANSB)))
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
-    memcpy(&given, value, size);
-    if (given != BLAS_NUMBER(OP_N) && given != BLAS_NUMBER(OP_T))
+    memcpy(&transpose, value, size);
+    if (transpose != BLAS_NUMBER(OP_N) && transpose != BLAS_NUMBER(OP_T))
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
-    operation->operations[attribute - BLASLT_NUMBER(MATMUL_DESC_TRANSA)] = given;
+    operation->operations[attribute - BLASLT_NUMBER(MATMUL_DESC_TRANSA)] = transpose;
     return BLAS_NUMBER(STATUS_SUCCESS);
 }
 
@@ -176,17 +176,17 @@ struct product {
     const void *a, *b, *c;
     void *d;
     uint64_t a_at, b_at, c_at, d_at, a_step, b_step, depth;
-    bool narrow; /* factors are rounded to bf16 */
+    bool round_factors; /* factors are rounded to bf16 */
 };
 
 static float factor_of(const struct product *it, const void *matrix, uint64_t index)
 {
     float value = fake_get(it->factor, matrix, index);
 
-    return it->narrow ? fake_of_bf16(fake_to_bf16(value)) : value;
+    return it->round_factors ? fake_of_bf16(fake_to_bf16(value)) : value;
 }
 
-static void put_float(const struct product *it, float alpha, float beta)
+static void store_float(const struct product *it, float alpha, float beta)
 {
     float sum = 0;
 
@@ -198,7 +198,7 @@ static void put_float(const struct product *it, float alpha, float beta)
     fake_put(it->result, it->d, it->d_at, sum);
 }
 
-static void put_whole(const struct product *it, int32_t alpha, int32_t beta)
+static void store_integers(const struct product *it, int32_t alpha, int32_t beta)
 {
     const int8_t *a = it->a, *b = it->b;
     uint32_t sum = 0;
@@ -229,7 +229,7 @@ BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) opera
         !blaslt_has(operation->compute, al->type, dl->type, operation->scale))
         return BLAS_NUMBER(STATUS_NOT_SUPPORTED);
     last_compute = operation->compute;
-    it.narrow = operation->compute == BLAS_NUMBER(COMPUTE_32F_FAST_16BF);
+    it.round_factors = operation->compute == BLAS_NUMBER(COMPUTE_32F_FAST_16BF);
     it.a_step = ta ? 1 : (uint64_t)al->lead;
     it.b_step = tb ? (uint64_t)bl->lead : 1;
     for (int32_t n = 0; n < dl->batch; n++)
@@ -240,9 +240,9 @@ BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) opera
                 it.c_at = (uint64_t)(n * cl->stride) + i + j * (uint64_t)cl->lead;
                 it.d_at = (uint64_t)(n * dl->stride) + i + j * (uint64_t)dl->lead;
                 if (it.result == FAKE_INT32)
-                    put_whole(&it, *(const int32_t *)alpha, *(const int32_t *)beta);
+                    store_integers(&it, *(const int32_t *)alpha, *(const int32_t *)beta);
                 else
-                    put_float(&it, *(const float *)alpha, *(const float *)beta);
+                    store_float(&it, *(const float *)alpha, *(const float *)beta);
             }
     return BLAS_NUMBER(STATUS_SUCCESS);
 }

@@ -13,7 +13,7 @@ static struct fake_process *find_process(int pid)
     struct fake_state *machine = fake_state();
 
     for (uint32_t i = 0; i < FAKE_PROCESSES; i++) {
-        if (pid > 0 && atomic_load(&machine->processes[i].pid) == (uint32_t)pid && fake_lives(i))
+        if (pid > 0 && atomic_load(&machine->processes[i].pid) == (uint32_t)pid && fake_slot_is_live(i))
             return &machine->processes[i];
     }
     return NULL;
@@ -56,7 +56,7 @@ CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *arguments)
     struct fake_process *process = find_process(pid);
 
     for (uint32_t i = 0; process && i < fake_state()->device_count; i++) {
-        if (fake_belongings(process, i) > fake_state()->devices[i].memory_bytes - fake_used(i))
+        if (fake_process_bytes(process, i) > fake_state()->devices[i].memory_bytes - fake_used(i))
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return step_process(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED);

@@ -9,24 +9,24 @@
 #include "fake.h"
 #include "vendor/cuda/graphics.h"
 
-#define STACK       64u /* of current contexts, a thread */
+#define STACK_MOST  64u /* of current contexts, a thread */
 #define API_VERSION 3020
 
 struct primary {
     CUcontext context; /* the living one */
-    uint32_t retained;
+    uint32_t retain_count;
     unsigned flags;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext all; /* the live and dead; only grows, at its head */
+static CUcontext all_contexts; /* the live and dead; only grows, at its head */
 static struct primary primaries[FAKE_DEVICES];
-static _Thread_local CUcontext stack[STACK];
-static _Thread_local uint32_t depth;
+static _Thread_local CUcontext stack[STACK_MOST];
+static _Thread_local uint32_t stack_depth;
 
 static CUcontext top_context(void)
 {
-    return depth ? stack[depth - 1] : NULL;
+    return stack_depth ? stack[stack_depth - 1] : NULL;
 }
 
 /* A context whose memory is paid; NULL when the device has no room for it. Under the lock. */
@@ -35,7 +35,7 @@ static CUcontext begin_context(CUdevice device, uint32_t physical, unsigned flag
     static uint64_t ids;
     CUcontext context = calloc(1, sizeof *context);
 
-    if (!context || !fake_take(physical, FAKE_CONTEXT, fake_state()->context_bytes)) {
+    if (!context || !fake_device_reserve(physical, FAKE_CONTEXT, fake_state()->context_bytes)) {
         free(context);
         return NULL;
     }
@@ -43,8 +43,8 @@ static CUcontext begin_context(CUdevice device, uint32_t physical, unsigned flag
     context->device = device;
     context->physical = physical;
     context->flags = flags;
-    context->next = all;
-    all = context;
+    context->next = all_contexts;
+    all_contexts = context;
     return context;
 }
 
@@ -57,7 +57,7 @@ static void end_context(CUcontext context)
         fake_execution_context_ended(context);
     if (fake_memory_context_ended)
         fake_memory_context_ended(context);
-    fake_give(context->physical, FAKE_CONTEXT, fake_state()->context_bytes);
+    fake_device_release(context->physical, FAKE_CONTEXT, fake_state()->context_bytes);
 }
 
 static bool context_exists(CUcontext context)
@@ -65,7 +65,7 @@ static bool context_exists(CUcontext context)
     CUcontext at;
 
     pthread_mutex_lock(&lock);
-    for (at = all; at && at != context; at = at->next)
+    for (at = all_contexts; at && at != context; at = at->next)
         ;
     pthread_mutex_unlock(&lock);
     return at;
@@ -106,10 +106,10 @@ CUresult fake_enter(CUcontext *ret_context)
     return result;
 }
 
-void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument)
+void fake_visit_contexts(bool (*visit)(CUcontext context, void *argument), void *argument)
 {
     pthread_mutex_lock(&lock);
-    CUcontext at = all;
+    CUcontext at = all_contexts;
     pthread_mutex_unlock(&lock);
     for (; at; at = at->next)
         if (!atomic_load(&at->dead) && !visit(at, argument))
@@ -118,14 +118,14 @@ void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argum
 
 static CUresult push_context(CUcontext context)
 {
-    if (depth == STACK)
+    if (stack_depth == STACK_MOST)
         return CUDA_ERROR_UNKNOWN;
-    stack[depth++] = context;
+    stack[stack_depth++] = context;
     return CUDA_SUCCESS;
 }
 
-static CUresult create_for(CUcontext *ret_context, const CUexecAffinityParam *affinities, int count, unsigned flags,
-                           CUdevice device)
+static CUresult create_context_with_affinity(CUcontext *ret_context, const CUexecAffinityParam *affinities, int count,
+                                             unsigned flags, CUdevice device)
 {
     uint32_t physical, units = 0;
     CUresult result = ret_context ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
@@ -148,7 +148,7 @@ static CUresult create_for(CUcontext *ret_context, const CUexecAffinityParam *af
 
 static CUresult create_context(CUcontext *ret_context, unsigned flags, CUdevice device)
 {
-    return create_for(ret_context, NULL, 0, flags, device);
+    return create_context_with_affinity(ret_context, NULL, 0, flags, device);
 }
 
 CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
@@ -163,7 +163,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
 {
-    return create_for(context, affinities, count, flags, device);
+    return create_context_with_affinity(context, affinities, count, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
@@ -180,7 +180,7 @@ CUresult cuCtxDestroy_v2(CUcontext context)
     if (context->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (top_context() == context)
-        depth--;
+        stack_depth--;
     end_context(context);
     return result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? result : CUDA_SUCCESS;
 }
@@ -249,7 +249,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         primary->context = begin_context(device, physical, primary->flags);
     if (primary->context) {
         primary->context->primary = true;
-        primary->retained++;
+        primary->retain_count++;
         *context = primary->context;
     } else {
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -263,22 +263,22 @@ static CUresult let_go(CUdevice device, bool everybody)
 {
     uint32_t physical;
     CUresult result = fake_physical(device, &physical);
-    CUcontext gone = NULL;
+    CUcontext ended = NULL;
 
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
     struct primary *primary = &primaries[physical];
-    if (!everybody && !primary->retained)
+    if (!everybody && !primary->retain_count)
         result = CUDA_ERROR_INVALID_CONTEXT;
-    else if (everybody || !--primary->retained) {
-        gone = primary->context;
+    else if (everybody || !--primary->retain_count) {
+        ended = primary->context;
         primary->context = NULL;
-        primary->retained = 0;
+        primary->retain_count = 0;
     }
     pthread_mutex_unlock(&lock);
-    if (gone)
-        end_context(gone);
+    if (ended)
+        end_context(ended);
     return result;
 }
 
@@ -354,11 +354,11 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
     if (fake_ready() != CUDA_SUCCESS)
         return CUDA_ERROR_NOT_INITIALIZED;
-    if (!depth)
+    if (!stack_depth)
         return CUDA_ERROR_INVALID_CONTEXT;
-    depth--;
+    stack_depth--;
     if (context)
-        *context = stack[depth];
+        *context = stack[stack_depth];
     return CUDA_SUCCESS;
 }
 
@@ -369,8 +369,8 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
     if (result != CUDA_SUCCESS)
         return result;
-    if (depth)
-        depth--;
+    if (stack_depth)
+        stack_depth--;
     return context ? push_context(context) : CUDA_SUCCESS;
 }
 

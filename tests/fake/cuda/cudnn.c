@@ -128,8 +128,9 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convolu
 
 /* ---- convolution ---- */
 
-static struct fake_convolution made_of(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
-                                       const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
+static struct fake_convolution fake_convolution_of(const struct cudnnConvolutionStruct *it,
+                                                   const struct cudnnTensorStruct *x, const struct cudnnFilterStruct *w,
+                                                   const struct cudnnTensorStruct *y)
 {
     return (struct fake_convolution){&it->window, x->sizes, w->sizes, y->sizes};
 }
@@ -137,7 +138,7 @@ static struct fake_convolution made_of(const struct cudnnConvolutionStruct *it, 
 static bool shapes_fit(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
                        const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
 {
-    const struct fake_convolution whole = made_of(it, x, w, y);
+    const struct fake_convolution whole = fake_convolution_of(it, x, w, y);
 
     return x->type == CUDNN_DATA_FLOAT && w->type == x->type && y->type == x->type && fake_convolution_fits(&whole);
 }
@@ -163,7 +164,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
                                       size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t y_tensor,
                                       void *y)
 {
-    const struct fake_convolution it = made_of(convolution, x_tensor, w_filter, y_tensor);
+    const struct fake_convolution it = fake_convolution_of(convolution, x_tensor, w_filter, y_tensor);
 
     if (!handle || !handle->stream || algorithm != 1 || !workspace || workspace_bytes < WORKSPACE ||
         *(const float *)alpha != 1 || *(const float *)beta != 0 ||
@@ -236,9 +237,9 @@ static bool check_normalization(cudnnHandle_t handle, int mode, const void *alph
 /* Element i of a channel, counted over all images. */
 static uint64_t place_of(const struct normalizing *of, int channel, int i)
 {
-    uint64_t places = (uint64_t)of->sizes[2] * (uint64_t)of->sizes[3], at = (uint64_t)i;
+    uint64_t positions = (uint64_t)of->sizes[2] * (uint64_t)of->sizes[3], at = (uint64_t)i;
 
-    return (at / places * (uint64_t)of->sizes[1] + (uint64_t)channel) * places + at % places;
+    return (at / positions * (uint64_t)of->sizes[1] + (uint64_t)channel) * positions + at % positions;
 }
 
 static void normalize_channel(const struct normalizing *of, int channel, double mean, double variance)
@@ -287,7 +288,7 @@ static void measure_channel(const struct normalizing *of, int channel, double *r
 }
 
 /* The earlier value is multiplied too, as in the real library: a NaN stays one. */
-static void let_run(void *running, int channel, double factor, double value)
+static void update_running(void *running, int channel, double factor, double value)
 {
     float *to = (float *)running + channel;
 
@@ -311,8 +312,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, int m
         return CUDNN_STATUS_BAD_PARAM;
     for (int channel = 0; channel < of.sizes[1]; channel++) {
         measure_channel(&of, channel, &mean, &variance);
-        let_run(running_mean, channel, factor, mean);
-        let_run(running_variance, channel, factor, variance * count / (count - 1));
+        update_running(running_mean, channel, factor, mean);
+        update_running(running_variance, channel, factor, variance * count / (count - 1));
         normalize_channel(&of, channel, mean, variance);
     }
     return CUDNN_STATUS_SUCCESS;

@@ -9,18 +9,18 @@
 
 #include "entry_points.h"
 
-enum { FRESH, READY, INHERITED };
+enum { NOT_STARTED, READY, INHERITED };
 
-static _Atomic int state;
+static _Atomic int init_state;
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t visible[FAKE_DEVICES], visible_count;
-static struct fake_part part; /* of the only visible device, when it is one: memory_bytes is not 0 */
+static struct fake_part visible_part; /* of the only visible device, when it is one: memory_bytes is not 0 */
 
 /* Handles that the parent had open are not the child's; the real driver never serves such a child. */
 static void driver_forked(void)
 {
-    if (atomic_load(&state) == READY)
-        atomic_store(&state, INHERITED);
+    if (atomic_load(&init_state) == READY)
+        atomic_store(&init_state, INHERITED);
     pthread_mutex_init(&init_lock, NULL);
 }
 
@@ -66,7 +66,7 @@ static void read_visible(const char *list)
     char copy[1024], *rest = copy, *item;
     uint32_t device = 0;
 
-    visible_count = fake_part_find(list, &visible[0], &part);
+    visible_count = fake_part_find(list, &visible[0], &visible_part);
     if (visible_count)
         return;
     snprintf(copy, sizeof copy, "%s", list);
@@ -79,7 +79,7 @@ static void read_visible(const char *list)
     }
 }
 
-static void see_all(void)
+static void make_all_visible(void)
 {
     visible_count = fake_state()->device_count;
     for (uint32_t i = 0; i < visible_count; i++)
@@ -92,10 +92,10 @@ static CUresult start_driver(void)
     if (list)
         read_visible(list);
     else
-        see_all();
+        make_all_visible();
     if (!visible_count)
         return CUDA_ERROR_NO_DEVICE;
-    atomic_store(&state, READY);
+    atomic_store(&init_state, READY);
     return CUDA_SUCCESS;
 }
 
@@ -106,9 +106,9 @@ CUresult cuInit(unsigned flags)
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&init_lock);
-    if (atomic_load(&state) == INHERITED)
+    if (atomic_load(&init_state) == INHERITED)
         result = CUDA_ERROR_NOT_INITIALIZED;
-    else if (atomic_load(&state) == FRESH)
+    else if (atomic_load(&init_state) == NOT_STARTED)
         result = start_driver();
     pthread_mutex_unlock(&init_lock);
     return result;
@@ -117,7 +117,7 @@ CUresult cuInit(unsigned flags)
 CUresult fake_ready(void)
 {
     fake_checkpoint_wait();
-    return atomic_load_explicit(&state, memory_order_acquire) == READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    return atomic_load_explicit(&init_state, memory_order_acquire) == READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 CUresult fake_physical(CUdevice device, uint32_t *ret_physical)
@@ -132,7 +132,7 @@ CUresult fake_physical(CUdevice device, uint32_t *ret_physical)
 
 const struct fake_part *fake_visible_part(void)
 {
-    return part.memory_bytes ? &part : NULL;
+    return visible_part.memory_bytes ? &visible_part : NULL;
 }
 
 uint32_t fake_visible(void)

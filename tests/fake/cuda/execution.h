@@ -26,7 +26,7 @@ struct fake_capture {
     struct fake_capture *next;
 };
 
-#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream: another pointer is none */
+#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream; other handles are refused */
 
 struct CUstream_st {
     uint64_t magic;
@@ -35,16 +35,16 @@ struct CUstream_st {
     int priority;
     uint64_t id;
     bool dead, legacy;
-    bool joined;                           /* nothing was captured since another stream waited for it */
-    CUgreenCtx green;                      /* NULL: it is of none */
-    uint32_t masked;                       /* another vendor's: units that it may use; 0: all */
-    struct fake_lane *lane;                /* of those */
-    struct fake_capture *capture;          /* under the lock */
-    _Atomic uint32_t captured;             /* whether there is one: a launch reads only this */
-    _Atomic uint64_t until_ns;             /* when its last work is complete */
-    _Atomic uint32_t host_pending;         /* host functions that have not run */
-    _Atomic uint64_t host_given, host_run; /* host functions ever: they run in the order in which they were given */
-    pthread_t thread;                      /* of a thread's default stream */
+    bool joined;                                     /* nothing was captured since another stream waited for it */
+    CUgreenCtx green;                                /* NULL: it is of none */
+    uint32_t masked_units;                           /* another vendor's: units that it may use; 0: all */
+    struct fake_lane *lane;                          /* the part of the device that has those units */
+    struct fake_capture *capture;                    /* under the lock */
+    _Atomic uint32_t captured;                       /* whether there is one: a launch reads only this */
+    _Atomic uint64_t until_ns;                       /* when its last work is complete */
+    _Atomic uint32_t host_pending;                   /* host functions that have not run */
+    _Atomic uint64_t host_submitted, host_completed; /* host functions of all time, which run in this order */
+    pthread_t thread;                                /* of a thread's default stream */
     struct CUstream_st *next;
 };
 
@@ -75,7 +75,7 @@ struct fake_global {
 
 struct CUmod_st {
     CUcontext context;
-    bool listed, dead; /* listed: only `functions` exist */
+    bool lists_functions, dead; /* lists_functions: the module has only its `functions` */
     CUfunction functions;
     struct fake_global *globals;
     uint64_t globals_bytes;
@@ -96,7 +96,7 @@ struct fake_allocation; /* of a graph (memory_graph.c) */
 struct fake_work {
     uint64_t cost_ns;
     bool kernel;
-    struct fake_allocation *takes, *gives; /* a graph's nodes of memory; NULL: none */
+    struct fake_allocation *allocates, *frees; /* a graph's nodes of memory; NULL: none */
 };
 
 extern pthread_mutex_t fake_execution_lock;
@@ -104,10 +104,10 @@ extern pthread_mutex_t fake_execution_lock;
 /* How often a dead stream, event or context was used. A correct user of the driver leaves it 0. */
 extern _Atomic uint32_t fake_execution_misuse;
 
-/* Memory for an object, zeroed, for good; aborts when there is none. */
-void *fake_execution_make(size_t size);
+/* Allocates a zeroed object that is never freed; aborts when memory is out. */
+void *fake_execution_allocate(size_t size);
 
-/* The context's part; made at the first call. */
+/* The context's streams and their state; made at the first call. */
 struct fake_execution *fake_execution_of(CUcontext context);
 
 /* The stream that a handle means in the current context, alive, on a present device. */
@@ -120,19 +120,19 @@ uint64_t fake_stream_ready_ns(CUstream stream);
 CUresult fake_submit(CUstream stream, struct fake_work work);
 
 /* Runs the function when all earlier work of the stream is complete. */
-CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
+CUresult fake_submit_host_function(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
 
-/* The time of moving so many bytes: within a device, or between it and the host. */
-uint64_t fake_copy_ns(uint64_t bytes, bool within);
+/* How long it takes to move `bytes`: within a device, or between it and the host. */
+uint64_t fake_copy_ns(uint64_t bytes, bool on_device);
 
 /* `count` times the `size` bytes of `value`, as fast as memory is copied: a sanitizer checks each piece, not each
  * byte. */
 void fake_fill(uint64_t to, const void *value, size_t size, size_t count);
 
-void fake_stream_until(CUstream stream, uint64_t end_ns);
-void fake_sleep_until(uint64_t when_ns);
+void fake_stream_raise_end(CUstream stream, uint64_t end_ns);
+void fake_sleep_until(uint64_t end_ns);
 
-/* The cost of a launch of `blocks` on so many multiprocessors. */
+/* The cost of a launch of `blocks` on `units` multiprocessors. */
 uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks);
 
 /* green.c: the multiprocessors that a stream's kernels run on, and where; NULL: in the device's engine. */
@@ -145,31 +145,31 @@ bool fake_green_is_dead(CUgreenCtx green);
 /*
  * Whether all of a module is loaded with it (CUDA_MODULE_LOADING=EAGER), or each function when it is first asked for.
  */
-bool fake_code_eager(void);
+bool fake_code_is_eager(void);
 
 /* Loads a function, the globals, or all of a module into a context, unless it is loaded. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult fake_code_load(CUfunction function, CUcontext context);
 CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_address);
 CUresult fake_code_load_all(CUmodule module, CUcontext context);
 
-/* Gives back a module's memory in all contexts. A context's part goes with the context. */
+/* Frees a module's memory in all contexts. Its memory in a context is also freed when that context ends. */
 void fake_code_unload(CUmodule module);
 
 /* ---- memory_graph.c: allocations of graphs ---- */
 
-/* A node's allocation has addresses from now on, and memory from launch to free. NULL when addresses are out. */
+/* A node's allocation has addresses from now on, and memory from launch to free. NULL: no addresses are left. */
 struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, uint64_t *ret_address);
-/* The one that has this address; NULL: none. */
+/* The allocation at this address; NULL: there is none. */
 struct fake_allocation *fake_allocation_at(uint64_t address);
 uint64_t fake_allocation_address(const struct fake_allocation *allocation);
 uint64_t fake_allocation_bytes(const struct fake_allocation *allocation);
 uint32_t fake_allocation_device(const struct fake_allocation *allocation);
 /* Graphs and executables each hold the objects that their nodes name. */
-void fake_allocation_hold(struct fake_allocation *allocation);
-void fake_allocation_let_go(struct fake_allocation *allocation);
+void fake_allocation_reference(struct fake_allocation *allocation);
+void fake_allocation_unreference(struct fake_allocation *allocation);
 /* Runs the nodes of memory among `works`: all, or none. `free_first`: memory left from the last run is freed. */
 CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool free_first);
-/* The same up to where it would be launched: the memory is there. */
+/* Reserves the memory that a launch would need, and runs nothing. */
 CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
 
 /* ---- capture ---- */
@@ -180,10 +180,10 @@ CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
  */
 CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph);
 
-/* Asked before the stream is asked or waited for: a stream that is captured must not be. */
+/* Called before a stream is queried or waited for, which is not allowed while the stream is captured. */
 CUresult fake_capture_wait(CUstream stream);
 
-/* The same for a whole context. */
+/* Asked before a whole context is waited for: no stream of it may be captured. */
 CUresult fake_capture_wait_context(CUcontext context);
 
 /*
@@ -196,12 +196,12 @@ CUresult fake_capture_unsafe(void);
 bool fake_capture_record(CUstream stream, CUevent event, CUresult *ret_result);
 bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_result);
 
-/* Under the lock. */
+/* These two are called under the lock. */
 void fake_graph_add(CUgraph graph, struct fake_work work);
 CUgraph fake_graph_new(void);
 
-/* Defines both forms of a function by one that is told which it is: static CUresult do_NAME(bool per_thread, ...). */
-#define FAKE_BOTH(name, parameters, ...)                                                                               \
+/* Defines both forms of a function, which call: static CUresult do_NAME(bool per_thread, ...). */
+#define FAKE_BOTH_FORMS(name, parameters, ...)                                                                         \
     CUresult name parameters                                                                                           \
     {                                                                                                                  \
         return do_##name(false, __VA_ARGS__);                                                                          \

@@ -5,15 +5,15 @@
  */
 #include "execution.h"
 
-/* All captures that were begun and not ended; under the lock. `going` lets other calls check without it. */
+/* All captures that were begun and not ended; under the lock. `capture_count` lets other calls check without it. */
 static struct fake_capture *captures;
-static _Atomic uint32_t going;
+static _Atomic uint32_t capture_count;
 static _Atomic uint64_t next_id = 1;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static bool is_any_capturing(void)
 {
-    return atomic_load_explicit(&going, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&capture_count, memory_order_relaxed) != 0;
 }
 
 /* ---- forbidden calls ---- */
@@ -25,7 +25,7 @@ static bool captures_legacy(const struct fake_capture *capture, const struct CUs
            !(capture->origin->flags & CU_STREAM_NON_BLOCKING);
 }
 
-static CUresult touch_legacy(CUstream stream)
+static CUresult invalidate_for_legacy(CUstream stream)
 {
     CUresult result = CUDA_SUCCESS;
 
@@ -40,7 +40,7 @@ static CUresult touch_legacy(CUstream stream)
 static CUresult capture_wait(CUstream stream)
 {
     if (!stream->capture)
-        return touch_legacy(stream);
+        return invalidate_for_legacy(stream);
     stream->capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
@@ -110,7 +110,7 @@ CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph)
         return CUDA_SUCCESS;
     pthread_mutex_lock(&fake_execution_lock);
     if (!stream->capture) {
-        result = touch_legacy(stream);
+        result = invalidate_for_legacy(stream);
     } else if (stream->capture->invalid) {
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     } else {
@@ -128,7 +128,7 @@ bool fake_capture_record(CUstream stream, CUevent event, CUresult *ret_result)
     if (!is_any_capturing())
         return false;
     pthread_mutex_lock(&fake_execution_lock);
-    *ret_result = touch_legacy(stream);
+    *ret_result = invalidate_for_legacy(stream);
     captured = *ret_result != CUDA_SUCCESS;
     if (stream->capture) {
         captured = true;
@@ -176,7 +176,7 @@ bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_resul
     if (!is_any_capturing())
         return false;
     pthread_mutex_lock(&fake_execution_lock);
-    *ret_result = touch_legacy(stream);
+    *ret_result = invalidate_for_legacy(stream);
     captured = *ret_result != CUDA_SUCCESS;
     if (!captured && (stream->capture || (event->capture && !event->capture->ended))) {
         captured = true;
@@ -202,7 +202,7 @@ static CUresult begin_capture(CUstream handle, bool per_thread, CUgraph graph, C
         return CUDA_ERROR_INVALID_VALUE;
     if (stream->legacy)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    capture = fake_execution_make(sizeof *capture);
+    capture = fake_execution_allocate(sizeof *capture);
     *capture = (struct fake_capture){.origin = stream,
                                      .graph = graph ? graph : fake_graph_new(),
                                      .mode = mode,
@@ -214,7 +214,7 @@ static CUresult begin_capture(CUstream handle, bool per_thread, CUgraph graph, C
         join_capture(stream, capture);
         capture->next = captures;
         captures = capture;
-        atomic_fetch_add(&going, 1);
+        atomic_fetch_add(&capture_count, 1);
     }
     pthread_mutex_unlock(&fake_execution_lock);
     return result;
@@ -224,23 +224,23 @@ static CUresult do_cuStreamBeginCapture_v2(bool per_thread, CUstream stream, CUs
 {
     return begin_capture(stream, per_thread, NULL, mode);
 }
-FAKE_BOTH(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
+FAKE_BOTH_FORMS(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
 
 static CUresult do_cuStreamBeginCapture(bool per_thread, CUstream stream)
 {
     return begin_capture(stream, per_thread, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
-FAKE_BOTH(cuStreamBeginCapture, (CUstream stream), stream)
+FAKE_BOTH_FORMS(cuStreamBeginCapture, (CUstream stream), stream)
 
 static CUresult do_cuStreamBeginCaptureToGraph(bool per_thread, CUstream stream, CUgraph graph,
                                                CUstreamCaptureMode mode)
 {
     return graph ? begin_capture(stream, per_thread, graph, mode) : CUDA_ERROR_INVALID_VALUE;
 }
-FAKE_BOTH(cuStreamBeginCaptureToGraph,
-          (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
-           CUstreamCaptureMode mode),
-          stream, graph, mode)
+FAKE_BOTH_FORMS(cuStreamBeginCaptureToGraph,
+                (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+                 size_t count, CUstreamCaptureMode mode),
+                stream, graph, mode)
 
 /* Lets every stream of the capture go. Returns whether all were joined to its origin. */
 static bool release_streams(struct fake_capture *capture)
@@ -268,7 +268,7 @@ static CUresult end_capture(struct fake_capture *capture)
             break;
         }
     capture->ended = true;
-    atomic_fetch_sub(&going, 1);
+    atomic_fetch_sub(&capture_count, 1);
     if (!release_streams(capture))
         return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     return capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
@@ -297,7 +297,7 @@ static CUresult do_cuStreamEndCapture(bool per_thread, CUstream handle, CUgraph 
     pthread_mutex_unlock(&fake_execution_lock);
     return result;
 }
-FAKE_BOTH(cuStreamEndCapture, (CUstream stream, CUgraph *graph), stream, graph)
+FAKE_BOTH_FORMS(cuStreamEndCapture, (CUstream stream, CUgraph *graph), stream, graph)
 
 static CUresult do_cuStreamGetCaptureInfo(bool per_thread, CUstream handle, CUstreamCaptureStatus *status, uint64_t *id)
 {
@@ -321,13 +321,14 @@ static CUresult do_cuStreamGetCaptureInfo(bool per_thread, CUstream handle, CUst
     pthread_mutex_unlock(&fake_execution_lock);
     return result;
 }
-FAKE_BOTH(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus *status, uint64_t *id), stream, status, id)
+FAKE_BOTH_FORMS(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus *status, uint64_t *id), stream, status,
+                id)
 
 static CUresult do_cuStreamIsCapturing(bool per_thread, CUstream stream, CUstreamCaptureStatus *status)
 {
     return do_cuStreamGetCaptureInfo(per_thread, stream, status, NULL);
 }
-FAKE_BOTH(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), stream, status)
+FAKE_BOTH_FORMS(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), stream, status)
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

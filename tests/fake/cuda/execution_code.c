@@ -25,7 +25,7 @@ struct piece {
 
 static struct piece *pieces; /* under the memory lock */
 
-bool fake_code_eager(void)
+bool fake_code_is_eager(void)
 {
     const char *mode = getenv("CUDA_MODULE_LOADING");
 
@@ -47,7 +47,7 @@ static struct piece *load_piece(CUmodule module, CUfunction function, CUcontext 
 
     if (piece)
         return piece;
-    struct fake_block *block = fake_memory_make_own(context, FAKE_MODULE, bytes);
+    struct fake_block *block = fake_memory_make_driver_block(context, FAKE_MODULE, bytes);
     if (!block)
         return NULL;
     piece = malloc(sizeof *piece);
@@ -63,14 +63,14 @@ static bool load_globals(CUmodule module, CUcontext context)
 {
     uint64_t bytes = module->globals_bytes;
 
-    if (fake_code_eager() && !module->listed)
+    if (fake_code_is_eager() && !module->lists_functions)
         bytes += code_bytes();
     return !bytes || load_piece(module, NULL, context, bytes);
 }
 
 static bool load_function(CUfunction function, CUcontext context)
 {
-    bool with_module = fake_code_eager() && !function->module->listed;
+    bool with_module = fake_code_is_eager() && !function->module->lists_functions;
 
     return load_globals(function->module, context) &&
            (code_bytes() == 0 || with_module || load_piece(function->module, function, context, code_bytes()));
@@ -110,7 +110,7 @@ static void remove_pieces(CUmodule module, CUcontext context)
         if (piece->function)
             atomic_store(&piece->function->loaded_in, 0);
         if (module)
-            fake_memory_release(piece->block);
+            fake_memory_free_block(piece->block);
         free(piece);
     }
 }

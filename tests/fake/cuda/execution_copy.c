@@ -87,7 +87,7 @@ static CUresult do_cuMemcpy2DAsync_v2(bool per_thread, const CUDA_MEMCPY2D *copy
                     &(struct box){SIDE(copy, dst, 0, copy->dstPitch, 0), SIDE(copy, src, 0, copy->srcPitch, 0),
                                   copy->WidthInBytes, copy->Height, 1});
 }
-FAKE_BOTH(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream), copy, stream)
+FAKE_BOTH_FORMS(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream), copy, stream)
 
 #define BOX(copy)                                                                                                      \
     {                                                                                                                  \
@@ -100,7 +100,7 @@ static CUresult do_cuMemcpy3DAsync_v2(bool per_thread, const CUDA_MEMCPY3D *copy
 {
     return copy ? copy_box(stream, per_thread, &(struct box)BOX(copy)) : CUDA_ERROR_INVALID_VALUE;
 }
-FAKE_BOTH(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream), copy, stream)
+FAKE_BOTH_FORMS(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream), copy, stream)
 
 static CUresult do_cuMemcpy3DPeerAsync(bool per_thread, const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 {
@@ -108,7 +108,7 @@ static CUresult do_cuMemcpy3DPeerAsync(bool per_thread, const CUDA_MEMCPY3D_PEER
         return CUDA_ERROR_INVALID_VALUE;
     return copy_box(stream, per_thread, &(struct box)BOX(copy));
 }
-FAKE_BOTH(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream), copy, stream)
+FAKE_BOTH_FORMS(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream), copy, stream)
 
 static CUresult copy_batch(bool per_thread, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
                            size_t count, CUstream stream)
@@ -129,20 +129,20 @@ static CUresult do_cuMemcpyBatchAsync_v2(bool per_thread, CUdeviceptr *to, CUdev
 {
     return copy_batch(per_thread, to, from, sizes, count, stream);
 }
-FAKE_BOTH(cuMemcpyBatchAsync_v2,
-          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes,
-           size_t *indices, size_t attribute_count, CUstream stream),
-          to, from, sizes, count, stream)
+FAKE_BOTH_FORMS(cuMemcpyBatchAsync_v2,
+                (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes,
+                 size_t *indices, size_t attribute_count, CUstream stream),
+                to, from, sizes, count, stream)
 
 static CUresult do_cuMemcpyBatchAsync(bool per_thread, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
                                       CUstream stream)
 {
     return copy_batch(per_thread, to, from, sizes, count, stream);
 }
-FAKE_BOTH(cuMemcpyBatchAsync,
-          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes,
-           size_t *indices, size_t attribute_count, size_t *wrong, CUstream stream),
-          to, from, sizes, count, stream)
+FAKE_BOTH_FORMS(cuMemcpyBatchAsync,
+                (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes,
+                 size_t *indices, size_t attribute_count, size_t *wrong, CUstream stream),
+                to, from, sizes, count, stream)
 
 /* Takes the time of the bytes that go in. */
 static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompressParams *list, size_t count,
@@ -155,9 +155,9 @@ static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompr
         result = submit_copy(stream, per_thread, list[i].srcNumBytes, &now);
     return result;
 }
-FAKE_BOTH(cuMemBatchDecompressAsync,
-          (CUmemDecompressParams * list, size_t count, unsigned flags, size_t *wrong, CUstream stream), list, count,
-          stream)
+FAKE_BOTH_FORMS(cuMemBatchDecompressAsync,
+                (CUmemDecompressParams * list, size_t count, unsigned flags, size_t *wrong, CUstream stream), list,
+                count, stream)
 
 static CUresult move_managed(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
 {
@@ -175,8 +175,8 @@ static CUresult do_cuMemPrefetchAsync(bool per_thread, CUdeviceptr pointer, size
 {
     return move_managed(per_thread, pointer, bytes, device, stream);
 }
-FAKE_BOTH(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream), pointer, bytes,
-          device, stream)
+FAKE_BOTH_FORMS(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream), pointer,
+                bytes, device, stream)
 
 static CUresult do_cuMemPrefetchAsync_v2(bool per_thread, CUdeviceptr pointer, size_t bytes, CUmemLocation location,
                                          CUstream stream)
@@ -184,6 +184,6 @@ static CUresult do_cuMemPrefetchAsync_v2(bool per_thread, CUdeviceptr pointer, s
     return move_managed(per_thread, pointer, bytes, location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1,
                         stream);
 }
-FAKE_BOTH(cuMemPrefetchAsync_v2,
-          (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream), pointer, bytes,
-          location, stream)
+FAKE_BOTH_FORMS(cuMemPrefetchAsync_v2,
+                (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream), pointer,
+                bytes, location, stream)

@@ -24,7 +24,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
         return result;
     if (!event || flags > (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
         return CUDA_ERROR_INVALID_VALUE;
-    *event = fake_execution_make(sizeof **event);
+    *event = fake_execution_allocate(sizeof **event);
     (*event)->context = context;
     (*event)->flags = flags;
     return CUDA_SUCCESS;
@@ -55,20 +55,20 @@ static CUresult do_cuEventRecord(bool per_thread, CUevent event, CUstream handle
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result != CUDA_SUCCESS || fake_capture_record(stream, event, &result))
         return result;
-    uint64_t now = fake_now(), ready = fake_stream_ready_ns(stream);
+    uint64_t now = fake_now_ns(), ready = fake_stream_ready_ns(stream);
     event->stream = stream;
     event->recorded = true;
     event->capture = NULL;
     atomic_store(&event->time_ns, ready > now ? ready : now);
     return CUDA_SUCCESS;
 }
-FAKE_BOTH(cuEventRecord, (CUevent event, CUstream stream), event, stream)
+FAKE_BOTH_FORMS(cuEventRecord, (CUevent event, CUstream stream), event, stream)
 
 static CUresult do_cuEventRecordWithFlags(bool per_thread, CUevent event, CUstream stream, unsigned flags)
 {
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : do_cuEventRecord(per_thread, event, stream);
 }
-FAKE_BOTH(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags), event, stream, flags)
+FAKE_BOTH_FORMS(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags), event, stream, flags)
 
 static CUresult check_event_query(CUevent event)
 {
@@ -85,7 +85,7 @@ CUresult cuEventQuery(CUevent event)
 
     if (result != CUDA_SUCCESS)
         return result;
-    return event->recorded && fake_now() < atomic_load(&event->time_ns) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    return event->recorded && fake_now_ns() < atomic_load(&event->time_ns) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent event)
@@ -107,7 +107,7 @@ static bool is_timed(const struct CUevent_st *event)
 
 CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
 {
-    uint64_t now = fake_now();
+    uint64_t now = fake_now_ns();
     CUresult result = check_event(start);
 
     if (result == CUDA_SUCCESS)
@@ -140,7 +140,7 @@ static CUresult do_cuStreamWaitEvent(bool per_thread, CUstream handle, CUevent e
     if (result != CUDA_SUCCESS || fake_capture_wait_event(stream, event, &result))
         return result;
     if (event->recorded)
-        fake_stream_until(stream, atomic_load(&event->time_ns));
+        fake_stream_raise_end(stream, atomic_load(&event->time_ns));
     return CUDA_SUCCESS;
 }
-FAKE_BOTH(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags), stream, event, flags)
+FAKE_BOTH_FORMS(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags), stream, event, flags)

@@ -25,56 +25,56 @@ struct CUgraph_st {
     size_t count;
     CUgraphNode first, last;
     struct edge *edges;
-    size_t edge_count, edge_room;
+    size_t edge_count, edge_capacity;
 };
 
 struct CUgraphExec_st {
-    bool dead, frees_first;
+    bool dead, auto_free;
     size_t count;
     struct fake_work *works;
 };
 
 CUgraph fake_graph_new(void)
 {
-    CUgraph graph = fake_execution_make(sizeof *graph);
+    CUgraph graph = fake_execution_allocate(sizeof *graph);
 
     return graph;
 }
 
 static CUgraphNodeType type_of(const struct fake_work *work)
 {
-    if (work->takes || work->gives)
-        return work->takes ? CU_GRAPH_NODE_TYPE_MEM_ALLOC : CU_GRAPH_NODE_TYPE_MEM_FREE;
+    if (work->allocates || work->frees)
+        return work->allocates ? CU_GRAPH_NODE_TYPE_MEM_ALLOC : CU_GRAPH_NODE_TYPE_MEM_FREE;
     return work->kernel ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
 static void add_edge(CUgraph graph, CUgraphNode from, CUgraphNode to)
 {
-    if (graph->edge_count == graph->edge_room) {
-        size_t room = graph->edge_room ? 2 * graph->edge_room : 16;
-        struct edge *edges = fake_execution_make(room * sizeof *edges);
+    if (graph->edge_count == graph->edge_capacity) {
+        size_t capacity = graph->edge_capacity ? 2 * graph->edge_capacity : 16;
+        struct edge *edges = fake_execution_allocate(capacity * sizeof *edges);
 
         if (graph->edge_count)
             memcpy(edges, graph->edges, graph->edge_count * sizeof *edges);
         graph->edges = edges;
-        graph->edge_room = room;
+        graph->edge_capacity = capacity;
     }
     graph->edges[graph->edge_count++] = (struct edge){from, to};
 }
 
-static void each_allocation(const struct fake_work *work, void (*visit)(struct fake_allocation *))
+static void visit_allocations(const struct fake_work *work, void (*visit)(struct fake_allocation *))
 {
-    if (work->takes)
-        visit(work->takes);
-    if (work->gives)
-        visit(work->gives);
+    if (work->allocates)
+        visit(work->allocates);
+    if (work->frees)
+        visit(work->frees);
 }
 
-static CUgraphNode add(CUgraph graph, struct fake_work work)
+static CUgraphNode append_node(CUgraph graph, struct fake_work work)
 {
-    CUgraphNode node = fake_execution_make(sizeof *node);
+    CUgraphNode node = fake_execution_allocate(sizeof *node);
 
-    each_allocation(&work, fake_allocation_hold);
+    visit_allocations(&work, fake_allocation_reference);
     node->work = work;
     node->type = type_of(&work);
     node->graph = graph;
@@ -90,7 +90,7 @@ static CUgraphNode add(CUgraph graph, struct fake_work work)
 /* The captured work of a stream is a row, including that of streams that were joined to it. */
 void fake_graph_add(CUgraph graph, struct fake_work work)
 {
-    CUgraphNode before = graph->last, node = add(graph, work);
+    CUgraphNode before = graph->last, node = append_node(graph, work);
 
     if (before)
         add_edge(graph, before, node);
@@ -115,7 +115,7 @@ CUresult cuGraphDestroy(CUgraph graph)
         return CUDA_ERROR_INVALID_VALUE;
     graph->dead = true;
     for (CUgraphNode node = graph->first; node; node = node->next)
-        each_allocation(&node->work, fake_allocation_let_go);
+        visit_allocations(&node->work, fake_allocation_unreference);
     return CUDA_SUCCESS;
 }
 
@@ -125,7 +125,7 @@ static CUresult add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *de
     if (!node || !is_graph(graph) || (count && !dependencies))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fake_execution_lock);
-    *node = add(graph, work);
+    *node = append_node(graph, work);
     for (size_t i = 0; i < count; i++)
         add_edge(graph, dependencies[i], *node);
     pthread_mutex_unlock(&fake_execution_lock);
@@ -149,7 +149,7 @@ static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *parameters, struct
 }
 
 /* The newer structure begins with the older one. */
-static CUDA_KERNEL_NODE_PARAMS_v2 newer_parameters(const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+static CUDA_KERNEL_NODE_PARAMS_v2 parameters_v2_of(const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
 {
     CUDA_KERNEL_NODE_PARAMS_v2 result = {0};
 
@@ -171,7 +171,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 all = newer_parameters(parameters);
+    CUDA_KERNEL_NODE_PARAMS_v2 all = parameters_v2_of(parameters);
     return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &all);
 }
 
@@ -225,8 +225,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
     struct fake_allocation *allocation = fake_allocation_make(physical, parameters->bytesize, &address);
     if (!allocation)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = add_node(node, graph, dependencies, count, (struct fake_work){.takes = allocation});
-    fake_allocation_let_go(allocation);
+    CUresult result = add_node(node, graph, dependencies, count, (struct fake_work){.allocates = allocation});
+    fake_allocation_unreference(allocation);
     if (result == CUDA_SUCCESS)
         parameters->dptr = address;
     return result;
@@ -237,7 +237,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
 {
     struct fake_allocation *allocation = fake_allocation_at(pointer);
 
-    return allocation ? add_node(node, graph, dependencies, count, (struct fake_work){.gives = allocation})
+    return allocation ? add_node(node, graph, dependencies, count, (struct fake_work){.frees = allocation})
                       : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -253,23 +253,23 @@ static CUdevice ordinal_of(uint32_t physical)
 
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS_v1 *parameters)
 {
-    if (!node || !node->work.takes || !parameters)
+    if (!node || !node->work.allocates || !parameters)
         return CUDA_ERROR_INVALID_VALUE;
     *parameters = (CUDA_MEM_ALLOC_NODE_PARAMS_v1){
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                   .id = ordinal_of(fake_allocation_device(node->work.takes))}},
-        .bytesize = fake_allocation_bytes(node->work.takes),
-        .dptr = fake_allocation_address(node->work.takes),
+                                   .id = ordinal_of(fake_allocation_device(node->work.allocates))}},
+        .bytesize = fake_allocation_bytes(node->work.allocates),
+        .dptr = fake_allocation_address(node->work.allocates),
     };
     return CUDA_SUCCESS;
 }
 
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *pointer)
 {
-    if (!node || !node->work.gives || !pointer)
+    if (!node || !node->work.frees || !pointer)
         return CUDA_ERROR_INVALID_VALUE;
-    *pointer = fake_allocation_address(node->work.gives);
+    *pointer = fake_allocation_address(node->work.frees);
     return CUDA_SUCCESS;
 }
 
@@ -301,13 +301,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uns
 
     if (!executable || !is_graph(graph) || flags > 15)
         return CUDA_ERROR_INVALID_VALUE;
-    made = fake_execution_make(sizeof *made);
+    made = fake_execution_allocate(sizeof *made);
     made->count = graph->count;
-    made->works = fake_execution_make((graph->count + 1) * sizeof *made->works);
+    made->works = fake_execution_allocate((graph->count + 1) * sizeof *made->works);
     copy_works(made, graph);
-    made->frees_first = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    made->auto_free = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     for (size_t i = 0; i < made->count; i++)
-        each_allocation(&made->works[i], fake_allocation_hold);
+        visit_allocations(&made->works[i], fake_allocation_reference);
     *executable = made;
     return CUDA_SUCCESS;
 }
@@ -345,9 +345,9 @@ static CUresult do_cuGraphInstantiateWithParams(bool per_thread, CUgraphExec *ex
         cuGraphExecDestroy(*executable);
     return result;
 }
-FAKE_BOTH(cuGraphInstantiateWithParams,
-          (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters), executable, graph,
-          parameters)
+FAKE_BOTH_FORMS(cuGraphInstantiateWithParams,
+                (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters), executable, graph,
+                parameters)
 
 static bool is_executable(CUgraphExec executable)
 {
@@ -360,7 +360,7 @@ CUresult cuGraphExecDestroy(CUgraphExec executable)
         return CUDA_ERROR_INVALID_VALUE;
     executable->dead = true;
     for (size_t i = 0; i < executable->count; i++)
-        each_allocation(&executable->works[i], fake_allocation_let_go);
+        visit_allocations(&executable->works[i], fake_allocation_unreference);
     return CUDA_SUCCESS;
 }
 
@@ -382,14 +382,14 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
 {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 all = newer_parameters(parameters);
+    CUDA_KERNEL_NODE_PARAMS_v2 all = parameters_v2_of(parameters);
     return cuGraphExecKernelNodeSetParams_v2(executable, node, &all);
 }
 
 /* Nodes of memory stay as they are. */
-static bool has_memory_of(const struct fake_work *one, const struct fake_work *other)
+static bool has_same_memory(const struct fake_work *one, const struct fake_work *other)
 {
-    return one->takes == other->takes && one->gives == other->gives;
+    return one->allocates == other->allocates && one->frees == other->frees;
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo *result)
@@ -402,7 +402,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExec
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
     for (CUgraphNode node = graph->first; node; node = node->next)
-        if (!has_memory_of(&executable->works[node->index], &node->work))
+        if (!has_same_memory(&executable->works[node->index], &node->work))
             return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     copy_works(executable, graph);
     return CUDA_SUCCESS;
@@ -429,7 +429,7 @@ static CUresult do_cuGraphUpload(bool per_thread, CUgraphExec executable, CUstre
 
     return result == CUDA_SUCCESS ? fake_allocations_upload(executable->works, executable->count) : result;
 }
-FAKE_BOTH(cuGraphUpload, (CUgraphExec executable, CUstream stream), executable, stream)
+FAKE_BOTH_FORMS(cuGraphUpload, (CUgraphExec executable, CUstream stream), executable, stream)
 
 /* Into a stream that is captured, a graph goes as a child. */
 static CUresult do_cuGraphLaunch(bool per_thread, CUgraphExec executable, CUstream handle)
@@ -438,9 +438,9 @@ static CUresult do_cuGraphLaunch(bool per_thread, CUgraphExec executable, CUstre
     CUresult result = is_executable(executable) ? fake_stream(handle, per_thread, &stream) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS && !atomic_load(&stream->captured))
-        result = fake_allocations_run(executable->works, executable->count, executable->frees_first);
+        result = fake_allocations_run(executable->works, executable->count, executable->auto_free);
     for (size_t i = 0; result == CUDA_SUCCESS && i < executable->count; i++)
         result = fake_submit(stream, executable->works[i]);
     return result;
 }
-FAKE_BOTH(cuGraphLaunch, (CUgraphExec executable, CUstream stream), executable, stream)
+FAKE_BOTH_FORMS(cuGraphLaunch, (CUgraphExec executable, CUstream stream), executable, stream)

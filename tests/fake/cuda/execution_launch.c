@@ -39,10 +39,10 @@ CUresult fake_submit(CUstream stream, struct fake_work work)
     }
     uint32_t device = stream->context->physical;
     if (work.cost_ns)
-        fake_stream_until(stream,
-                          fake_run_in(device, fake_stream_lane(stream), fake_stream_ready_ns(stream), work.cost_ns));
+        fake_stream_raise_end(
+            stream, fake_run_in(device, fake_stream_lane(stream), fake_stream_ready_ns(stream), work.cost_ns));
     if (work.kernel != (work.cost_ns != 0)) /* the engine counted it as a launch, or missed it */
-        fake_count(device, work.kernel ? 1 : UINT64_MAX);
+        fake_count_launches(device, work.kernel ? 1 : UINT64_MAX);
     return CUDA_SUCCESS;
 }
 
@@ -132,7 +132,7 @@ static CUresult store_words(CUstream stream, bool adds, void **parameters, void 
     uint64_t *words = (uint64_t *)(uintptr_t)arguments.address; /* NOLINT: an address is a number */
     for (uint64_t i = 0; result == CUDA_SUCCESS && i < arguments.count; i++)
         words[i] = arguments.value + (adds ? words[i] : 0);
-    fake_virtual_touch(arguments.address, arguments.count * sizeof *words, atomic_load(&stream->until_ns));
+    fake_virtual_set_used_until(arguments.address, arguments.count * sizeof *words, atomic_load(&stream->until_ns));
     return result;
 }
 
@@ -150,7 +150,7 @@ static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct s
         return result;
     return store_words(stream, adds, parameters, extra);
 }
-FAKE_BOTH(cuLaunchKernel, (LAUNCH_PARAMETERS, void **extra), function, LAUNCH_SHAPES, stream, parameters, extra)
+FAKE_BOTH_FORMS(cuLaunchKernel, (LAUNCH_PARAMETERS, void **extra), function, LAUNCH_SHAPES, stream, parameters, extra)
 
 static CUresult do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig *config, CUfunction function)
 {
@@ -160,8 +160,8 @@ static CUresult do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig *confi
                          (struct shape){config->blockDimX, config->blockDimY, config->blockDimZ}, config->hStream,
                          per_thread);
 }
-FAKE_BOTH(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),
-          config, function)
+FAKE_BOTH_FORMS(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),
+                config, function)
 
 /* All its blocks are on the device at once, or it is refused. */
 static CUresult do_cuLaunchCooperativeKernel(bool per_thread, CUfunction function, struct shape grid,
@@ -177,7 +177,7 @@ static CUresult do_cuLaunchCooperativeKernel(bool per_thread, CUfunction functio
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     return launch_kernel(function, grid, block, handle, per_thread);
 }
-FAKE_BOTH(cuLaunchCooperativeKernel, (LAUNCH_PARAMETERS), function, LAUNCH_SHAPES, stream)
+FAKE_BOTH_FORMS(cuLaunchCooperativeKernel, (LAUNCH_PARAMETERS), function, LAUNCH_SHAPES, stream)
 
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsigned count, unsigned flags)
 {
@@ -247,8 +247,8 @@ static CUresult queue_copy(CUstream stream, bool per_thread, bool usable, bool w
     if (result != CUDA_SUCCESS || !now)
         return result;
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    fake_virtual_touch(to, bytes, atomic_load(&now->until_ns));
-    fake_virtual_touch(from, bytes, atomic_load(&now->until_ns));
+    fake_virtual_set_used_until(to, bytes, atomic_load(&now->until_ns));
+    fake_virtual_set_used_until(from, bytes, atomic_load(&now->until_ns));
     return result;
 }
 
@@ -268,7 +268,7 @@ static CUresult queue_fill(CUstream stream, bool per_thread, struct fill fill)
     for (size_t y = 0; result == CUDA_SUCCESS && now && y < fill.height; y++)
         fake_fill(fill.to + y * fill.pitch, &fill.value, fill.size, fill.width);
     if (result == CUDA_SUCCESS && now)
-        fake_virtual_touch(fill.to, span, atomic_load(&now->until_ns));
+        fake_virtual_set_used_until(fill.to, span, atomic_load(&now->until_ns));
     return result;
 }
 

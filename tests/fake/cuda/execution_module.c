@@ -48,7 +48,7 @@ static uint64_t wave_of_name(const char *name)
 
 static CUfunction function_new(CUmodule module, const char *name, uint64_t wave_ns, uint32_t fit)
 {
-    CUfunction function = fake_execution_make(sizeof *function);
+    CUfunction function = fake_execution_allocate(sizeof *function);
 
     snprintf(function->name, sizeof function->name, "%s", name);
     function->module = module;
@@ -61,7 +61,7 @@ static CUfunction function_new(CUmodule module, const char *name, uint64_t wave_
 
 static void global_new(CUmodule module, const char *name, uint64_t bytes)
 {
-    struct fake_global *global = fake_execution_make(sizeof *global);
+    struct fake_global *global = fake_execution_allocate(sizeof *global);
 
     snprintf(global->name, sizeof global->name, "%s", name);
     global->offset = module->globals_bytes;
@@ -118,10 +118,10 @@ static bool is_image(const void *image)
 static void fill_module(CUmodule module, CUcontext context, const void *image)
 {
     module->context = context;
-    module->listed = is_text(image);
+    module->lists_functions = is_text(image);
     if (strncmp(image, FAKE_OWN_IMAGE, strlen(FAKE_OWN_IMAGE)) == 0)
         read_image(module, image);
-    else if (module->listed)
+    else if (module->lists_functions)
         read_entries(module, image);
 }
 
@@ -136,9 +136,9 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
         return CUDA_ERROR_INVALID_VALUE;
     if (!is_image(image))
         return CUDA_ERROR_INVALID_IMAGE;
-    CUmodule made = fake_execution_make(sizeof *made);
+    CUmodule made = fake_execution_allocate(sizeof *made);
     fill_module(made, context, image);
-    if (fake_code_eager())
+    if (fake_code_is_eager())
         result = fake_code_load_all(made, context);
     if (result == CUDA_SUCCESS)
         *module = made;
@@ -199,7 +199,7 @@ static CUfunction find_function(CUmodule module, const char *name)
 
     while (found && strcmp(found->name, name) != 0)
         found = found->next;
-    return found || module->listed ? found : function_new(module, name, wave_of_name(name), 0);
+    return found || module->lists_functions ? found : function_new(module, name, wave_of_name(name), 0);
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
@@ -225,7 +225,7 @@ CUresult cuModuleGetLoadingMode(int *mode)
 {
     if (fake_ready() != CUDA_SUCCESS)
         return CUDA_ERROR_NOT_INITIALIZED;
-    *mode = fake_code_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    *mode = fake_code_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
@@ -292,11 +292,11 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, v
         return CUDA_ERROR_INVALID_VALUE;
     if (!is_image(code))
         return CUDA_ERROR_INVALID_IMAGE;
-    CUlibrary made = fake_execution_make(sizeof *made);
+    CUlibrary made = fake_execution_allocate(sizeof *made);
     fill_module(&made->module, NULL, code);
     struct loading loading = {&made->module, CUDA_SUCCESS};
-    if (fake_code_eager())
-        fake_contexts(load_into, &loading);
+    if (fake_code_is_eager())
+        fake_visit_contexts(load_into, &loading);
     if (loading.result == CUDA_SUCCESS)
         *library = made;
     else

@@ -12,7 +12,7 @@ _Atomic uint32_t fake_execution_misuse;
 static _Atomic uint64_t next_id = 3; /* the first two are the default streams' */
 
 /* Linked, so that a leak checker does not report objects that a program has dropped. */
-void *fake_execution_make(size_t size)
+void *fake_execution_allocate(size_t size)
 {
     static struct object {
         struct object *_Atomic next;
@@ -50,8 +50,8 @@ struct fake_execution *fake_execution_of(CUcontext context)
 
 static CUstream stream_new(CUcontext context, unsigned flags, int priority)
 {
-    CUstream stream = fake_execution_make(sizeof *stream);
-    struct fake_execution *part = fake_execution_of(context);
+    CUstream stream = fake_execution_allocate(sizeof *stream);
+    struct fake_execution *execution = fake_execution_of(context);
 
     stream->magic = FAKE_STREAM;
     stream->context = context;
@@ -60,14 +60,14 @@ static CUstream stream_new(CUcontext context, unsigned flags, int priority)
     stream->joined = true;
     stream->id = atomic_fetch_add(&next_id, 1);
     pthread_mutex_lock(&fake_execution_lock);
-    stream->next = part->streams;
-    part->streams = stream;
+    stream->next = execution->streams;
+    execution->streams = stream;
     pthread_mutex_unlock(&fake_execution_lock);
     return stream;
 }
 
 /* A thread has one default stream in each context. */
-static CUstream own_stream(CUcontext context)
+static CUstream thread_default_stream(CUcontext context)
 {
     static _Thread_local struct {
         uint64_t context_id;
@@ -107,7 +107,7 @@ CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
         if (result != CUDA_SUCCESS)
             return result;
         bool own = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
-        *ret_stream = own ? own_stream(context) : &fake_execution_of(context)->legacy;
+        *ret_stream = own ? thread_default_stream(context) : &fake_execution_of(context)->legacy;
         return CUDA_SUCCESS;
     }
     if (__builtin_expect(handle->magic != FAKE_STREAM || handle->dead, 0))
@@ -122,7 +122,7 @@ CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
 
 /* ---- order ---- */
 
-static void raise_to(_Atomic uint64_t *word, uint64_t value)
+static void raise_atomic(_Atomic uint64_t *word, uint64_t value)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
 
@@ -137,31 +137,31 @@ static bool blocks_legacy(const struct CUstream_st *stream)
 
 uint64_t fake_stream_ready_ns(CUstream stream)
 {
-    struct fake_execution *part = fake_execution_of(stream->context);
+    struct fake_execution *execution = fake_execution_of(stream->context);
     uint64_t own = atomic_load(&stream->until_ns), other = 0;
 
     if (stream->legacy)
-        other = atomic_load(&part->blocking_ns);
+        other = atomic_load(&execution->blocking_ns);
     else if (blocks_legacy(stream))
-        other = atomic_load(&part->legacy.until_ns);
+        other = atomic_load(&execution->legacy.until_ns);
     return own > other ? own : other;
 }
 
-void fake_stream_until(CUstream stream, uint64_t end_ns)
+void fake_stream_raise_end(CUstream stream, uint64_t end_ns)
 {
-    struct fake_execution *part = fake_execution_of(stream->context);
+    struct fake_execution *execution = fake_execution_of(stream->context);
 
-    raise_to(&stream->until_ns, end_ns);
+    raise_atomic(&stream->until_ns, end_ns);
     if (blocks_legacy(stream))
-        raise_to(&part->blocking_ns, end_ns);
-    raise_to(&part->all_ns, end_ns);
+        raise_atomic(&execution->blocking_ns, end_ns);
+    raise_atomic(&execution->all_ns, end_ns);
 }
 
 void fake_sleep_until(uint64_t when_ns)
 {
     struct timespec when = {.tv_sec = (time_t)(when_ns / 1000000000u), .tv_nsec = (long)(when_ns % 1000000000u)};
 
-    if (fake_now() < when_ns)
+    if (fake_now_ns() < when_ns)
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
             ;
 }
@@ -178,16 +178,16 @@ struct host_call {
     void (*run)(void *argument, CUstream stream);
     void *argument;
     CUstream stream;
-    uint64_t when_ns;
-    uint64_t place; /* among the stream's host functions */
+    uint64_t ready_ns;
+    uint64_t index; /* among the stream's host functions */
 };
 
 /* Its moment has come, and those before it have run: this machine may wake threads in any order. */
 static void wait_for_turn(const struct host_call *call)
 {
-    fake_sleep_until(call->when_ns);
-    while (atomic_load(&call->stream->host_run) != call->place)
-        fake_sleep_until(fake_now() + 100000);
+    fake_sleep_until(call->ready_ns);
+    while (atomic_load(&call->stream->host_completed) != call->index)
+        fake_sleep_until(fake_now_ns() + 100000);
 }
 
 static void *host_main(void *argument)
@@ -197,13 +197,13 @@ static void *host_main(void *argument)
     free(argument);
     wait_for_turn(&call);
     call.run(call.argument, call.stream);
-    atomic_fetch_add(&call.stream->host_run, 1);
+    atomic_fetch_add(&call.stream->host_completed, 1);
     atomic_fetch_sub(&call.stream->host_pending, 1);
     atomic_fetch_sub(&fake_execution_of(call.stream->context)->host_pending, 1);
     return NULL;
 }
 
-CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument)
+CUresult fake_submit_host_function(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument)
 {
     struct host_call *call = malloc(sizeof *call);
     CUgraph graph;
@@ -217,7 +217,7 @@ CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream 
         return result;
     }
     *call = (struct host_call){run, argument, stream, fake_stream_ready_ns(stream),
-                               atomic_fetch_add(&stream->host_given, 1)};
+                               atomic_fetch_add(&stream->host_submitted, 1)};
     atomic_fetch_add(&stream->host_pending, 1);
     atomic_fetch_add(&fake_execution_of(stream->context)->host_pending, 1);
     if (pthread_create(&thread, NULL, host_main, call) != 0)
@@ -256,7 +256,7 @@ static CUresult submit_function(CUstream handle, bool per_thread, struct host_fu
         return CUDA_ERROR_OUT_OF_MEMORY;
     *copy = host;
     bool captured = atomic_load(&stream->captured);
-    result = fake_submit_host(stream, run_host, copy);
+    result = fake_submit_host_function(stream, run_host, copy);
     if (result != CUDA_SUCCESS || captured) /* then it never runs: this driver's graphs only take time */
         free(copy);
     return result;
@@ -267,7 +267,7 @@ static CUresult do_cuLaunchHostFunc(bool per_thread, CUstream handle, CUhostFn f
     return function ? submit_function(handle, per_thread, (struct host_function){.function = function, .data = data})
                     : CUDA_ERROR_INVALID_VALUE;
 }
-FAKE_BOTH(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data), stream, function, data)
+FAKE_BOTH_FORMS(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data), stream, function, data)
 
 static CUresult do_cuStreamAddCallback(bool per_thread, CUstream handle, CUstreamCallback callback, void *data,
                                        unsigned flags)
@@ -276,8 +276,8 @@ static CUresult do_cuStreamAddCallback(bool per_thread, CUstream handle, CUstrea
         return CUDA_ERROR_INVALID_VALUE;
     return submit_function(handle, per_thread, (struct host_function){.callback = callback, .data = data});
 }
-FAKE_BOTH(cuStreamAddCallback, (CUstream stream, CUstreamCallback callback, void *data, unsigned flags), stream,
-          callback, data, flags)
+FAKE_BOTH_FORMS(cuStreamAddCallback, (CUstream stream, CUstreamCallback callback, void *data, unsigned flags), stream,
+                callback, data, flags)
 
 /* ---- the functions ---- */
 
@@ -313,7 +313,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Returns at once; the work in the stream goes on. A capture that began there is lost. */
+/* Returns at once; the work in the stream continues. A capture that began in the stream is invalidated. */
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     CUstream stream;
@@ -345,10 +345,10 @@ static CUresult do_cuStreamQuery(bool per_thread, CUstream handle)
         result = fake_capture_wait(stream);
     if (result != CUDA_SUCCESS)
         return result;
-    return fake_now() >= fake_stream_ready_ns(stream) && !atomic_load(&stream->host_pending) ? CUDA_SUCCESS
-                                                                                             : CUDA_ERROR_NOT_READY;
+    return fake_now_ns() >= fake_stream_ready_ns(stream) && !atomic_load(&stream->host_pending) ? CUDA_SUCCESS
+                                                                                                : CUDA_ERROR_NOT_READY;
 }
-FAKE_BOTH(cuStreamQuery, (CUstream stream), stream)
+FAKE_BOTH_FORMS(cuStreamQuery, (CUstream stream), stream)
 
 static CUresult do_cuStreamSynchronize(bool per_thread, CUstream handle)
 {
@@ -364,17 +364,17 @@ static CUresult do_cuStreamSynchronize(bool per_thread, CUstream handle)
     fake_pools_synchronized();
     return fake_device_check(stream->context->physical);
 }
-FAKE_BOTH(cuStreamSynchronize, (CUstream stream), stream)
+FAKE_BOTH_FORMS(cuStreamSynchronize, (CUstream stream), stream)
 
 static CUresult synchronize_context(CUcontext context)
 {
-    struct fake_execution *part = fake_execution_of(context);
+    struct fake_execution *execution = fake_execution_of(context);
     CUresult result = fake_capture_wait_context(context);
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_sleep_until(atomic_load(&part->all_ns));
-    wait_for_host(&part->host_pending);
+    fake_sleep_until(atomic_load(&execution->all_ns));
+    wait_for_host(&execution->host_pending);
     fake_pools_synchronized();
     return fake_device_check(context->physical);
 }
@@ -403,7 +403,7 @@ static CUresult do_cuStreamGetPriority(bool per_thread, CUstream handle, int *pr
         *priority = stream->priority;
     return result;
 }
-FAKE_BOTH(cuStreamGetPriority, (CUstream stream, int *priority), stream, priority)
+FAKE_BOTH_FORMS(cuStreamGetPriority, (CUstream stream, int *priority), stream, priority)
 
 static CUresult do_cuStreamGetFlags(bool per_thread, CUstream handle, unsigned *flags)
 {
@@ -414,7 +414,7 @@ static CUresult do_cuStreamGetFlags(bool per_thread, CUstream handle, unsigned *
         *flags = stream->flags;
     return result;
 }
-FAKE_BOTH(cuStreamGetFlags, (CUstream stream, unsigned *flags), stream, flags)
+FAKE_BOTH_FORMS(cuStreamGetFlags, (CUstream stream, unsigned *flags), stream, flags)
 
 static CUresult do_cuStreamGetId(bool per_thread, CUstream handle, unsigned long long *id)
 {
@@ -425,7 +425,7 @@ static CUresult do_cuStreamGetId(bool per_thread, CUstream handle, unsigned long
         *id = stream->id;
     return result;
 }
-FAKE_BOTH(cuStreamGetId, (CUstream stream, unsigned long long *id), stream, id)
+FAKE_BOTH_FORMS(cuStreamGetId, (CUstream stream, unsigned long long *id), stream, id)
 
 static CUresult do_cuStreamGetCtx(bool per_thread, CUstream handle, CUcontext *context)
 {
@@ -436,7 +436,7 @@ static CUresult do_cuStreamGetCtx(bool per_thread, CUstream handle, CUcontext *c
         *context = stream->context;
     return result;
 }
-FAKE_BOTH(cuStreamGetCtx, (CUstream stream, CUcontext *context), stream, context)
+FAKE_BOTH_FORMS(cuStreamGetCtx, (CUstream stream, CUcontext *context), stream, context)
 
 static CUresult do_cuStreamGetDevice(bool per_thread, CUstream handle, CUdevice *device)
 {
@@ -447,4 +447,4 @@ static CUresult do_cuStreamGetDevice(bool per_thread, CUstream handle, CUdevice 
         *device = stream->context->device;
     return result;
 }
-FAKE_BOTH(cuStreamGetDevice, (CUstream stream, CUdevice *device), stream, device)
+FAKE_BOTH_FORMS(cuStreamGetDevice, (CUstream stream, CUdevice *device), stream, device)

@@ -31,14 +31,14 @@ struct CUctx_st {
     _Atomic(void *) execution;
 };
 
-/* CUDA_SUCCESS when cuInit was called in this process. A child of a process that called it stays outside for good. */
+/* CUDA_SUCCESS when cuInit was called in this process. A child of a process that called it can never use the driver. */
 CUresult fake_ready(void);
 
-/* The device of the machine that the program sees as `device`; CUDA_ERROR_INVALID_DEVICE when it sees none such. */
+/* The device of the machine that the program sees as `device`; CUDA_ERROR_INVALID_DEVICE: there is no such device. */
 CUresult fake_physical(CUdevice device, uint32_t *ret_physical);
 
 /* The part of a device that the program sees, and nothing else then: of several the driver opens the first. NULL: whole
- * devices. Not there where no driver of NVIDIA's is played. */
+ * devices. Absent in fakes of other vendors' libraries. */
 __attribute__((weak)) const struct fake_part *fake_visible_part(void);
 
 /* How many devices the program sees. */
@@ -51,7 +51,7 @@ CUresult fake_enter(CUcontext *ret_context);
 CUresult fake_context_check(CUcontext context);
 
 /* Each live context, until `visit` says false. With no lock held; a context that begins meanwhile may be missed. */
-void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
+void fake_visit_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
 /* Work on a device touched memory that was not mapped: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */
 extern _Atomic bool fake_faulted;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: parts of a device's multiprocessors: resources and how they are split, green contexts, execution affinity.
- * Never: lets a part run on more than it has: its kernels take as long as its multiprocessors need, and beside those of
- * others.
+ * Never: lets a part use other multiprocessors: its kernels take as long as its own need, beside other parts' kernels.
  *
  * As compute capability 9.0 has it, a part has 8 multiprocessors or a multiple; with IGNORE_SM_COSCHEDULING 2.
  * Resources are put together when they are of one split. Execution affinity there is for clients of MPS alone, in steps
@@ -18,17 +17,17 @@
 #include "execution.h"
 #include "memory.h"
 
-#define LEAST       8u
-#define LEAST_LOOSE 2u
-#define MOST_PARTS  128u
-#define COST        (UINT64_C(2) << 20) /* of a green context, besides its primary one */
+#define UNITS_STEP       8u
+#define UNITS_STEP_LOOSE 2u
+#define MAX_RESOURCES    128u
+#define CONTEXT_BYTES    (UINT64_C(2) << 20) /* of a green context, besides its primary one */
 
 /* The driver's hidden part of a resource. */
-struct secret {
-    uint64_t magic, split;
-    uint32_t device, whole;
+struct resource_data {
+    uint64_t magic, split_id;
+    uint32_t device, unsplit;
 };
-#define MAGIC UINT64_C(0x534d534d534d)
+#define RESOURCE_MAGIC UINT64_C(0x534d534d534d)
 
 struct CUdevResourceDesc_st {
     uint32_t device, units;
@@ -36,25 +35,25 @@ struct CUdevResourceDesc_st {
 
 struct CUgreenCtx_st {
     CUcontext primary;
-    struct fake_block *own; /* its cost; goes with the primary one */
+    struct fake_block *context_block; /* its cost; freed with the primary context at the latest */
     uint32_t units;
     bool dead;
     struct fake_lane lane;
 };
 
-static struct secret secret_of(const CUdevResource *resource)
+static struct resource_data resource_data_of(const CUdevResource *resource)
 {
-    struct secret secret;
+    struct resource_data resource_data;
 
-    memcpy(&secret, resource->_internal_padding, sizeof secret);
-    return secret;
+    memcpy(&resource_data, resource->_internal_padding, sizeof resource_data);
+    return resource_data;
 }
 
-static CUdevResource resource_of(struct secret secret, unsigned units, unsigned least)
+static CUdevResource resource_of(struct resource_data resource_data, unsigned units, unsigned least)
 {
     CUdevResource resource = {.type = CU_DEV_RESOURCE_TYPE_SM, .sm = {units, least, least}};
 
-    memcpy(resource._internal_padding, &secret, sizeof secret);
+    memcpy(resource._internal_padding, &resource_data, sizeof resource_data);
     return resource;
 }
 
@@ -69,7 +68,8 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevR
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    *resource = resource_of((struct secret){MAGIC, 0, physical, 1}, fake_state()->devices[physical].units, LEAST);
+    *resource = resource_of((struct resource_data){RESOURCE_MAGIC, 0, physical, 1},
+                            fake_state()->devices[physical].units, UNITS_STEP);
     return CUDA_SUCCESS;
 }
 
@@ -79,7 +79,8 @@ CUresult cuGreenCtxGetDevResource(CUgreenCtx green, CUdevResource *resource, CUd
         return CUDA_ERROR_INVALID_CONTEXT;
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    *resource = resource_of((struct secret){MAGIC, 0, green->primary->physical, 1}, green->units, LEAST);
+    *resource =
+        resource_of((struct resource_data){RESOURCE_MAGIC, 0, green->primary->physical, 1}, green->units, UNITS_STEP);
     return CUDA_SUCCESS;
 }
 
@@ -90,44 +91,45 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned *group_coun
 
     if (!group_count || !input || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
-    struct secret secret = secret_of(input);
-    if (input->type != CU_DEV_RESOURCE_TYPE_SM || secret.magic != MAGIC)
+    struct resource_data resource_data = resource_data_of(input);
+    if (input->type != CU_DEV_RESOURCE_TYPE_SM || resource_data.magic != RESOURCE_MAGIC)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    if (!secret.whole) /* the result of a split is not split again */
+    if (!resource_data.unsplit) /* the result of a split is not split again */
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     if (least > input->sm.smCount)
         return CUDA_ERROR_INVALID_VALUE;
-    unsigned step = flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? LEAST_LOOSE : LEAST;
+    unsigned step = flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? UNITS_STEP_LOOSE : UNITS_STEP;
     unsigned units = least ? (least + step - 1) / step * step : step, groups = input->sm.smCount / units;
     if (result && *group_count < groups)
         groups = *group_count;
-    secret = (struct secret){MAGIC, ++splits, secret.device, 0};
+    resource_data = (struct resource_data){RESOURCE_MAGIC, ++splits, resource_data.device, 0};
     for (unsigned i = 0; result && i < groups; i++)
-        result[i] = resource_of(secret, units, step);
+        result[i] = resource_of(resource_data, units, step);
     if (remaining)
-        *remaining = resource_of(secret, input->sm.smCount - groups * units, step);
+        *remaining = resource_of(resource_data, input->sm.smCount - groups * units, step);
     *group_count = groups;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources, unsigned count)
 {
-    if (!description || !resources || !count || count > MOST_PARTS)
+    if (!description || !resources || !count || count > MAX_RESOURCES)
         return CUDA_ERROR_INVALID_VALUE;
-    struct secret first = secret_of(&resources[0]);
+    struct resource_data first = resource_data_of(&resources[0]);
     unsigned units = 0;
     for (unsigned i = 0; i < count; i++) {
-        struct secret secret = secret_of(&resources[i]);
+        struct resource_data resource_data = resource_data_of(&resources[i]);
 
-        if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM || secret.magic != MAGIC)
+        if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM || resource_data.magic != RESOURCE_MAGIC)
             return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-        if (secret.device != first.device || secret.split != first.split || (count > 1 && secret.whole))
+        if (resource_data.device != first.device || resource_data.split_id != first.split_id ||
+            (count > 1 && resource_data.unsplit))
             return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
         units += resources[i].sm.smCount;
     }
     if (!units || units > fake_state()->devices[first.device].units)
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    *description = fake_execution_make(sizeof **description);
+    *description = fake_execution_allocate(sizeof **description);
     **description = (struct CUdevResourceDesc_st){first.device, units};
     return CUDA_SUCCESS;
 }
@@ -147,15 +149,15 @@ CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUde
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    struct fake_block *own = fake_memory_make_own(primary, FAKE_CONTEXT, COST);
+    struct fake_block *context_block = fake_memory_make_driver_block(primary, FAKE_CONTEXT, CONTEXT_BYTES);
     fake_memory_unlock();
-    if (!own) {
+    if (!context_block) {
         cuDevicePrimaryCtxRelease_v2(device);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *green = fake_execution_make(sizeof **green);
+    *green = fake_execution_allocate(sizeof **green);
     (*green)->primary = primary;
-    (*green)->own = own;
+    (*green)->context_block = context_block;
     (*green)->units = description->units;
     return CUDA_SUCCESS;
 }
@@ -170,7 +172,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green)
     if (atomic_load(&green->primary->dead)) /* it was reset */
         return CUDA_SUCCESS;
     fake_memory_lock();
-    fake_memory_release(green->own);
+    fake_memory_free_block(green->context_block);
     fake_memory_unlock();
     return cuDevicePrimaryCtxRelease_v2(green->primary->device);
 }
@@ -224,8 +226,8 @@ uint32_t fake_stream_units(CUstream stream)
 
     if (stream->green)
         return stream->green->units;
-    if (stream->masked)
-        return stream->masked;
+    if (stream->masked_units)
+        return stream->masked_units;
     return of_context ? of_context : fake_state()->devices[stream->context->physical].units;
 }
 
@@ -233,7 +235,7 @@ struct fake_lane *fake_stream_lane(CUstream stream)
 {
     if (stream->green)
         return &stream->green->lane;
-    if (stream->masked)
+    if (stream->masked_units)
         return stream->lane;
     return stream->context->affinity_units ? &stream->context->lane : NULL;
 }

@@ -24,7 +24,7 @@ void fake_mig_uuid(uint32_t device, uint32_t gpu_instance, uint32_t compute_inst
     memcpy(uuid, state->devices[device].uuid, sizeof state->devices[device].uuid);
     uuid[8] = (char)(0x40 + gpu_instance);
     uuid[9] = (char)compute_instance;
-    uuid[10] = (char)state->management.mig[device].instances[gpu_instance].made;
+    uuid[10] = (char)state->management.mig[device].instances[gpu_instance].made_count;
 }
 
 static bool find_in(uint32_t device, uint32_t gpu_instance, const char *wanted, struct fake_part *ret_part)

@@ -18,21 +18,21 @@
 #include "vendor/cuda/memory.h"
 
 #define FAKE_PAGE       (UINT64_C(2) << 20)
-#define FAKE_SMALL      (UINT64_C(1) << 20) /* an allocation of this size or more has pages of its own */
+#define FAKE_SLAB_LIMIT (UINT64_C(1) << 20) /* a smaller allocation is a piece of a slab */
 #define FAKE_PITCH_STEP UINT64_C(512)
 #define FAKE_ARRAY_STEP (UINT64_C(64) << 10)
 
 /* The granularity of allocations. The fake of another vendor's library is compiled with its own values. */
 #ifndef FAKE_LARGE_STEP
-#define FAKE_LARGE_STEP FAKE_PAGE
-#define FAKE_SMALL_STEP UINT64_C(512)
-#define FAKE_POOL_STEP  (UINT64_C(32) << 20) /* by which pools grow */
-#define FAKE_WHOLE      true                 /* a slab is charged as a whole while any piece of it is in use */
+#define FAKE_LARGE_STEP         FAKE_PAGE
+#define FAKE_SMALL_STEP         UINT64_C(512)
+#define FAKE_POOL_STEP          (UINT64_C(32) << 20) /* by which pools grow */
+#define FAKE_SLAB_CHARGED_WHOLE true                 /* a slab is charged as a whole while any piece of it is in use */
 #else
-#define FAKE_WHOLE false
+#define FAKE_SLAB_CHARGED_WHOLE false
 #endif
 
-enum fake_sort {
+enum fake_block_type {
     FAKE_BLOCK_PLAIN,
     FAKE_BLOCK_SLAB,
     FAKE_BLOCK_MANAGED,
@@ -42,32 +42,32 @@ enum fake_sort {
     FAKE_BLOCK_IMPORTED, /* another process took the memory from the device */
     FAKE_BLOCK_ARRAY,    /* its address is the handle of the array */
     FAKE_BLOCK_GRAPH,    /* of a graph's node; the device's graph memory took the memory from the device */
-    FAKE_BLOCK_OWN,      /* the driver's own: code, globals, buffers that a context's limits size */
+    FAKE_BLOCK_DRIVER,   /* the driver's own: code, globals, buffers that a context's limits size */
 };
 
 struct fake_block {
-    enum fake_sort sort;
+    enum fake_block_type type;
     uint64_t address, bytes; /* bytes: the size that the program asked for */
     uint64_t span;           /* the size of its addresses, in whole pages */
     uint32_t physical;       /* index of the device */
     enum fake_kind kind;
-    uint64_t taken;    /* bytes of the device's memory */
-    CUcontext context; /* the block is freed with it; NULL: with no context */
-    uint64_t id;       /* never used again */
-    void *detail;      /* data of its sort; freed with the block */
+    uint64_t device_bytes; /* bytes of the device's memory that it takes */
+    CUcontext context;     /* the block is freed with it; NULL: with no context */
+    uint64_t id;           /* never used again */
+    void *type_data;       /* data that only blocks of its type have; freed with the block */
 };
 
-static inline uint64_t fake_round(uint64_t bytes, uint64_t step)
+static inline uint64_t fake_round_up(uint64_t bytes, uint64_t step)
 {
     return bytes > UINT64_MAX - step ? UINT64_MAX / step * step : (bytes + step - 1) / step * step;
 }
 
 /* The device memory that an allocation of `bytes` takes. */
-static inline uint64_t fake_granted(uint64_t bytes)
+static inline uint64_t fake_device_bytes(uint64_t bytes)
 {
     static const uint64_t steps[] = {FAKE_SMALL_STEP, FAKE_LARGE_STEP};
 
-    return fake_round(bytes, steps[bytes >= FAKE_SMALL]);
+    return fake_round_up(bytes, steps[bytes >= FAKE_SLAB_LIMIT]);
 }
 
 void fake_memory_lock(void);
@@ -76,40 +76,40 @@ void fake_memory_unlock(void);
 /* ---- memory_space.c: all under the lock ---- */
 
 /* Makes a block of addresses, with memory behind them except RESERVED and IMPORTED. NULL: no addresses are left. */
-struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes);
+struct fake_block *fake_block_make(enum fake_block_type type, uint64_t bytes);
 void fake_block_free(struct fake_block *block);
 
 /* The block that contains `address`, or NULL. */
 struct fake_block *fake_block_at(uint64_t address);
 
 /* Calls `visit` for each block, in the order of addresses; `visit` may free the block. */
-void fake_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument);
+void fake_visit_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument);
 
 /*
- * The file that backs all memory; the offset of a block in it; and taking and giving back pages of it that belong to no
- * block, for memory that is mapped later.
+ * The file that backs all memory; the offset of a block in it; and allocating and freeing pages of it that belong to
+ * no block, for memory that is mapped later.
  */
 int fake_backing(void);
 uint64_t fake_backing_offset(const struct fake_block *block);
-bool fake_backing_take(uint64_t bytes, uint64_t *ret_offset);
-void fake_backing_give(uint64_t offset, uint64_t bytes);
+bool fake_backing_allocate(uint64_t bytes, uint64_t *ret_offset);
+void fake_backing_free(uint64_t offset, uint64_t bytes);
 
-/* Maps `bytes` of a file at an address. The second makes the addresses inaccessible again. */
+/* Maps `bytes` of a file at an address, and makes the addresses inaccessible again. */
 bool fake_map(uint64_t address, uint64_t bytes, int fd, uint64_t offset, int protection);
 void fake_unmap(uint64_t address, uint64_t bytes);
 
 /* ---- memory_plain.c ---- */
 
-/* Takes memory from a device. Before it refuses, the device's pools give back unused memory. Under the lock. */
-bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes);
+/* Reserves memory of a device. Before it refuses, the device's pools release unused memory. Under the lock. */
+bool fake_memory_reserve(uint32_t physical, enum fake_kind kind, uint64_t bytes);
 
-/* Makes a block in the current context, and takes `take` bytes of its device for the block. Takes the lock. */
-CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
-                          struct fake_block **ret_block);
+/* Makes a block in the current context, and reserves `device_bytes` of its device. Takes the lock. */
+CUresult fake_memory_make_block(enum fake_block_type type, enum fake_kind kind, uint64_t bytes, uint64_t device_bytes,
+                                struct fake_block **ret_block);
 
-/* Makes a block for the driver itself; NULL: the device has no room. The second frees any block. Under the lock. */
-struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes);
-void fake_memory_release(struct fake_block *block);
+/* Makes a block for the driver itself; NULL: the device has no room. Under the lock, as is freeing any block. */
+struct fake_block *fake_memory_make_driver_block(CUcontext context, enum fake_kind kind, uint64_t bytes);
+void fake_memory_free_block(struct fake_block *block);
 
 /*
  * Moves the managed block that contains `address` to a device, if that has room. A move to the host changes nothing.
@@ -128,49 +128,49 @@ bool fake_memory_usable(uint64_t address, uint64_t bytes);
 
 /* ---- memory_slab.c: under the lock ---- */
 
-struct fake_block *fake_slab_take(CUcontext context, uint64_t bytes, uint64_t *ret_address);
+struct fake_block *fake_slab_allocate(CUcontext context, uint64_t bytes, uint64_t *ret_address);
 /* False when no allocation begins at `address`. */
-bool fake_slab_give(struct fake_block *block, uint64_t address);
+bool fake_slab_free(struct fake_block *block, uint64_t address);
 bool fake_slab_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);
-void fake_slab_gone(struct fake_block *block);
+void fake_slab_destroy(struct fake_block *block);
 
 /* ---- memory_pool.c: under the lock ---- */
 
-void fake_pool_give(struct fake_block *block);
+void fake_pool_free(struct fake_block *block);
 CUmemoryPool fake_pool_of(const struct fake_block *block);
-/* Gives back unused memory of the device's pools. True when there was some. */
+/* Releases unused memory of the device's pools. Returns whether there was some. */
 bool fake_pools_trim(uint32_t physical);
 
 /* ---- memory_graph.c: under the lock ---- */
 
 /* Frees a graph's allocation outside of the graph. False when it is not allocated at present. */
-bool fake_allocation_give(struct fake_block *block);
+bool fake_allocation_free(struct fake_block *block);
 
 /* ---- memory_virtual.c: under the lock ---- */
 
 /* Frees exported memory that has no handle and no mapping, once the last of its exported descriptors is closed. */
-void fake_virtual_sweep(void);
+void fake_virtual_free_unused(void);
 
 /*
- * Takes a reference to memory by its handle, or by an address where it is mapped; NULL: there is none. The third drops
- * a reference.
+ * Takes a reference to memory by its handle, or by an address where it is mapped; NULL: there is none. And drops a
+ * reference.
  */
-void *fake_virtual_hold(CUmemGenericAllocationHandle handle);
-void *fake_virtual_hold_at(uint64_t address);
-void fake_virtual_let_go(void *memory);
+void *fake_virtual_reference(CUmemGenericAllocationHandle handle);
+void *fake_virtual_reference_at(uint64_t address);
+void fake_virtual_unreference(void *memory);
 uint32_t fake_virtual_device(const void *memory);
 
 /* ---- memory_held.c: under the lock ---- */
 
 /* Drops the references of an array that was destroyed to all memory that was mapped into it. */
-void fake_held_array_gone(uint64_t array);
+void fake_held_drop_array(uint64_t array);
 
-/* ---- memory_virtual.c, ranges: under the lock, except fake_virtual_touch() ---- */
+/* ---- memory_virtual.c, ranges: under the lock, except fake_virtual_set_used_until() ---- */
 
 /* Whether the whole range is mapped and accessible. */
 bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes);
 /* Work uses the mapped memory until `until_ns`: to unmap it earlier is a fault. Takes the lock. */
-void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns);
+void fake_virtual_set_used_until(uint64_t address, uint64_t bytes, uint64_t until_ns);
 
 bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);
 
@@ -180,23 +180,23 @@ struct fake_shared {
     int32_t pid, fd;
     uint64_t offset, bytes;
     uint32_t physical;
-    uint32_t sort; /* enum fake_shared_sort */
+    uint32_t type; /* enum fake_shared_type */
     uint64_t id;
 };
-enum fake_shared_sort { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARED_POOL, FAKE_SHARED_POOLED };
+enum fake_shared_type { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARED_POOL, FAKE_SHARED_POOLED };
 #define FAKE_SHARED_MAGIC UINT64_C(0x4445524148535546)
 
 /*
  * An exported descriptor: one end of a socket pair, which can be read with MSG_PEEK any number of times. The exporting
- * process lists the other ends (`watch`): they show whether any process still has a copy open.
+ * process lists the other ends (`peer_fd`): they show whether any process still has a copy open.
  */
 struct fake_export {
     struct fake_export *next;
-    int watch;
+    int peer_fd;
 };
 int fake_shared_export(const struct fake_shared *shared, struct fake_export **list); /* -1: none */
-bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared);
-bool fake_shared_held(struct fake_export **list);
+bool fake_shared_read(int fd, uint32_t type, struct fake_shared *ret_shared);
+bool fake_shared_is_open(struct fake_export **list);
 
 /*
  * Maps the memory that a handle describes. The mapping belongs to `context`; if that is NULL, the program frees the

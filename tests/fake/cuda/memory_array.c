@@ -32,7 +32,7 @@ static uint64_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
     }
 }
 
-static uint64_t or_one(uint64_t value)
+static uint64_t at_least_one(uint64_t value)
 {
     return value ? value : 1;
 }
@@ -41,10 +41,10 @@ static uint64_t or_one(uint64_t value)
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t level)
 {
     bool layered = descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-    uint64_t depth = layered ? or_one(descriptor->Depth) : or_one(or_one(descriptor->Depth) >> level);
+    uint64_t depth = layered ? at_least_one(descriptor->Depth) : at_least_one(at_least_one(descriptor->Depth) >> level);
 
-    return fake_round(or_one(descriptor->Width >> level) * texel_bytes(descriptor), FAKE_PITCH_STEP) *
-           or_one(or_one(descriptor->Height) >> level) * depth;
+    return fake_round_up(at_least_one(descriptor->Width >> level) * texel_bytes(descriptor), FAKE_PITCH_STEP) *
+           at_least_one(at_least_one(descriptor->Height) >> level) * depth;
 }
 
 static bool is_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
@@ -56,19 +56,20 @@ static bool is_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 
 static CUresult make_array(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t levels, struct fake_block **ret_block)
 {
-    bool later = descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING);
+    bool is_deferred = descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING);
     struct array *array = is_valid(descriptor) ? calloc(1, sizeof *array) : NULL;
 
     if (!array)
         return CUDA_ERROR_INVALID_VALUE;
     for (uint32_t i = 0; i < levels; i++)
         array->bytes += bytes_of(descriptor, i);
-    array->bytes = fake_round(array->bytes, FAKE_ARRAY_STEP);
+    array->bytes = fake_round_up(array->bytes, FAKE_ARRAY_STEP);
     array->descriptor = *descriptor;
     array->levels = levels;
-    CUresult result = fake_memory_make(FAKE_BLOCK_ARRAY, FAKE_ARRAY, array->bytes, later ? 0 : array->bytes, ret_block);
+    CUresult result =
+        fake_memory_make_block(FAKE_BLOCK_ARRAY, FAKE_ARRAY, array->bytes, is_deferred ? 0 : array->bytes, ret_block);
     if (result == CUDA_SUCCESS)
-        (*ret_block)->detail = array;
+        (*ret_block)->type_data = array;
     else
         free(array);
     return result;
@@ -79,20 +80,20 @@ static struct fake_block *block_of(uintptr_t handle)
 {
     struct fake_block *block = fake_block_at(handle);
 
-    return block && block->sort == FAKE_BLOCK_ARRAY && block->address == handle ? block : NULL;
+    return block && block->type == FAKE_BLOCK_ARRAY && block->address == handle ? block : NULL;
 }
 
 static CUresult destroy_array(uintptr_t handle)
 {
     fake_memory_lock();
     struct fake_block *block = block_of(handle);
-    struct array *array = block ? block->detail : NULL;
+    struct array *array = block ? block->type_data : NULL;
     for (uint32_t i = 0; array && i < array->levels; i++)
         if (array->level[i])
             fake_block_free(array->level[i]);
     if (block) {
-        fake_held_array_gone(handle);
-        fake_give(block->physical, FAKE_ARRAY, block->taken);
+        fake_held_drop_array(handle);
+        fake_device_release(block->physical, FAKE_ARRAY, block->device_bytes);
         fake_block_free(block);
     }
     fake_memory_unlock();
@@ -104,7 +105,7 @@ static CUresult describe_array(uintptr_t handle, CUDA_ARRAY3D_DESCRIPTOR *ret_de
     fake_memory_lock();
     struct fake_block *block = block_of(handle);
     if (block)
-        *ret_descriptor = ((struct array *)block->detail)->descriptor;
+        *ret_descriptor = ((struct array *)block->type_data)->descriptor;
     fake_memory_unlock();
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -158,12 +159,12 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray 
 
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array)
 {
-    CUDA_ARRAY3D_DESCRIPTOR whole;
-    CUresult result = descriptor ? describe_array((uintptr_t)array, &whole) : CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR full;
+    CUresult result = descriptor ? describe_array((uintptr_t)array, &full) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         *descriptor = (CUDA_ARRAY_DESCRIPTOR){
-            .Width = whole.Width, .Height = whole.Height, .Format = whole.Format, .NumChannels = whole.NumChannels};
+            .Width = full.Width, .Height = full.Height, .Format = full.Format, .NumChannels = full.NumChannels};
     return result;
 }
 
@@ -177,12 +178,12 @@ static CUresult requirements_of(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, ui
 {
     fake_memory_lock();
     struct fake_block *block = requirements ? block_of(handle) : NULL;
-    struct array *array = block ? block->detail : NULL;
-    bool later = array && array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
-    if (later)
+    struct array *array = block ? block->type_data : NULL;
+    bool is_deferred = array && array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
+    if (is_deferred)
         *requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = array->bytes, .alignment = FAKE_ARRAY_STEP};
     fake_memory_unlock();
-    return later ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return is_deferred ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array, CUdevice device)
@@ -206,28 +207,29 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
     if (!array || !descriptor || !levels)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t longest = descriptor->Width > descriptor->Height ? descriptor->Width : descriptor->Height;
-    uint32_t most = 1;
-    while (most < LEVELS && longest >> most)
-        most++;
-    CUresult result = make_array(descriptor, levels < most ? levels : most, &block);
+    uint32_t max_levels = 1;
+    while (max_levels < LEVELS && longest >> max_levels)
+        max_levels++;
+    CUresult result = make_array(descriptor, levels < max_levels ? levels : max_levels, &block);
     if (result == CUDA_SUCCESS)
         *array = (CUmipmappedArray)(uintptr_t)block->address;
     return result;
 }
 
-static struct fake_block *make_level(const struct array *whole, CUcontext context, uint32_t index)
+static struct fake_block *make_level(const struct array *mipmapped, CUcontext context, uint32_t index)
 {
     struct array *level = calloc(1, sizeof *level);
-    struct fake_block *block = level ? fake_block_make(FAKE_BLOCK_ARRAY, bytes_of(&whole->descriptor, index)) : NULL;
+    struct fake_block *block =
+        level ? fake_block_make(FAKE_BLOCK_ARRAY, bytes_of(&mipmapped->descriptor, index)) : NULL;
 
     if (!block) {
         free(level);
         return NULL;
     }
-    level->descriptor = whole->descriptor;
-    level->descriptor.Width = or_one(whole->descriptor.Width >> index);
-    level->descriptor.Height = whole->descriptor.Height ? or_one(whole->descriptor.Height >> index) : 0;
-    block->detail = level;
+    level->descriptor = mipmapped->descriptor;
+    level->descriptor.Width = at_least_one(mipmapped->descriptor.Width >> index);
+    level->descriptor.Height = mipmapped->descriptor.Height ? at_least_one(mipmapped->descriptor.Height >> index) : 0;
+    block->type_data = level;
     block->context = context;
     block->kind = FAKE_ARRAY;
     return block;
@@ -237,15 +239,15 @@ CUresult cuMipmappedArrayGetLevel(CUarray *level, CUmipmappedArray array, unsign
 {
     fake_memory_lock();
     struct fake_block *block = level ? block_of((uintptr_t)array) : NULL;
-    struct array *whole = block ? block->detail : NULL;
-    bool there = whole && index < whole->levels;
-    if (there && !whole->level[index])
-        whole->level[index] = make_level(whole, block->context, index);
-    there = there && whole->level[index];
-    if (there)
-        *level = (CUarray)(uintptr_t)whole->level[index]->address;
+    struct array *mipmapped = block ? block->type_data : NULL;
+    bool has_level = mipmapped && index < mipmapped->levels;
+    if (has_level && !mipmapped->level[index])
+        mipmapped->level[index] = make_level(mipmapped, block->context, index);
+    has_level = has_level && mipmapped->level[index];
+    if (has_level)
+        *level = (CUarray)(uintptr_t)mipmapped->level[index]->address;
     fake_memory_unlock();
-    return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return has_level ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)

@@ -65,11 +65,11 @@ CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 }
 
 /* Where in an array an offset is; 0 when it or the bytes from there on are not in it. */
-static uint64_t in_array(CUarray array, size_t offset, size_t bytes)
+static uint64_t address_in_array(CUarray array, size_t offset, size_t bytes)
 {
     fake_memory_lock();
     struct fake_block *block = fake_block_at((uintptr_t)array);
-    bool inside = block && block->sort == FAKE_BLOCK_ARRAY && block->address == (uintptr_t)array &&
+    bool inside = block && block->type == FAKE_BLOCK_ARRAY && block->address == (uintptr_t)array &&
                   offset <= block->bytes && bytes <= block->bytes - offset;
     fake_memory_unlock();
     return inside ? (uintptr_t)array + offset : 0;
@@ -77,48 +77,48 @@ static uint64_t in_array(CUarray array, size_t offset, size_t bytes)
 
 CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes)
 {
-    uint64_t place = in_array(to, offset, bytes);
+    uint64_t address = address_in_array(to, offset, bytes);
 
-    return place ? copy_bytes(place, false, (uintptr_t)from, false, bytes) : CUDA_ERROR_INVALID_VALUE;
+    return address ? copy_bytes(address, false, (uintptr_t)from, false, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes)
 {
-    uint64_t place = in_array(from, offset, bytes);
+    uint64_t address = address_in_array(from, offset, bytes);
 
-    return place ? copy_bytes((uintptr_t)to, false, place, false, bytes) : CUDA_ERROR_INVALID_VALUE;
+    return address ? copy_bytes((uintptr_t)to, false, address, false, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
-struct side {
+struct row_side {
     uint64_t address;
     size_t pitch;
     bool on_device;
 };
 
-/* One side of a copy of rows; false for arrays that are none. */
-static bool side_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x, size_t y,
-                    struct side *ret_side)
+/* The source or the target of a copy of rows; false for an array, which is neither here. */
+static bool row_side_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x, size_t y,
+                        struct row_side *ret_side)
 {
     bool on_host = type == CU_MEMORYTYPE_HOST;
 
     if (type == CU_MEMORYTYPE_ARRAY)
         return false;
-    *ret_side = (struct side){.address = (on_host ? (uintptr_t)host : device) + y * pitch + x,
-                              .pitch = pitch,
-                              .on_device = type == CU_MEMORYTYPE_DEVICE};
+    *ret_side = (struct row_side){.address = (on_host ? (uintptr_t)host : device) + y * pitch + x,
+                                  .pitch = pitch,
+                                  .on_device = type == CU_MEMORYTYPE_DEVICE};
     return true;
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *rows)
 {
-    struct side to, from;
+    struct row_side to, from;
     CUresult result = CUDA_SUCCESS;
 
     if (!rows ||
-        !side_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstPitch, rows->dstXInBytes, rows->dstY,
-                 &to) ||
-        !side_of(rows->srcMemoryType, rows->srcHost, rows->srcDevice, rows->srcPitch, rows->srcXInBytes, rows->srcY,
-                 &from))
+        !row_side_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstPitch, rows->dstXInBytes, rows->dstY,
+                     &to) ||
+        !row_side_of(rows->srcMemoryType, rows->srcHost, rows->srcDevice, rows->srcPitch, rows->srcXInBytes, rows->srcY,
+                     &from))
         return rows ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < rows->Height && result == CUDA_SUCCESS; i++)
         result = copy_bytes(to.address + i * to.pitch, to.on_device, from.address + i * from.pitch, from.on_device,
@@ -186,25 +186,27 @@ CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size
     return result;
 }
 
-/* The same on the thread's own default stream: nothing that is done at once can be told from it. */
-#define ALSO_PTDS(name, parameters, arguments)                                                                         \
+/* The form for the thread's own default stream: a call that completes before it returns does the same on any stream. */
+#define DEFINE_PTDS_FORM(name, parameters, arguments)                                                                  \
     CUresult name##_ptds parameters                                                                                    \
     {                                                                                                                  \
         return name arguments;                                                                                         \
     }
 
-ALSO_PTDS(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
-ALSO_PTDS(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes),
-          (to, to_context, from, from_context, bytes))
-ALSO_PTDS(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes), (to, from, bytes))
-ALSO_PTDS(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes))
-ALSO_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
-ALSO_PTDS(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t bytes), (to, offset, from, bytes))
-ALSO_PTDS(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes))
-ALSO_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *rows), (rows))
-ALSO_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *rows), (rows))
-ALSO_PTDS(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count), (to, value, count))
-ALSO_PTDS(cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, size_t count), (to, value, count))
-ALSO_PTDS(cuMemsetD32_v2, (CUdeviceptr to, unsigned value, size_t count), (to, value, count))
-ALSO_PTDS(cuMemsetD2D8_v2, (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),
-          (to, pitch, value, width, height))
+DEFINE_PTDS_FORM(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+DEFINE_PTDS_FORM(cuMemcpyPeer,
+                 (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes),
+                 (to, to_context, from, from_context, bytes))
+DEFINE_PTDS_FORM(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes), (to, from, bytes))
+DEFINE_PTDS_FORM(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+DEFINE_PTDS_FORM(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+DEFINE_PTDS_FORM(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t bytes),
+                 (to, offset, from, bytes))
+DEFINE_PTDS_FORM(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes))
+DEFINE_PTDS_FORM(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *rows), (rows))
+DEFINE_PTDS_FORM(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *rows), (rows))
+DEFINE_PTDS_FORM(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count), (to, value, count))
+DEFINE_PTDS_FORM(cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, size_t count), (to, value, count))
+DEFINE_PTDS_FORM(cuMemsetD32_v2, (CUdeviceptr to, unsigned value, size_t count), (to, value, count))
+DEFINE_PTDS_FORM(cuMemsetD2D8_v2, (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),
+                 (to, pitch, value, width, height))

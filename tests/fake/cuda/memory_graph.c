@@ -15,14 +15,14 @@ struct fake_allocation {
     bool alive;       /* allocated by a launch, and not freed yet */
 };
 
-struct held {
+struct graph_memory {
     uint64_t reserved, reserved_high, used, used_high;
 };
-static struct held all[FAKE_DEVICES];
+static struct graph_memory graph_memories[FAKE_DEVICES];
 
 static uint64_t size_of(const struct fake_allocation *allocation)
 {
-    return fake_round(allocation->block->bytes, FAKE_SMALL_STEP);
+    return fake_round_up(allocation->block->bytes, FAKE_SMALL_STEP);
 }
 
 struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, uint64_t *ret_address)
@@ -36,7 +36,7 @@ struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, 
         if (!detail)
             abort();
         *detail = made;
-        block->detail = detail;
+        block->type_data = detail;
         block->physical = physical;
         *made = (struct fake_allocation){.block = block, .holders = 1};
         *ret_address = block->address;
@@ -51,14 +51,14 @@ struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, 
 
 static struct fake_allocation *allocation_of(const struct fake_block *block)
 {
-    return *(struct fake_allocation **)block->detail;
+    return *(struct fake_allocation **)block->type_data;
 }
 
 struct fake_allocation *fake_allocation_at(uint64_t address)
 {
     fake_memory_lock();
     struct fake_block *block = fake_block_at(address);
-    bool found = block && block->sort == FAKE_BLOCK_GRAPH && block->address == address;
+    bool found = block && block->type == FAKE_BLOCK_GRAPH && block->address == address;
     fake_memory_unlock();
     return found ? allocation_of(block) : NULL;
 }
@@ -87,14 +87,14 @@ static void free_if_unused(struct fake_allocation *allocation)
     free(allocation);
 }
 
-void fake_allocation_hold(struct fake_allocation *allocation)
+void fake_allocation_reference(struct fake_allocation *allocation)
 {
     fake_memory_lock();
     allocation->holders++;
     fake_memory_unlock();
 }
 
-void fake_allocation_let_go(struct fake_allocation *allocation)
+void fake_allocation_unreference(struct fake_allocation *allocation)
 {
     fake_memory_lock();
     allocation->holders--;
@@ -102,85 +102,85 @@ void fake_allocation_let_go(struct fake_allocation *allocation)
     fake_memory_unlock();
 }
 
-static void end_life(struct fake_allocation *allocation)
+static void end_allocation(struct fake_allocation *allocation)
 {
-    all[allocation->block->physical].used -= size_of(allocation);
+    graph_memories[allocation->block->physical].used -= size_of(allocation);
     allocation->alive = false;
 }
 
-bool fake_allocation_give(struct fake_block *block)
+bool fake_allocation_free(struct fake_block *block)
 {
     struct fake_allocation *allocation = allocation_of(block);
 
     if (!allocation->alive)
         return false;
-    end_life(allocation);
+    end_allocation(allocation);
     free_if_unused(allocation);
     return true;
 }
 
 static bool grow_memory(uint32_t physical, uint64_t needed)
 {
-    struct held *held = &all[physical];
-    uint64_t reserved = fake_round(needed, FAKE_PAGE);
+    struct graph_memory *graph_memory = &graph_memories[physical];
+    uint64_t reserved = fake_round_up(needed, FAKE_PAGE);
 
-    if (reserved <= held->reserved)
+    if (reserved <= graph_memory->reserved)
         return true;
-    if (!fake_memory_take(physical, FAKE_POOL, reserved - held->reserved))
+    if (!fake_memory_reserve(physical, FAKE_POOL, reserved - graph_memory->reserved))
         return false;
-    held->reserved = reserved;
-    held->reserved_high = reserved > held->reserved_high ? reserved : held->reserved_high;
+    graph_memory->reserved = reserved;
+    graph_memory->reserved_high = reserved > graph_memory->reserved_high ? reserved : graph_memory->reserved_high;
     return true;
 }
 
 /*
- * Whether the node at `at` frees memory that is alive when it runs: alive before the launch, or allocated by an earlier
- * node.
+ * Whether the node at `index` frees memory that is alive when it runs: alive before the launch, or allocated by an
+ * earlier node.
  */
-static bool frees_living(const struct fake_work *works, size_t at)
+static bool frees_live_memory(const struct fake_work *works, size_t index)
 {
-    bool there = works[at].gives && works[at].gives->alive;
+    bool is_alive = works[index].frees && works[index].frees->alive;
 
-    for (size_t i = 0; i < at && works[at].gives && !there; i++)
-        there = works[i].takes == works[at].gives;
-    return there;
+    for (size_t i = 0; i < index && works[index].frees && !is_alive; i++)
+        is_alive = works[i].allocates == works[index].frees;
+    return is_alive;
 }
 
-/* Reserves the most memory that is in use at a time while the nodes run one after the other. */
-static bool make_room(const struct fake_work *works, size_t count)
+/* Reserves the peak of the memory that is in use while the nodes run one after the other. */
+static bool reserve_peak(const struct fake_work *works, size_t count)
 {
-    uint64_t used[FAKE_DEVICES], most[FAKE_DEVICES];
+    uint64_t used[FAKE_DEVICES], peak[FAKE_DEVICES];
     bool fits = true;
 
     for (uint32_t i = 0; i < FAKE_DEVICES; i++)
-        used[i] = most[i] = all[i].used;
+        used[i] = peak[i] = graph_memories[i].used;
     for (size_t i = 0; i < count; i++) {
         uint32_t device = 0;
 
-        if (frees_living(works, i))
-            used[works[i].gives->block->physical] -= size_of(works[i].gives);
-        if (!works[i].takes)
+        if (frees_live_memory(works, i))
+            used[works[i].frees->block->physical] -= size_of(works[i].frees);
+        if (!works[i].allocates)
             continue;
-        device = works[i].takes->block->physical;
-        used[device] += size_of(works[i].takes);
-        most[device] = used[device] > most[device] ? used[device] : most[device];
+        device = works[i].allocates->block->physical;
+        used[device] += size_of(works[i].allocates);
+        peak[device] = used[device] > peak[device] ? used[device] : peak[device];
     }
     for (uint32_t i = 0; i < FAKE_DEVICES && fits; i++)
-        fits = grow_memory(i, most[i]);
+        fits = grow_memory(i, peak[i]);
     return fits;
 }
 
 /* Whether memory of the last launch is still alive. `free_it`: frees that memory instead, and returns false. */
-static bool is_left(const struct fake_work *works, size_t count, bool free_it)
+static bool has_live_memory(const struct fake_work *works, size_t count, bool free_it)
 {
     bool any = false;
 
     for (size_t i = 0; i < count; i++) {
-        if (!works[i].takes || !works[i].takes->alive)
+        if (!works[i].allocates || !works[i].allocates->alive)
             continue;
         any = true;
         if (free_it)
-            end_life(works[i].takes);
+            end_allocation(works[i].allocates);
     }
     return any && !free_it;
 }
@@ -188,14 +188,15 @@ static bool is_left(const struct fake_work *works, size_t count, bool free_it)
 static void run_nodes(const struct fake_work *works, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (works[i].gives && works[i].gives->alive)
-            end_life(works[i].gives);
-        if (!works[i].takes)
+        if (works[i].frees && works[i].frees->alive)
+            end_allocation(works[i].frees);
+        if (!works[i].allocates)
             continue;
-        struct held *held = &all[works[i].takes->block->physical];
-        works[i].takes->alive = true;
-        held->used += size_of(works[i].takes);
-        held->used_high = held->used > held->used_high ? held->used : held->used_high;
+        struct graph_memory *graph_memory = &graph_memories[works[i].allocates->block->physical];
+        works[i].allocates->alive = true;
+        graph_memory->used += size_of(works[i].allocates);
+        graph_memory->used_high =
+            graph_memory->used > graph_memory->used_high ? graph_memory->used : graph_memory->used_high;
     }
 }
 
@@ -204,9 +205,9 @@ CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool 
     CUresult result = CUDA_SUCCESS;
 
     fake_memory_lock();
-    if (is_left(works, count, free_first))
+    if (has_live_memory(works, count, free_first))
         result = CUDA_ERROR_INVALID_VALUE;
-    else if (!make_room(works, count))
+    else if (!reserve_peak(works, count))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     else
         run_nodes(works, count);
@@ -217,7 +218,7 @@ CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool 
 CUresult fake_allocations_upload(const struct fake_work *works, size_t count)
 {
     fake_memory_lock();
-    bool fits = make_room(works, count);
+    bool fits = reserve_peak(works, count);
     fake_memory_unlock();
     return fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -232,26 +233,26 @@ CUresult cuDeviceGraphMemTrim(CUdevice device)
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    uint64_t least = fake_round(all[physical].used, FAKE_PAGE);
-    if (all[physical].reserved > least)
-        fake_give(physical, FAKE_POOL, all[physical].reserved - least);
-    if (all[physical].reserved > least)
-        all[physical].reserved = least;
+    uint64_t least = fake_round_up(graph_memories[physical].used, FAKE_PAGE);
+    if (graph_memories[physical].reserved > least)
+        fake_device_release(physical, FAKE_POOL, graph_memories[physical].reserved - least);
+    if (graph_memories[physical].reserved > least)
+        graph_memories[physical].reserved = least;
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }
 
-static uint64_t *number_of(uint32_t physical, CUgraphMem_attribute attribute)
+static uint64_t *attribute_number(uint32_t physical, CUgraphMem_attribute attribute)
 {
     switch (attribute) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
-        return &all[physical].used;
+        return &graph_memories[physical].used;
     case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
-        return &all[physical].used_high;
+        return &graph_memories[physical].used_high;
     case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
-        return &all[physical].reserved;
+        return &graph_memories[physical].reserved;
     case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-        return &all[physical].reserved_high;
+        return &graph_memories[physical].reserved_high;
     default:
         return NULL;
     }
@@ -260,12 +261,13 @@ static uint64_t *number_of(uint32_t physical, CUgraphMem_attribute attribute)
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
     uint32_t physical;
-    CUresult result = value && number_of(0, attribute) ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        value && attribute_number(0, attribute) ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
 
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    *(uint64_t *)value = *number_of(physical, attribute);
+    *(uint64_t *)value = *attribute_number(physical, attribute);
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }
@@ -281,7 +283,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    *number_of(physical, attribute) = *number_of(physical, attribute - 1);
+    *attribute_number(physical, attribute) = *attribute_number(physical, attribute - 1);
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }

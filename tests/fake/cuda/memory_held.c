@@ -7,62 +7,62 @@
 
 #include "memory.h"
 
-#define OBJECTS UINT64_C(0x4d000000) /* handles from here on; those of memory are smaller */
+#define FIRST_OBJECT UINT64_C(0x4d000000) /* handles from here on; those of memory are smaller */
 
 struct held {
     struct held *next;
-    uint64_t by, offset;
+    uint64_t holder, offset;
     void *memory;
 };
-static struct held *all;
-static uint64_t objects;
+static struct held *held_list;
+static uint64_t object_count;
 
-static bool add_held(uint64_t by, uint64_t offset, void *memory)
+static bool add_held(uint64_t holder, uint64_t offset, void *memory)
 {
     struct held *held = memory ? malloc(sizeof *held) : NULL;
 
     if (held) {
-        *held = (struct held){.next = all, .by = by, .offset = offset, .memory = memory};
-        all = held;
+        *held = (struct held){.next = held_list, .holder = holder, .offset = offset, .memory = memory};
+        held_list = held;
     }
     return held;
 }
 
 /* `device`: UINT32_MAX is any. Whether there was something. */
-static bool drop_held(uint64_t by, uint64_t offset, uint64_t size, uint32_t device)
+static bool drop_held(uint64_t holder, uint64_t offset, uint64_t size, uint32_t device)
 {
     bool found = false;
 
-    for (struct held **at = &all; *at;) {
+    for (struct held **at = &held_list; *at;) {
         struct held *held = *at;
 
-        if (held->by != by || held->offset < offset || held->offset - offset >= size ||
+        if (held->holder != holder || held->offset < offset || held->offset - offset >= size ||
             (device != UINT32_MAX && fake_virtual_device(held->memory) != device)) {
             at = &held->next;
             continue;
         }
         *at = held->next;
-        fake_virtual_let_go(held->memory);
+        fake_virtual_unreference(held->memory);
         free(held);
         found = true;
     }
     return found;
 }
 
-void fake_held_array_gone(uint64_t array)
+void fake_held_drop_array(uint64_t array)
 {
     drop_held(array, 0, UINT64_MAX, UINT32_MAX);
 }
 
-static bool apply_tile_map(const CUarrayMapInfo *one)
+static bool apply_tile_map(const CUarrayMapInfo *tile_map)
 {
-    uint64_t array = (uintptr_t)one->resource.array;
+    uint64_t array = (uintptr_t)tile_map->resource.array;
     struct fake_block *block = fake_block_at(array);
 
-    if (!block || block->sort != FAKE_BLOCK_ARRAY || block->address != array)
+    if (!block || block->type != FAKE_BLOCK_ARRAY || block->address != array)
         return false;
-    if (one->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-        return add_held(array, 0, fake_virtual_hold(one->memHandle.memHandle));
+    if (tile_map->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+        return add_held(array, 0, fake_virtual_reference(tile_map->memHandle.memHandle));
     return drop_held(array, 0, UINT64_MAX, UINT32_MAX);
 }
 
@@ -77,14 +77,14 @@ static CUresult do_cuMemMapArrayAsync(bool per_thread, const CUarrayMapInfo *lis
     fake_memory_unlock();
     return result;
 }
-FAKE_BOTH(cuMemMapArrayAsync, (CUarrayMapInfo * list, unsigned count, CUstream stream), list, count, stream)
+FAKE_BOTH_FORMS(cuMemMapArrayAsync, (CUarrayMapInfo * list, unsigned count, CUstream stream), list, count, stream)
 
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *object, const CUmulticastObjectProp *properties)
 {
     if (!object || !properties || !properties->numDevices || !properties->size || properties->flags)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    *object = OBJECTS + ++objects;
+    *object = FIRST_OBJECT + ++object_count;
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }
@@ -93,19 +93,20 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice devi
 {
     uint32_t physical;
 
-    return object > OBJECTS ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+    return object > FIRST_OBJECT ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult bind_held(CUmemGenericAllocationHandle object, size_t offset, void *memory)
 {
-    return object > OBJECTS && add_held(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return object > FIRST_OBJECT && add_held(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle handle,
                             size_t from, size_t size, unsigned long long flags)
 {
     fake_memory_lock();
-    CUresult result = size && !flags ? bind_held(object, offset, fake_virtual_hold(handle)) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        size && !flags ? bind_held(object, offset, fake_virtual_reference(handle)) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     (void)from;
     return result;
@@ -116,7 +117,7 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset,
 {
     fake_memory_lock();
     CUresult result =
-        size && !flags ? bind_held(object, offset, fake_virtual_hold_at(pointer)) : CUDA_ERROR_INVALID_VALUE;
+        size && !flags ? bind_held(object, offset, fake_virtual_reference_at(pointer)) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
 }

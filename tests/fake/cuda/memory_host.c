@@ -10,7 +10,7 @@ struct registered {
     size_t bytes;
 };
 
-static struct registered *all;
+static struct registered *registrations;
 
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
@@ -18,11 +18,11 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 
     if (!pointer || !bytes || flags > (CU_MEMHOSTALLOC_WRITECOMBINED << 1) - 1)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!fake_pin(fake_round(bytes, FAKE_PAGE)))
+    if (!fake_pin(fake_round_up(bytes, FAKE_PAGE)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = fake_memory_make(FAKE_BLOCK_HOST, FAKE_PLAIN, bytes, 0, &block);
+    CUresult result = fake_memory_make_block(FAKE_BLOCK_HOST, FAKE_PLAIN, bytes, 0, &block);
     if (result != CUDA_SUCCESS)
-        fake_unpin(fake_round(bytes, FAKE_PAGE));
+        fake_unpin(fake_round_up(bytes, FAKE_PAGE));
     if (result == CUDA_SUCCESS)
         *pointer = (void *)(uintptr_t)block->address;
     return result;
@@ -41,7 +41,7 @@ CUresult cuMemFreeHost(void *pointer)
         return result;
     fake_memory_lock();
     struct fake_block *block = fake_block_at((uintptr_t)pointer);
-    bool ours = block && block->sort == FAKE_BLOCK_HOST && block->address == (uintptr_t)pointer;
+    bool ours = block && block->type == FAKE_BLOCK_HOST && block->address == (uintptr_t)pointer;
     if (ours) {
         fake_unpin(block->span);
         fake_block_free(block);
@@ -60,8 +60,8 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
     if (!entry)
         return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
     fake_memory_lock();
-    *entry = (struct registered){.next = all, .address = (uintptr_t)pointer, .bytes = bytes};
-    all = entry;
+    *entry = (struct registered){.next = registrations, .address = (uintptr_t)pointer, .bytes = bytes};
+    registrations = entry;
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }
@@ -69,7 +69,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 CUresult cuMemHostUnregister(void *pointer)
 {
     fake_memory_lock();
-    struct registered **at = &all, *found;
+    struct registered **at = &registrations, *found;
     while (*at && (*at)->address != (uintptr_t)pointer)
         at = &(*at)->next;
     found = *at;
@@ -80,20 +80,20 @@ CUresult cuMemHostUnregister(void *pointer)
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static bool is_known(uintptr_t address)
+static bool is_host_memory(uintptr_t address)
 {
     struct fake_block *block = fake_block_at(address);
 
-    for (struct registered *at = all; at; at = at->next)
+    for (struct registered *at = registrations; at; at = at->next)
         if (address - at->address < at->bytes)
             return true;
-    return block && block->sort == FAKE_BLOCK_HOST;
+    return block && block->type == FAKE_BLOCK_HOST;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsigned flags)
 {
     fake_memory_lock();
-    bool known = device && !flags && is_known((uintptr_t)pointer);
+    bool known = device && !flags && is_host_memory((uintptr_t)pointer);
     fake_memory_unlock();
     if (known)
         *device = (uintptr_t)pointer;
@@ -103,7 +103,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsign
 CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
 {
     fake_memory_lock();
-    bool known = flags && is_known((uintptr_t)pointer);
+    bool known = flags && is_host_memory((uintptr_t)pointer);
     fake_memory_unlock();
     if (known)
         *flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;

@@ -5,44 +5,45 @@
 #define LIMITS 3u
 
 /* Of a context; by the block's address, which dies with the context. */
-struct kept {
+struct context_limits {
     uint64_t context_id;
     size_t values[LIMITS];
     struct fake_block *blocks[LIMITS];
 };
 
-static struct kept all[64]; /* under the lock; used again when full: a replaced one cannot shrink any more */
+/* Under the lock. An entry is used again when all are in use: the limits of the replaced context cannot shrink. */
+static struct context_limits all_limits[64];
 
-static const size_t initial[LIMITS] = {
+static const size_t default_limits[LIMITS] = {
     [CU_LIMIT_STACK_SIZE] = 1024, [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20, [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20};
 
-static struct kept *kept_of(CUcontext context)
+static struct context_limits *limits_of(CUcontext context)
 {
-    struct kept *kept = &all[context->id % 64];
+    struct context_limits *context_limits = &all_limits[context->id % 64];
 
-    if (kept->context_id != context->id) {
-        *kept = (struct kept){.context_id = context->id};
+    if (context_limits->context_id != context->id) {
+        *context_limits = (struct context_limits){.context_id = context->id};
         for (uint32_t i = 0; i < LIMITS; i++)
-            kept->values[i] = initial[i];
+            context_limits->values[i] = default_limits[i];
     }
-    return kept;
+    return context_limits;
 }
 
 /* A context's first buffers are part of its cost. */
 static bool change_limit(CUcontext context, CUlimit limit, size_t value)
 {
-    struct kept *kept = kept_of(context);
+    struct context_limits *context_limits = limits_of(context);
     struct fake_block *block = NULL;
 
-    if (limit != CU_LIMIT_STACK_SIZE && value > initial[limit]) {
-        block = fake_memory_make_own(context, FAKE_CONTEXT, value - initial[limit]);
+    if (limit != CU_LIMIT_STACK_SIZE && value > default_limits[limit]) {
+        block = fake_memory_make_driver_block(context, FAKE_CONTEXT, value - default_limits[limit]);
         if (!block)
             return false;
     }
-    if (kept->blocks[limit])
-        fake_memory_release(kept->blocks[limit]);
-    kept->blocks[limit] = block;
-    kept->values[limit] = value;
+    if (context_limits->blocks[limit])
+        fake_memory_free_block(context_limits->blocks[limit]);
+    context_limits->blocks[limit] = block;
+    context_limits->values[limit] = value;
     return true;
 }
 
@@ -68,7 +69,7 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    *value = kept_of(context)->values[limit];
+    *value = limits_of(context)->values[limit];
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }

@@ -5,30 +5,30 @@
 
 #include "memory.h"
 
-#define LARGE (UINT64_C(16) << 20)
+#define LARGE_BYTES (UINT64_C(16) << 20)
 
 /* A request that takes nothing of the device is not refused while another process asks for more than there is. */
-bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes)
+bool fake_memory_reserve(uint32_t physical, enum fake_kind kind, uint64_t bytes)
 {
-    return !bytes || fake_take(physical, kind, bytes) ||
-           (fake_pools_trim(physical) && fake_take(physical, kind, bytes));
+    return !bytes || fake_device_reserve(physical, kind, bytes) ||
+           (fake_pools_trim(physical) && fake_device_reserve(physical, kind, bytes));
 }
 
-static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum fake_kind kind, uint64_t bytes,
-                                  uint64_t take)
+static struct fake_block *make_block_in(CUcontext context, enum fake_block_type type, enum fake_kind kind,
+                                        uint64_t bytes, uint64_t device_bytes)
 {
     struct fake_block *block;
 
-    if (!fake_memory_take(context->physical, kind, take))
+    if (!fake_memory_reserve(context->physical, kind, device_bytes))
         return NULL;
-    block = fake_block_make(sort, bytes);
+    block = fake_block_make(type, bytes);
     if (!block) {
-        fake_give(context->physical, kind, take);
+        fake_device_release(context->physical, kind, device_bytes);
         return NULL;
     }
     block->physical = context->physical;
     block->kind = kind;
-    block->taken = take;
+    block->device_bytes = device_bytes;
     block->context = context;
     return block;
 }
@@ -42,7 +42,7 @@ static void nap_ns(uint64_t ns)
 /* As a real driver's calls for large memory take their time; with no lock held. */
 static void nap_for_large(uint64_t bytes)
 {
-    nap_ns(bytes < LARGE ? 0 : fake_state()->linger_ns);
+    nap_ns(bytes < LARGE_BYTES ? 0 : fake_state()->large_delay_ns);
 }
 
 /* Allocating and freeing may wait for the device, so they are not allowed during a capture. */
@@ -53,8 +53,8 @@ static CUresult enter_context(CUcontext *ret_context)
     return result == CUDA_SUCCESS ? fake_capture_unsafe() : result;
 }
 
-CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
-                          struct fake_block **ret_block)
+CUresult fake_memory_make_block(enum fake_block_type type, enum fake_kind kind, uint64_t bytes, uint64_t device_bytes,
+                                struct fake_block **ret_block)
 {
     CUcontext context;
     CUresult result = enter_context(&context);
@@ -63,7 +63,7 @@ CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t byt
         return result;
     nap_for_large(bytes);
     fake_memory_lock();
-    struct fake_block *block = make_in(context, sort, kind, bytes, take);
+    struct fake_block *block = make_block_in(context, type, kind, bytes, device_bytes);
     fake_memory_unlock();
     if (!block)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -71,7 +71,7 @@ CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t byt
     return CUDA_SUCCESS;
 }
 
-static CUresult make_small(CUdeviceptr *pointer, size_t bytes)
+static CUresult make_piece(CUdeviceptr *pointer, size_t bytes)
 {
     CUcontext context;
     uint64_t address;
@@ -80,7 +80,7 @@ static CUresult make_small(CUdeviceptr *pointer, size_t bytes)
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    struct fake_block *block = fake_slab_take(context, bytes, &address);
+    struct fake_block *block = fake_slab_allocate(context, bytes, &address);
     fake_memory_unlock();
     if (block)
         *pointer = address;
@@ -91,9 +91,9 @@ static CUresult make_block(CUdeviceptr *pointer, size_t bytes)
 {
     struct fake_block *block;
 
-    if (bytes < FAKE_SMALL)
-        return make_small(pointer, bytes);
-    CUresult result = fake_memory_make(FAKE_BLOCK_PLAIN, FAKE_PLAIN, bytes, fake_granted(bytes), &block);
+    if (bytes < FAKE_SLAB_LIMIT)
+        return make_piece(pointer, bytes);
+    CUresult result = fake_memory_make_block(FAKE_BLOCK_PLAIN, FAKE_PLAIN, bytes, fake_device_bytes(bytes), &block);
     if (result == CUDA_SUCCESS)
         *pointer = block->address;
     return result;
@@ -106,7 +106,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
-    size_t row = fake_round(width, FAKE_PITCH_STEP), bytes;
+    size_t row = fake_round_up(width, FAKE_PITCH_STEP), bytes;
 
     if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16) ||
         __builtin_mul_overflow(row, height, &bytes))
@@ -123,7 +123,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 
     if (!pointer || !bytes || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = fake_memory_make(FAKE_BLOCK_MANAGED, FAKE_MANAGED, bytes, fake_granted(bytes), &block);
+    CUresult result = fake_memory_make_block(FAKE_BLOCK_MANAGED, FAKE_MANAGED, bytes, fake_device_bytes(bytes), &block);
     if (result == CUDA_SUCCESS)
         *pointer = block->address;
     return result;
@@ -137,58 +137,59 @@ void fake_managed_move(uint64_t address, CUdevice device)
         return;
     fake_memory_lock();
     struct fake_block *block = fake_block_at(address);
-    if (block && block->sort == FAKE_BLOCK_MANAGED && fake_take(physical, FAKE_MANAGED, block->taken)) {
-        fake_give(block->physical, FAKE_MANAGED, block->taken);
+    if (block && block->type == FAKE_BLOCK_MANAGED &&
+        fake_device_reserve(physical, FAKE_MANAGED, block->device_bytes)) {
+        fake_device_release(block->physical, FAKE_MANAGED, block->device_bytes);
         block->physical = physical;
     }
     fake_memory_unlock();
 }
 
-void fake_memory_release(struct fake_block *block)
+void fake_memory_free_block(struct fake_block *block)
 {
-    if (block->sort == FAKE_BLOCK_HOST)
+    if (block->type == FAKE_BLOCK_HOST)
         fake_unpin(block->span);
-    if (block->sort == FAKE_BLOCK_ARRAY)
-        fake_held_array_gone(block->address);
-    fake_give(block->physical, block->kind, block->taken);
+    if (block->type == FAKE_BLOCK_ARRAY)
+        fake_held_drop_array(block->address);
+    fake_device_release(block->physical, block->kind, block->device_bytes);
     fake_block_free(block);
 }
 
-struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes)
+struct fake_block *fake_memory_make_driver_block(CUcontext context, enum fake_kind kind, uint64_t bytes)
 {
-    return make_in(context, FAKE_BLOCK_OWN, kind, bytes, bytes);
+    return make_block_in(context, FAKE_BLOCK_DRIVER, kind, bytes, bytes);
 }
 
-static bool give_back(uint64_t address)
+static bool free_allocation(uint64_t address)
 {
     struct fake_block *block = fake_block_at(address);
 
-    if (block && block->sort == FAKE_BLOCK_SLAB)
-        return fake_slab_give(block, address);
-    if (block && block->sort == FAKE_BLOCK_GRAPH)
-        return address == block->address && fake_allocation_give(block);
+    if (block && block->type == FAKE_BLOCK_SLAB)
+        return fake_slab_free(block, address);
+    if (block && block->type == FAKE_BLOCK_GRAPH)
+        return address == block->address && fake_allocation_free(block);
     if (!block || address != block->address)
         return false;
-    if (block->sort == FAKE_BLOCK_POOLED)
-        fake_pool_give(block);
-    else if (block->sort == FAKE_BLOCK_IMPORTED && !block->context)
+    if (block->type == FAKE_BLOCK_POOLED)
+        fake_pool_free(block);
+    else if (block->type == FAKE_BLOCK_IMPORTED && !block->context)
         fake_block_free(block); /* of a pool of another process */
-    else if (block->sort == FAKE_BLOCK_PLAIN || block->sort == FAKE_BLOCK_MANAGED)
-        fake_memory_release(block);
+    else if (block->type == FAKE_BLOCK_PLAIN || block->type == FAKE_BLOCK_MANAGED)
+        fake_memory_free_block(block);
     else
         return false;
     return true;
 }
 
-static CUresult free_at(CUdeviceptr pointer)
+static CUresult free_pointer(CUdeviceptr pointer)
 {
     fake_memory_lock();
     const struct fake_block *block = fake_block_at(pointer);
-    uint64_t bytes = block && block->address == pointer ? block->taken : 0;
-    bool given = give_back(pointer);
+    uint64_t bytes = block && block->address == pointer ? block->device_bytes : 0;
+    bool freed = free_allocation(pointer);
     fake_memory_unlock();
     nap_for_large(bytes);
-    return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Also of memory that belongs to a context other than the current one. */
@@ -196,9 +197,9 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     CUcontext context;
 
-    nap_ns(fake_state()->late_ns);
+    nap_ns(fake_state()->free_delay_ns);
     CUresult result = enter_context(&context);
-    return result == CUDA_SUCCESS && pointer ? free_at(pointer) : result;
+    return result == CUDA_SUCCESS && pointer ? free_pointer(pointer) : result;
 }
 
 /* A node of the graph that the stream is captured into: a node can only free a graph's allocation. */
@@ -206,7 +207,7 @@ static CUresult capture_free(CUdeviceptr pointer, CUstream stream)
 {
     struct fake_allocation *allocation = fake_allocation_at(pointer);
 
-    return allocation ? fake_submit(stream, (struct fake_work){.gives = allocation}) : CUDA_ERROR_INVALID_VALUE;
+    return allocation ? fake_submit(stream, (struct fake_work){.frees = allocation}) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Work that was enqueued before uses times, not bytes, so the memory can go at once. */
@@ -217,9 +218,9 @@ static CUresult do_cuMemFreeAsync(bool per_thread, CUdeviceptr pointer, CUstream
 
     if (result != CUDA_SUCCESS)
         return result;
-    return atomic_load(&stream->captured) ? capture_free(pointer, stream) : free_at(pointer);
+    return atomic_load(&stream->captured) ? capture_free(pointer, stream) : free_pointer(pointer);
 }
-FAKE_BOTH(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
+FAKE_BOTH_FORMS(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
 
 static CUresult memory_info(uint64_t *free_bytes, uint64_t *total)
 {
@@ -237,46 +238,46 @@ static CUresult memory_info(uint64_t *free_bytes, uint64_t *total)
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
-    uint64_t is_free = 0, is_there = 0;
-    CUresult result = memory_info(&is_free, &is_there);
+    uint64_t available = 0, capacity = 0;
+    CUresult result = memory_info(&available, &capacity);
 
     if (result == CUDA_SUCCESS && free_bytes)
-        *free_bytes = is_free;
+        *free_bytes = available;
     if (result == CUDA_SUCCESS && total)
-        *total = is_there;
+        *total = capacity;
     return result;
 }
 
-static unsigned in_32_bits(uint64_t bytes)
+static unsigned clamp_to_32_bits(uint64_t bytes)
 {
     return bytes > UINT32_MAX ? UINT32_MAX : (unsigned)bytes;
 }
 
 CUresult cuMemGetInfo(unsigned *free_bytes, unsigned *total)
 {
-    uint64_t is_free = 0, is_there = 0;
-    CUresult result = memory_info(&is_free, &is_there);
+    uint64_t available = 0, capacity = 0;
+    CUresult result = memory_info(&available, &capacity);
 
     if (result == CUDA_SUCCESS && free_bytes)
-        *free_bytes = in_32_bits(is_free);
+        *free_bytes = clamp_to_32_bits(available);
     if (result == CUDA_SUCCESS && total)
-        *total = in_32_bits(is_there);
+        *total = clamp_to_32_bits(capacity);
     return result;
 }
 
-static void end_of_context(struct fake_block *block, void *context)
+static void free_if_of_context(struct fake_block *block, void *context)
 {
     if (block->context != context)
         return;
-    if (block->sort == FAKE_BLOCK_SLAB)
-        fake_slab_gone(block);
+    if (block->type == FAKE_BLOCK_SLAB)
+        fake_slab_destroy(block);
     else
-        fake_memory_release(block);
+        fake_memory_free_block(block);
 }
 
 void fake_memory_context_ended(CUcontext context)
 {
     fake_memory_lock();
-    fake_blocks(end_of_context, context);
+    fake_visit_blocks(free_if_of_context, context);
     fake_memory_unlock();
 }

@@ -8,12 +8,12 @@ bool fake_memory_range(uint64_t address, struct fake_block **ret_block, uint64_t
 {
     struct fake_block *block = fake_block_at(address);
 
-    if (!block || block->sort == FAKE_BLOCK_ARRAY)
+    if (!block || block->type == FAKE_BLOCK_ARRAY)
         return false;
     *ret_block = block;
-    if (block->sort == FAKE_BLOCK_SLAB)
+    if (block->type == FAKE_BLOCK_SLAB)
         return fake_slab_range(block, address, ret_base, ret_bytes);
-    if (block->sort == FAKE_BLOCK_RESERVED)
+    if (block->type == FAKE_BLOCK_RESERVED)
         return fake_virtual_range(block, address, ret_base, ret_bytes);
     *ret_base = block->address;
     *ret_bytes = block->bytes;
@@ -28,7 +28,7 @@ bool fake_memory_usable(uint64_t address, uint64_t bytes)
     fake_memory_lock();
     bool ours = fake_block_at(address);
     bool usable = ours && fake_memory_range(address, &block, &base, &size) &&
-                  (block->sort == FAKE_BLOCK_RESERVED ? fake_virtual_usable(block, address, bytes)
+                  (block->type == FAKE_BLOCK_RESERVED ? fake_virtual_usable(block, address, bytes)
                                                       : bytes <= base + size - address);
     fake_memory_unlock();
     return usable;
@@ -63,7 +63,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr po
 static CUresult answer_attribute(void *data, CUpointer_attribute attribute, const struct fake_block *block,
                                  uint64_t base, uint64_t bytes, CUdeviceptr pointer)
 {
-    bool on_host = block->sort == FAKE_BLOCK_HOST;
+    bool on_host = block->type == FAKE_BLOCK_HOST;
 
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -73,11 +73,11 @@ static CUresult answer_attribute(void *data, CUpointer_attribute attribute, cons
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         ANSWER(CUdeviceptr, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!on_host && block->sort != FAKE_BLOCK_MANAGED)
+        if (!on_host && block->type != FAKE_BLOCK_MANAGED)
             return CUDA_ERROR_INVALID_VALUE;
         ANSWER(CUdeviceptr, pointer);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        ANSWER(unsigned, block->sort == FAKE_BLOCK_MANAGED);
+        ANSWER(unsigned, block->type == FAKE_BLOCK_MANAGED);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         ANSWER(int, block->context ? block->context->device : (int)block->physical);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -87,7 +87,7 @@ static CUresult answer_attribute(void *data, CUpointer_attribute attribute, cons
     case CU_POINTER_ATTRIBUTE_MAPPED:
         ANSWER(unsigned, 1);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        ANSWER(CUmemoryPool, block->sort == FAKE_BLOCK_POOLED ? fake_pool_of(block) : NULL);
+        ANSWER(CUmemoryPool, block->type == FAKE_BLOCK_POOLED ? fake_pool_of(block) : NULL);
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -17,14 +17,14 @@ struct CUmemPoolHandle_st {
     CUmemPoolProps properties;
     bool on_host, imported, destroyed;
     uint64_t reserved, reserved_high, used, used_high, threshold, id;
-    uint32_t live; /* allocations */
+    uint32_t allocation_count;
     int reuse[3];
     struct fake_export *exports;
 };
 
-static CUmemoryPool all; /* live and dead, so that a handle of a dead one is recognised */
-static CUmemoryPool defaults[FAKE_DEVICES], currents[FAKE_DEVICES];
-static CUmemoryPool managed[FAKE_DEVICES], of_host; /* cuMemGetDefaultMemPool's answers for other places */
+static CUmemoryPool all_pools; /* those that were destroyed, too, so that a handle of a dead one is recognised */
+static CUmemoryPool default_pools[FAKE_DEVICES], current_pools[FAKE_DEVICES];
+static CUmemoryPool managed_pools[FAKE_DEVICES], host_pool; /* cuMemGetDefaultMemPool's answers for other locations */
 
 static CUmemoryPool make_pool(CUdevice device, uint32_t physical)
 {
@@ -39,56 +39,56 @@ static CUmemoryPool make_pool(CUdevice device, uint32_t physical)
                                         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     pool->reuse[0] = pool->reuse[1] = pool->reuse[2] = 1;
     pool->id = ++ids;
-    pool->next = all;
-    all = pool;
+    pool->next = all_pools;
+    all_pools = pool;
     return pool;
 }
 
 static bool is_pool(CUmemoryPool pool)
 {
-    CUmemoryPool at = all;
+    CUmemoryPool at = all_pools;
 
     while (at && at != pool)
         at = at->next;
     return at && !at->destroyed;
 }
 
-static CUmemoryPool default_of(CUdevice device, uint32_t physical)
+static CUmemoryPool default_pool_of(CUdevice device, uint32_t physical)
 {
-    if (!defaults[physical])
-        defaults[physical] = make_pool(device, physical);
-    return defaults[physical];
+    if (!default_pools[physical])
+        default_pools[physical] = make_pool(device, physical);
+    return default_pools[physical];
 }
 
-static CUmemoryPool current_of(CUdevice device, uint32_t physical)
+static CUmemoryPool current_pool_of(CUdevice device, uint32_t physical)
 {
-    return currents[physical] ? currents[physical] : default_of(device, physical);
+    return current_pools[physical] ? current_pools[physical] : default_pool_of(device, physical);
 }
 
-/* NULL: there is none for such a place, or memory is out. */
-static CUmemoryPool default_for(const CUmemLocation *location, CUmemAllocationType type, uint32_t physical)
+/* NULL: such a location has no default pool, or memory is out. */
+static CUmemoryPool default_pool_of_location(const CUmemLocation *location, CUmemAllocationType type, uint32_t physical)
 {
-    bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED, there = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
-    CUmemoryPool *place = there ? &managed[physical] : &of_host;
+    bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED, on_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemoryPool *place = on_device ? &managed_pools[physical] : &host_pool;
 
-    if (there && !is_managed)
-        return default_of(location->id, physical);
-    if (!there && (is_managed || location->type != CU_MEM_LOCATION_TYPE_HOST))
+    if (on_device && !is_managed)
+        return default_pool_of(location->id, physical);
+    if (!on_device && (is_managed || location->type != CU_MEM_LOCATION_TYPE_HOST))
         return NULL;
-    if (!*place && (*place = make_pool(there ? location->id : 0, physical))) {
+    if (!*place && (*place = make_pool(on_device ? location->id : 0, physical))) {
         (*place)->properties.allocType = type;
         (*place)->properties.location = *location;
-        (*place)->on_host = !there;
+        (*place)->on_host = !on_device;
     }
     return *place;
 }
 
 static bool grow_pool(CUmemoryPool pool, uint64_t by)
 {
-    if (pool->properties.maxSize && pool->reserved + by > fake_round(pool->properties.maxSize, FAKE_PAGE))
+    if (pool->properties.maxSize && pool->reserved + by > fake_round_up(pool->properties.maxSize, FAKE_PAGE))
         return false;
     /* Not through the function that trims pools: this one is about to use its memory. */
-    if (!pool->on_host && !fake_take(pool->physical, FAKE_POOL, by))
+    if (!pool->on_host && !fake_device_reserve(pool->physical, FAKE_POOL, by))
         return false;
     pool->reserved += by;
     pool->reserved_high = pool->reserved > pool->reserved_high ? pool->reserved : pool->reserved_high;
@@ -97,12 +97,12 @@ static bool grow_pool(CUmemoryPool pool, uint64_t by)
 
 static bool trim_pool(CUmemoryPool pool, uint64_t keep)
 {
-    uint64_t least = fake_round(pool->used > keep ? pool->used : keep, FAKE_PAGE);
+    uint64_t least = fake_round_up(pool->used > keep ? pool->used : keep, FAKE_PAGE);
 
-    if (pool->reserved <= least || (pool->destroyed && fake_shared_held(&pool->exports)))
+    if (pool->reserved <= least || (pool->destroyed && fake_shared_is_open(&pool->exports)))
         return false;
     if (!pool->on_host)
-        fake_give(pool->physical, FAKE_POOL, pool->reserved - least);
+        fake_device_release(pool->physical, FAKE_POOL, pool->reserved - least);
     pool->reserved = least;
     return true;
 }
@@ -111,7 +111,7 @@ bool fake_pools_trim(uint32_t physical)
 {
     bool any = false;
 
-    for (CUmemoryPool pool = all; pool; pool = pool->next)
+    for (CUmemoryPool pool = all_pools; pool; pool = pool->next)
         if (pool->physical == physical && !pool->on_host)
             any |= trim_pool(pool, 0);
     return any;
@@ -120,29 +120,29 @@ bool fake_pools_trim(uint32_t physical)
 void fake_pools_synchronized(void)
 {
     fake_memory_lock();
-    for (CUmemoryPool pool = all; pool; pool = pool->next)
+    for (CUmemoryPool pool = all_pools; pool; pool = pool->next)
         trim_pool(pool, pool->threshold);
     fake_memory_unlock();
 }
 
-static bool make_room(CUmemoryPool pool, uint64_t bytes)
+static bool reserve_for_block(CUmemoryPool pool, uint64_t bytes)
 {
-    uint64_t spare = pool->reserved - pool->used;
-    uint64_t missing = bytes > spare ? bytes - spare : 0;
+    uint64_t unused = pool->reserved - pool->used;
+    uint64_t missing = bytes > unused ? bytes - unused : 0;
 
-    if (!missing || grow_pool(pool, fake_round(missing, FAKE_POOL_STEP)) ||
-        grow_pool(pool, fake_round(missing, FAKE_PAGE)))
+    if (!missing || grow_pool(pool, fake_round_up(missing, FAKE_POOL_STEP)) ||
+        grow_pool(pool, fake_round_up(missing, FAKE_PAGE)))
         return true;
-    pool->used += spare; /* keep their memory while the others free theirs */
+    pool->used += unused; /* keep their memory while the others free theirs */
     bool freed = fake_pools_trim(pool->physical);
-    pool->used -= spare;
-    return freed && grow_pool(pool, fake_round(missing, FAKE_PAGE));
+    pool->used -= unused;
+    return freed && grow_pool(pool, fake_round_up(missing, FAKE_PAGE));
 }
 
-static struct fake_block *take_block(CUmemoryPool pool, uint64_t bytes)
+static struct fake_block *allocate_block(CUmemoryPool pool, uint64_t bytes)
 {
-    uint64_t granted = fake_round(bytes, FAKE_SMALL_STEP);
-    struct fake_block *block = make_room(pool, granted) ? fake_block_make(FAKE_BLOCK_POOLED, bytes) : NULL;
+    uint64_t granted = fake_round_up(bytes, FAKE_SMALL_STEP);
+    struct fake_block *block = reserve_for_block(pool, granted) ? fake_block_make(FAKE_BLOCK_POOLED, bytes) : NULL;
     CUmemoryPool *detail = malloc(sizeof *detail);
 
     if (!block || !detail) {
@@ -150,25 +150,25 @@ static struct fake_block *take_block(CUmemoryPool pool, uint64_t bytes)
         return NULL;
     }
     *detail = pool;
-    block->detail = detail;
+    block->type_data = detail;
     block->physical = pool->physical;
     pool->used += granted;
     pool->used_high = pool->used > pool->used_high ? pool->used : pool->used_high;
-    pool->live++;
+    pool->allocation_count++;
     return block;
 }
 
 CUmemoryPool fake_pool_of(const struct fake_block *block)
 {
-    return *(CUmemoryPool *)block->detail;
+    return *(CUmemoryPool *)block->type_data;
 }
 
-void fake_pool_give(struct fake_block *block)
+void fake_pool_free(struct fake_block *block)
 {
     CUmemoryPool pool = fake_pool_of(block);
 
-    pool->used -= fake_round(block->bytes, FAKE_SMALL_STEP);
-    pool->live--;
+    pool->used -= fake_round_up(block->bytes, FAKE_SMALL_STEP);
+    pool->allocation_count--;
     fake_block_free(block);
     if (pool->destroyed)
         trim_pool(pool, 0);
@@ -178,7 +178,7 @@ static CUresult allocate_from_pool(CUdeviceptr *pointer, size_t bytes, CUmemoryP
 {
     fake_memory_lock();
     bool usable = is_pool(pool) && !pool->imported;
-    struct fake_block *block = usable ? take_block(pool, bytes) : NULL;
+    struct fake_block *block = usable ? allocate_block(pool, bytes) : NULL;
     fake_memory_unlock();
     if (!usable)
         return CUDA_ERROR_INVALID_VALUE;
@@ -196,16 +196,16 @@ static CUresult capture_allocation(CUdeviceptr *pointer, size_t bytes, CUstream 
 
     if (!allocation)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = fake_submit(stream, (struct fake_work){.takes = allocation});
+    CUresult result = fake_submit(stream, (struct fake_work){.allocates = allocation});
     if (result == CUDA_SUCCESS)
         *pointer = address;
-    fake_allocation_let_go(allocation); /* the graph holds it now */
+    fake_allocation_unreference(allocation); /* the graph holds it now */
     return result;
 }
 
 /* `pool`: NULL is that of the stream's device. */
-static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream handle,
-                                  bool per_thread)
+static CUresult allocate_in_stream(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream handle,
+                                   bool per_thread)
 {
     CUcontext context;
     CUstream stream;
@@ -219,7 +219,7 @@ static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPo
         return capture_allocation(pointer, bytes, stream);
     fake_memory_lock();
     if (!pool)
-        pool = current_of(stream->context->device, stream->context->physical);
+        pool = current_pool_of(stream->context->device, stream->context->physical);
     fake_memory_unlock();
     return pool ? allocate_from_pool(pointer, bytes, pool) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -227,16 +227,16 @@ static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPo
 static CUresult do_cuMemAllocFromPoolAsync(bool per_thread, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
                                            CUstream stream)
 {
-    return pool ? allocate_in_order(pointer, bytes, pool, stream, per_thread) : CUDA_ERROR_INVALID_VALUE;
+    return pool ? allocate_in_stream(pointer, bytes, pool, stream, per_thread) : CUDA_ERROR_INVALID_VALUE;
 }
-FAKE_BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr * pointer, size_t bytes, CUmemoryPool pool, CUstream stream), pointer,
-          bytes, pool, stream)
+FAKE_BOTH_FORMS(cuMemAllocFromPoolAsync, (CUdeviceptr * pointer, size_t bytes, CUmemoryPool pool, CUstream stream),
+                pointer, bytes, pool, stream)
 
 static CUresult do_cuMemAllocAsync(bool per_thread, CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    return allocate_in_order(pointer, bytes, NULL, stream, per_thread);
+    return allocate_in_stream(pointer, bytes, NULL, stream, per_thread);
 }
-FAKE_BOTH(cuMemAllocAsync, (CUdeviceptr * pointer, size_t bytes, CUstream stream), pointer, bytes, stream)
+FAKE_BOTH_FORMS(cuMemAllocAsync, (CUdeviceptr * pointer, size_t bytes, CUstream stream), pointer, bytes, stream)
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
@@ -257,14 +257,14 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
     if (!anywhere && !on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool made = make_pool(on_host || anywhere ? 0 : properties->location.id, physical);
-    if (made) {
-        made->properties = *properties;
-        made->on_host = on_host;
-        *pool = made;
+    CUmemoryPool pool_made = make_pool(on_host || anywhere ? 0 : properties->location.id, physical);
+    if (pool_made) {
+        pool_made->properties = *properties;
+        pool_made->on_host = on_host;
+        *pool = pool_made;
     }
     fake_memory_unlock();
-    return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return pool_made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Allocations made from it stay, and go as they are freed. A device that used this pool has its default again. */
@@ -273,10 +273,10 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
     CUresult result = CUDA_ERROR_INVALID_VALUE;
 
     fake_memory_lock();
-    if (is_pool(pool) && defaults[pool->physical] != pool) {
+    if (is_pool(pool) && default_pools[pool->physical] != pool) {
         pool->destroyed = true;
-        if (currents[pool->physical] == pool)
-            currents[pool->physical] = NULL;
+        if (current_pools[pool->physical] == pool)
+            current_pools[pool->physical] = NULL;
         trim_pool(pool, 0);
         result = CUDA_SUCCESS;
     }
@@ -294,7 +294,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static uint64_t *number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
+static uint64_t *attribute_number(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
     switch (attribute) {
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
@@ -317,8 +317,8 @@ static CUresult get_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, 
     if (attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
         attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
         memcpy(value, &pool->reuse[attribute - 1], sizeof pool->reuse[0]);
-    else if (number_of(pool, attribute))
-        memcpy(value, number_of(pool, attribute), sizeof(uint64_t));
+    else if (attribute_number(pool, attribute))
+        memcpy(value, attribute_number(pool, attribute), sizeof(uint64_t));
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -376,7 +376,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmem
         fd = fake_shared_export(&(struct fake_shared){.magic = FAKE_SHARED_MAGIC,
                                                       .pid = getpid(),
                                                       .physical = pool->physical,
-                                                      .sort = FAKE_SHARED_POOL,
+                                                      .type = FAKE_SHARED_POOL,
                                                       .id = pool->id},
                                 &pool->exports);
     fake_memory_unlock();
@@ -396,22 +396,22 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CU
         !fake_shared_read((int)(intptr_t)handle, FAKE_SHARED_POOL, &shared))
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool made = make_pool(0, shared.physical);
-    if (made) {
-        made->imported = true;
-        *pool = made;
+    CUmemoryPool pool_made = make_pool(0, shared.physical);
+    if (pool_made) {
+        pool_made->imported = true;
+        *pool = pool_made;
     }
     fake_memory_unlock();
-    return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return pool_made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-_Static_assert(sizeof(struct fake_shared) <= sizeof(CUmemPoolPtrExportData), "it says all");
+_Static_assert(sizeof(struct fake_shared) <= sizeof(CUmemPoolPtrExportData), "the exported data holds all of it");
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
 {
     fake_memory_lock();
     struct fake_block *block = fake_block_at(pointer);
-    bool found = data && block && block->sort == FAKE_BLOCK_POOLED && block->address == pointer;
+    bool found = data && block && block->type == FAKE_BLOCK_POOLED && block->address == pointer;
     if (found) {
         struct fake_shared shared = {.magic = FAKE_SHARED_MAGIC,
                                      .pid = getpid(),
@@ -419,7 +419,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointe
                                      .offset = fake_backing_offset(block),
                                      .bytes = block->bytes,
                                      .physical = block->physical,
-                                     .sort = FAKE_SHARED_POOLED,
+                                     .type = FAKE_SHARED_POOLED,
                                      .id = block->id};
         memset(data, 0, sizeof *data);
         memcpy(data, &shared, sizeof shared);
@@ -434,7 +434,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPo
 
     if (pointer && data)
         memcpy(&shared, data, sizeof shared);
-    if (shared.magic != FAKE_SHARED_MAGIC || shared.sort != FAKE_SHARED_POOLED)
+    if (shared.magic != FAKE_SHARED_MAGIC || shared.type != FAKE_SHARED_POOLED)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
     CUresult result =
@@ -445,7 +445,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPo
 
 /* ---- a device's, and a place's ---- */
 
-static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*of)(CUdevice, uint32_t))
+static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*find_pool)(CUdevice, uint32_t))
 {
     uint32_t physical;
     CUresult result = pool ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
@@ -453,7 +453,7 @@ static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    CUmemoryPool found = of(device, physical);
+    CUmemoryPool found = find_pool(device, physical);
     fake_memory_unlock();
     if (found)
         *pool = found;
@@ -462,26 +462,27 @@ static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {
-    return pool_of_device(pool, device, default_of);
+    return pool_of_device(pool, device, default_pool_of);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
-    return pool_of_device(pool, device, current_of);
+    return pool_of_device(pool, device, current_pool_of);
 }
 
 /* Only a device's pool can be set. */
-static CUresult pool_for(CUmemoryPool *pool, const CUmemLocation *location, CUmemAllocationType type, bool current)
+static CUresult pool_of_location(CUmemoryPool *pool, const CUmemLocation *location, CUmemAllocationType type,
+                                 bool current)
 {
     uint32_t physical = 0;
-    bool there = location && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    bool on_device = location && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-    if (!pool || !location || (there && fake_physical(location->id, &physical) != CUDA_SUCCESS))
+    if (!pool || !location || (on_device && fake_physical(location->id, &physical) != CUDA_SUCCESS))
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool found = current && there && type == CU_MEM_ALLOCATION_TYPE_PINNED
-                             ? current_of(location->id, physical)
-                             : default_for(location, type, physical);
+    CUmemoryPool found = current && on_device && type == CU_MEM_ALLOCATION_TYPE_PINNED
+                             ? current_pool_of(location->id, physical)
+                             : default_pool_of_location(location, type, physical);
     fake_memory_unlock();
     if (found)
         *pool = found;
@@ -490,12 +491,12 @@ static CUresult pool_for(CUmemoryPool *pool, const CUmemLocation *location, CUme
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return pool_for(pool, location, type, false);
+    return pool_of_location(pool, location, type, false);
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return pool_for(pool, location, type, true);
+    return pool_of_location(pool, location, type, true);
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
@@ -508,7 +509,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
     fake_memory_lock();
     bool usable = is_pool(pool) && !pool->on_host && !pool->imported && pool->physical == physical;
     if (usable)
-        currents[physical] = pool;
+        current_pools[physical] = pool;
     fake_memory_unlock();
     return usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

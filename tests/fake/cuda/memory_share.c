@@ -11,7 +11,7 @@
 
 #include "memory.h"
 
-_Static_assert(sizeof(struct fake_shared) <= sizeof(CUipcMemHandle), "a handle says all");
+_Static_assert(sizeof(struct fake_shared) <= sizeof(CUipcMemHandle), "a handle holds all of it");
 
 int fake_shared_open(const struct fake_shared *shared)
 {
@@ -23,39 +23,39 @@ int fake_shared_open(const struct fake_shared *shared)
 
 int fake_shared_export(const struct fake_shared *shared, struct fake_export **list)
 {
-    struct fake_export *one = malloc(sizeof *one);
+    struct fake_export *export = malloc(sizeof *export);
     int ends[2];
 
-    if (!one || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        free(one);
+    if (!export || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        free(export);
         return -1;
     }
     bool sent = send(ends[0], shared, sizeof *shared, MSG_NOSIGNAL) == (ssize_t)sizeof *shared;
-    *one = (struct fake_export){.next = *list, .watch = ends[0]};
-    *list = one;
+    *export = (struct fake_export){.next = *list, .peer_fd = ends[0]};
+    *list = export;
     if (!sent)
         close(ends[1]);
     return sent ? ends[1] : -1;
 }
 
-bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared)
+bool fake_shared_read(int fd, uint32_t type, struct fake_shared *ret_shared)
 {
     return recv(fd, ret_shared, sizeof *ret_shared, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof *ret_shared &&
-           ret_shared->magic == FAKE_SHARED_MAGIC && ret_shared->sort == sort;
+           ret_shared->magic == FAKE_SHARED_MAGIC && ret_shared->type == type;
 }
 
-bool fake_shared_held(struct fake_export **list)
+bool fake_shared_is_open(struct fake_export **list)
 {
     for (struct fake_export **at = list; *at;) {
-        struct fake_export *one = *at;
-        struct pollfd ask = {.fd = one->watch};
+        struct fake_export *export = *at;
+        struct pollfd ask = {.fd = export->peer_fd};
 
         if (poll(&ask, 1, 0) == 1 && ask.revents & POLLHUP) {
-            *at = one->next;
-            close(one->watch);
-            free(one);
+            *at = export->next;
+            close(export->peer_fd);
+            free(export);
         } else {
-            at = &one->next;
+            at = &export->next;
         }
     }
     return *list;
@@ -63,7 +63,7 @@ bool fake_shared_held(struct fake_export **list)
 
 static bool can_be_shared(const struct fake_block *block)
 {
-    return block->sort == FAKE_BLOCK_PLAIN || block->sort == FAKE_BLOCK_SLAB;
+    return block->type == FAKE_BLOCK_PLAIN || block->type == FAKE_BLOCK_SLAB;
 }
 
 /* Of the whole allocation that the pointer is in, as the driver does. */
@@ -81,7 +81,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
                                      .offset = fake_backing_offset(block) + (first - block->address),
                                      .bytes = bytes,
                                      .physical = block->physical,
-                                     .sort = FAKE_SHARED_POINTER,
+                                     .type = FAKE_SHARED_POINTER,
                                      .id = block->id};
         memset(handle, 0, sizeof *handle);
         memcpy(handle, &shared, sizeof shared);
@@ -120,7 +120,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsi
         return result;
     memcpy(&shared, &handle, sizeof shared);
     if (!pointer || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || shared.magic != FAKE_SHARED_MAGIC ||
-        shared.sort != FAKE_SHARED_POINTER)
+        shared.type != FAKE_SHARED_POINTER)
         return CUDA_ERROR_INVALID_VALUE;
     if (shared.pid == getpid())
         return CUDA_ERROR_INVALID_CONTEXT; /* a process does not open its own */
@@ -139,7 +139,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer)
 {
     fake_memory_lock();
     struct fake_block *block = fake_block_at(pointer);
-    bool imported = block && block->sort == FAKE_BLOCK_IMPORTED && block->context;
+    bool imported = block && block->type == FAKE_BLOCK_IMPORTED && block->context;
     if (imported)
         fake_block_free(block);
     fake_memory_unlock();

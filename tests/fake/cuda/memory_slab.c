@@ -11,11 +11,11 @@
 #define PIECES  ((uint32_t)(FAKE_PAGE / FAKE_SMALL_STEP))
 
 struct slab {
-    struct slab *next, *previous; /* of those of its size in its context that have room */
+    struct slab *next, *previous; /* in the list of slabs of this size and context that have room */
     struct fake_block *block;
     uint32_t size_class, count, used, cursor;
-    uint64_t asked;         /* in all, in steps */
-    uint32_t bytes[PIECES]; /* asked; 0: free */
+    uint64_t allocated_bytes;     /* of all pieces, each rounded up to whole steps */
+    uint32_t piece_bytes[PIECES]; /* as the program asked for them; 0: free */
 };
 
 /* A context's slabs, in CUctx_st.memory. */
@@ -32,16 +32,16 @@ static uint32_t class_of(uint64_t bytes)
     return size_class;
 }
 
-static struct slab **list_of(const struct slab *slab)
+static struct slab **list_for_slab(const struct slab *slab)
 {
     struct slabs *slabs = atomic_load(&slab->block->context->memory);
 
     return &slabs->with_room[slab->size_class];
 }
 
-static void link_in(struct slab *slab)
+static void link_slab(struct slab *slab)
 {
-    struct slab **list = list_of(slab);
+    struct slab **list = list_for_slab(slab);
 
     slab->previous = NULL;
     slab->next = *list;
@@ -50,12 +50,12 @@ static void link_in(struct slab *slab)
     *list = slab;
 }
 
-static void take_out(struct slab *slab)
+static void unlink_slab(struct slab *slab)
 {
     if (slab->previous)
         slab->previous->next = slab->next;
     else
-        *list_of(slab) = slab->next;
+        *list_for_slab(slab) = slab->next;
     if (slab->next)
         slab->next->previous = slab->previous;
 }
@@ -65,19 +65,19 @@ static struct fake_process_device *process_device(const struct slab *slab)
     return &fake_process()->devices[slab->block->physical];
 }
 
-/* The part of it to be charged: the pieces in use, or all of it as soon as one is. */
+/* The bytes of the slab to be charged: the pieces in use, or the whole slab as soon as one piece is in use. */
 static uint64_t charged_bytes(const struct slab *slab)
 {
-    return FAKE_WHOLE && slab->asked ? FAKE_PAGE : slab->asked;
+    return FAKE_SLAB_CHARGED_WHOLE && slab->allocated_bytes ? FAKE_PAGE : slab->allocated_bytes;
 }
 
-/* Adds `more` bytes, or less than 0, to those given out of the slab. */
-static void count_bytes(struct slab *slab, int64_t more)
+/* Counts `added` bytes as given out of the slab; a negative number takes some back. */
+static void add_allocated_bytes(struct slab *slab, int64_t added)
 {
     uint64_t before = charged_bytes(slab);
 
-    slab->asked += (uint64_t)more;
-    atomic_fetch_add(&process_device(slab)->small, charged_bytes(slab) - before);
+    slab->allocated_bytes += (uint64_t)added;
+    atomic_fetch_add(&process_device(slab)->slab_charged, charged_bytes(slab) - before);
 }
 
 static struct slab *make_slab(CUcontext context, uint32_t size_class)
@@ -85,27 +85,27 @@ static struct slab *make_slab(CUcontext context, uint32_t size_class)
     struct slab *slab;
     struct fake_block *block = NULL;
 
-    if (!fake_memory_take(context->physical, FAKE_PLAIN, FAKE_PAGE))
+    if (!fake_memory_reserve(context->physical, FAKE_PLAIN, FAKE_PAGE))
         return NULL;
     slab = calloc(1, sizeof *slab);
     block = slab ? fake_block_make(FAKE_BLOCK_SLAB, FAKE_PAGE) : NULL;
     if (!block) {
-        fake_give(context->physical, FAKE_PLAIN, FAKE_PAGE);
+        fake_device_release(context->physical, FAKE_PLAIN, FAKE_PAGE);
         free(slab);
         return NULL;
     }
     block->physical = context->physical;
     block->kind = FAKE_PLAIN;
-    block->taken = FAKE_PAGE;
+    block->device_bytes = FAKE_PAGE;
     block->context = context;
-    block->detail = slab;
+    block->type_data = slab;
     *slab = (struct slab){.block = block, .size_class = size_class, .count = PIECES >> size_class};
     atomic_fetch_add(&process_device(slab)->slabs, FAKE_PAGE);
-    link_in(slab);
+    link_slab(slab);
     return slab;
 }
 
-static struct slab *with_room(CUcontext context, uint32_t size_class)
+static struct slab *slab_with_room(CUcontext context, uint32_t size_class)
 {
     struct slabs *slabs = atomic_load(&context->memory);
 
@@ -118,19 +118,19 @@ static struct slab *with_room(CUcontext context, uint32_t size_class)
     return slabs->with_room[size_class] ? slabs->with_room[size_class] : make_slab(context, size_class);
 }
 
-struct fake_block *fake_slab_take(CUcontext context, uint64_t bytes, uint64_t *ret_address)
+struct fake_block *fake_slab_allocate(CUcontext context, uint64_t bytes, uint64_t *ret_address)
 {
-    struct slab *slab = with_room(context, class_of(bytes));
+    struct slab *slab = slab_with_room(context, class_of(bytes));
 
     if (!slab)
         return NULL;
-    while (slab->bytes[slab->cursor])
+    while (slab->piece_bytes[slab->cursor])
         slab->cursor = (slab->cursor + 1) % slab->count;
-    slab->bytes[slab->cursor] = (uint32_t)bytes;
+    slab->piece_bytes[slab->cursor] = (uint32_t)bytes;
     *ret_address = slab->block->address + slab->cursor * (FAKE_SMALL_STEP << slab->size_class);
-    count_bytes(slab, (int64_t)fake_granted(bytes));
+    add_allocated_bytes(slab, (int64_t)fake_device_bytes(bytes));
     if (++slab->used == slab->count)
-        take_out(slab);
+        unlink_slab(slab);
     return slab->block;
 }
 
@@ -141,39 +141,39 @@ static uint32_t piece_at(const struct slab *slab, uint64_t address)
 
 bool fake_slab_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes)
 {
-    const struct slab *slab = block->detail;
+    const struct slab *slab = block->type_data;
     uint32_t piece = piece_at(slab, address);
 
     *ret_base = block->address + piece * (FAKE_SMALL_STEP << slab->size_class);
-    *ret_bytes = slab->bytes[piece];
+    *ret_bytes = slab->piece_bytes[piece];
     return address - *ret_base < *ret_bytes;
 }
 
-void fake_slab_gone(struct fake_block *block)
+void fake_slab_destroy(struct fake_block *block)
 {
-    struct slab *slab = block->detail;
+    struct slab *slab = block->type_data;
 
     if (slab->used < slab->count)
-        take_out(slab);
-    atomic_fetch_sub(&process_device(slab)->small, charged_bytes(slab));
+        unlink_slab(slab);
+    atomic_fetch_sub(&process_device(slab)->slab_charged, charged_bytes(slab));
     atomic_fetch_sub(&process_device(slab)->slabs, FAKE_PAGE);
-    fake_give(block->physical, FAKE_PLAIN, FAKE_PAGE);
+    fake_device_release(block->physical, FAKE_PLAIN, FAKE_PAGE);
     fake_block_free(block);
 }
 
-/* The last slab of its size with room is kept while the context lives, as a program that allocates again wants it. */
-bool fake_slab_give(struct fake_block *block, uint64_t address)
+/* The last slab of its size that has room is kept while the context lives, for the next allocation. */
+bool fake_slab_free(struct fake_block *block, uint64_t address)
 {
-    struct slab *slab = block->detail;
+    struct slab *slab = block->type_data;
     uint32_t piece = piece_at(slab, address);
 
-    if (address != block->address + piece * (FAKE_SMALL_STEP << slab->size_class) || !slab->bytes[piece])
+    if (address != block->address + piece * (FAKE_SMALL_STEP << slab->size_class) || !slab->piece_bytes[piece])
         return false;
-    count_bytes(slab, -(int64_t)fake_granted(slab->bytes[piece]));
-    slab->bytes[piece] = 0;
+    add_allocated_bytes(slab, -(int64_t)fake_device_bytes(slab->piece_bytes[piece]));
+    slab->piece_bytes[piece] = 0;
     if (slab->used-- == slab->count)
-        link_in(slab);
+        link_slab(slab);
     if (!slab->used && (slab->next || slab->previous))
-        fake_slab_gone(block);
+        fake_slab_destroy(block);
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: addresses, pages of the file behind them, and the table of blocks. Never: knows what a block is for. */
+/* Owns: addresses, the pages of the file that back them, and the table of blocks. Never: knows what a block is for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,11 +21,11 @@ struct runs {
     uint64_t cursor;
 };
 
-static struct runs addresses, behind;
+static struct runs address_pages, backing_pages;
 static uint64_t base;
 static int backing = -1;
 
-_Noreturn static void die(const char *what)
+_Noreturn static void abort_with_error(const char *what)
 {
     perror(what);
     abort();
@@ -34,34 +34,34 @@ _Noreturn static void die(const char *what)
 /* ---- the lock ---- */
 
 /*
- * FIFO. With a mutex the thread that just released it most often has it again before another processor knows: the
- * apparent cost of two threads that only allocate then depends on how soon each comes back.
+ * The lock is FIFO. The thread that released a mutex most often takes it again before another processor notices: the
+ * measured cost of two threads that only allocate would then depend on how soon each tries again.
  */
-#define LOOKS 200u /* before a waiting thread sleeps: some microseconds */
+#define SPINS 200u /* reads of the ticket before a waiting thread sleeps: some microseconds */
 
 static struct {
-    _Alignas(64) _Atomic uint32_t drawn;
-    _Alignas(64) _Atomic uint32_t turn; /* a futex word */
-    _Atomic uint32_t asleep;
+    _Alignas(64) _Atomic uint32_t next_ticket;
+    _Alignas(64) _Atomic uint32_t serving; /* a futex word */
+    _Atomic uint32_t sleepers;
 } lock;
 
-static void sleep_until(uint32_t mine)
+static void sleep_until_served(uint32_t ticket)
 {
-    uint32_t turn;
+    uint32_t serving;
 
-    atomic_fetch_add(&lock.asleep, 1);
-    while ((turn = atomic_load(&lock.turn)) != mine)
-        syscall(SYS_futex, &lock.turn, FUTEX_WAIT_PRIVATE, turn, NULL, NULL, 0);
-    atomic_fetch_sub(&lock.asleep, 1);
+    atomic_fetch_add(&lock.sleepers, 1);
+    while ((serving = atomic_load(&lock.serving)) != ticket)
+        syscall(SYS_futex, &lock.serving, FUTEX_WAIT_PRIVATE, serving, NULL, NULL, 0);
+    atomic_fetch_sub(&lock.sleepers, 1);
 }
 
 void fake_memory_lock(void)
 {
-    uint32_t mine = atomic_fetch_add_explicit(&lock.drawn, 1, memory_order_relaxed);
+    uint32_t ticket = atomic_fetch_add_explicit(&lock.next_ticket, 1, memory_order_relaxed);
 
-    for (unsigned looks = 0; atomic_load_explicit(&lock.turn, memory_order_acquire) != mine; looks++) {
-        if (looks == LOOKS) {
-            sleep_until(mine);
+    for (unsigned spins = 0; atomic_load_explicit(&lock.serving, memory_order_acquire) != ticket; spins++) {
+        if (spins == SPINS) {
+            sleep_until_served(ticket);
             return;
         }
 #ifdef __x86_64__
@@ -72,9 +72,9 @@ void fake_memory_lock(void)
 
 void fake_memory_unlock(void)
 {
-    atomic_fetch_add(&lock.turn, 1);
-    if (atomic_load(&lock.asleep))
-        syscall(SYS_futex, &lock.turn, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&lock.serving, 1);
+    if (atomic_load(&lock.sleepers))
+        syscall(SYS_futex, &lock.serving, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 /* ---- addresses ---- */
@@ -86,8 +86,8 @@ static void begin_space(void)
 
     backing = memfd_create("fake-cuda-memory", MFD_CLOEXEC);
     if (mapped == MAP_FAILED || backing < 0 || ftruncate(backing, (off_t)(2 * PAGES * FAKE_PAGE)) != 0)
-        die("fake CUDA: memory");
-    base = fake_round((uintptr_t)mapped, FAKE_PAGE);
+        abort_with_error("fake CUDA: memory");
+    base = fake_round_up((uintptr_t)mapped, FAKE_PAGE);
 }
 
 int fake_backing(void)
@@ -97,7 +97,7 @@ int fake_backing(void)
     return backing;
 }
 
-static bool find_from(const struct runs *runs, uint64_t from, uint64_t to, uint64_t count, uint64_t *ret_first)
+static bool find_run_between(const struct runs *runs, uint64_t from, uint64_t to, uint64_t count, uint64_t *ret_first)
 {
     uint64_t length = 0;
 
@@ -113,8 +113,8 @@ static bool find_from(const struct runs *runs, uint64_t from, uint64_t to, uint6
 
 static bool find_run(struct runs *runs, uint64_t count, uint64_t *ret_first)
 {
-    if (count > PAGES ||
-        (!find_from(runs, runs->cursor, PAGES, count, ret_first) && !find_from(runs, 0, PAGES, count, ret_first)))
+    if (count > PAGES || (!find_run_between(runs, runs->cursor, PAGES, count, ret_first) &&
+                          !find_run_between(runs, 0, PAGES, count, ret_first)))
         return false;
     runs->cursor = *ret_first + count;
     return true;
@@ -140,31 +140,31 @@ void fake_unmap(uint64_t address, uint64_t bytes)
 {
     if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
              0) == MAP_FAILED)
-        die("fake CUDA: unmap");
+        abort_with_error("fake CUDA: unmap");
 }
 
 static void punch_hole(uint64_t offset, uint64_t bytes)
 {
     if (fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
-        die("fake CUDA: give back");
+        abort_with_error("fake CUDA: give back");
 }
 
-bool fake_backing_take(uint64_t bytes, uint64_t *ret_offset)
+bool fake_backing_allocate(uint64_t bytes, uint64_t *ret_offset)
 {
-    uint64_t first, count = fake_round(bytes, FAKE_PAGE) / FAKE_PAGE;
+    uint64_t first, count = fake_round_up(bytes, FAKE_PAGE) / FAKE_PAGE;
 
-    if (fake_backing() < 0 || !find_run(&behind, count, &first))
+    if (fake_backing() < 0 || !find_run(&backing_pages, count, &first))
         return false;
-    mark_run(&behind, first, count, &behind);
+    mark_run(&backing_pages, first, count, &backing_pages);
     *ret_offset = (PAGES + first) * FAKE_PAGE;
     return true;
 }
 
-void fake_backing_give(uint64_t offset, uint64_t bytes)
+void fake_backing_free(uint64_t offset, uint64_t bytes)
 {
-    uint64_t count = fake_round(bytes, FAKE_PAGE) / FAKE_PAGE;
+    uint64_t count = fake_round_up(bytes, FAKE_PAGE) / FAKE_PAGE;
 
-    mark_run(&behind, offset / FAKE_PAGE - PAGES, count, NULL);
+    mark_run(&backing_pages, offset / FAKE_PAGE - PAGES, count, NULL);
     punch_hole(offset, count * FAKE_PAGE);
 }
 
@@ -173,51 +173,51 @@ uint64_t fake_backing_offset(const struct fake_block *block)
     return block->address - base;
 }
 
-static bool has_memory(enum fake_sort sort)
+static bool has_memory(enum fake_block_type type)
 {
-    return sort != FAKE_BLOCK_RESERVED && sort != FAKE_BLOCK_IMPORTED;
+    return type != FAKE_BLOCK_RESERVED && type != FAKE_BLOCK_IMPORTED;
 }
 
-struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes)
+struct fake_block *fake_block_make(enum fake_block_type type, uint64_t bytes)
 {
     static uint64_t ids;
     struct fake_block *block = calloc(1, sizeof *block);
-    uint64_t first, span = fake_round(bytes, FAKE_PAGE);
+    uint64_t first, span = fake_round_up(bytes, FAKE_PAGE);
 
-    if (!block || fake_backing() < 0 || !find_run(&addresses, span / FAKE_PAGE, &first)) {
+    if (!block || fake_backing() < 0 || !find_run(&address_pages, span / FAKE_PAGE, &first)) {
         free(block);
         return NULL;
     }
     *block = (struct fake_block){
-        .sort = sort, .address = base + first * FAKE_PAGE, .bytes = bytes, .span = span, .id = ++ids};
-    if (has_memory(sort) &&
+        .type = type, .address = base + first * FAKE_PAGE, .bytes = bytes, .span = span, .id = ++ids};
+    if (has_memory(type) &&
         !fake_map(block->address, span, backing, fake_backing_offset(block), PROT_READ | PROT_WRITE)) {
         free(block);
         return NULL;
     }
-    mark_run(&addresses, first, span / FAKE_PAGE, block);
+    mark_run(&address_pages, first, span / FAKE_PAGE, block);
     return block;
 }
 
 void fake_block_free(struct fake_block *block)
 {
     fake_unmap(block->address, block->span);
-    if (has_memory(block->sort))
+    if (has_memory(block->type))
         punch_hole(fake_backing_offset(block), block->span);
-    mark_run(&addresses, page_of(block->address), block->span / FAKE_PAGE, NULL);
-    free(block->detail);
+    mark_run(&address_pages, page_of(block->address), block->span / FAKE_PAGE, NULL);
+    free(block->type_data);
     free(block);
 }
 
 struct fake_block *fake_block_at(uint64_t address)
 {
-    return base && address >= base && page_of(address) < PAGES ? addresses.pages[page_of(address)] : NULL;
+    return base && address >= base && page_of(address) < PAGES ? address_pages.pages[page_of(address)] : NULL;
 }
 
-void fake_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument)
+void fake_visit_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument)
 {
     for (uint64_t at = 0; at < PAGES; at++) {
-        struct fake_block *block = addresses.pages[at];
+        struct fake_block *block = address_pages.pages[at];
 
         if (!block)
             continue;

@@ -36,9 +36,9 @@ struct reserved {
 };
 
 static struct physical *physicals[HANDLES]; /* indexed by handle - 1 */
-static uint32_t cursor, used;               /* used: no entry from there on was ever used */
+static uint32_t next_free, physical_end;    /* physical_end: no entry from there on was ever used */
 
-static struct physical *by_handle(CUmemGenericAllocationHandle handle)
+static struct physical *physical_by_handle(CUmemGenericAllocationHandle handle)
 {
     struct physical *memory = handle && handle <= HANDLES ? physicals[handle - 1] : NULL;
 
@@ -49,57 +49,57 @@ static struct physical *add_physical(void)
 {
     static uint64_t ids;
 
-    for (uint32_t i = 0; i < HANDLES; i++, cursor = (cursor + 1) % HANDLES) {
-        if (physicals[cursor])
+    for (uint32_t i = 0; i < HANDLES; i++, next_free = (next_free + 1) % HANDLES) {
+        if (physicals[next_free])
             continue;
         struct physical *memory = calloc(1, sizeof *memory);
         if (memory)
-            *memory = (struct physical){.handles = 1, .index = cursor, .fd = -1, .id = ++ids};
-        used = cursor >= used ? cursor + 1 : used;
-        return physicals[cursor] = memory;
+            *memory = (struct physical){.handles = 1, .index = next_free, .fd = -1, .id = ++ids};
+        physical_end = next_free >= physical_end ? next_free + 1 : physical_end;
+        return physicals[next_free] = memory;
     }
     return NULL;
 }
 
-static void forget_physical(struct physical *memory)
+static void remove_physical(struct physical *memory)
 {
     physicals[memory->index] = NULL;
     free(memory);
 }
 
-static void let_go(struct physical *memory)
+static void free_if_unused(struct physical *memory)
 {
-    if (memory->handles || memory->mappings || fake_shared_held(&memory->exports))
+    if (memory->handles || memory->mappings || fake_shared_is_open(&memory->exports))
         return;
     if (memory->fd >= 0)
         close(memory->fd);
     else
-        fake_backing_give(memory->offset, memory->bytes);
+        fake_backing_free(memory->offset, memory->bytes);
     if (memory->fd < 0 && !memory->on_host)
-        fake_give(memory->device, FAKE_VIRTUAL, memory->bytes);
-    forget_physical(memory);
+        fake_device_release(memory->device, FAKE_VIRTUAL, memory->bytes);
+    remove_physical(memory);
 }
 
-void fake_virtual_sweep(void)
+void fake_virtual_free_unused(void)
 {
-    for (uint32_t i = 0; i < used; i++)
+    for (uint32_t i = 0; i < physical_end; i++)
         if (physicals[i] && physicals[i]->exports)
-            let_go(physicals[i]);
+            free_if_unused(physicals[i]);
 }
 
-static bool is_whole(uint64_t bytes)
+static bool is_page_multiple(uint64_t bytes)
 {
     return bytes && bytes % FAKE_PAGE == 0;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr wish,
+CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr wanted_address,
                              unsigned long long flags)
 {
     struct fake_block *block = NULL;
     CUresult result = fake_ready();
 
-    (void)wish; /* a hint */
-    if (result == CUDA_SUCCESS && (!pointer || !is_whole(bytes) || flags || alignment > FAKE_PAGE))
+    (void)wanted_address; /* a hint */
+    if (result == CUDA_SUCCESS && (!pointer || !is_page_multiple(bytes) || flags || alignment > FAKE_PAGE))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
@@ -107,7 +107,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignmen
     struct reserved *reserved = calloc(1, sizeof *reserved);
     block = reserved ? fake_block_make(FAKE_BLOCK_RESERVED, bytes) : NULL;
     if (block) {
-        block->detail = reserved;
+        block->type_data = reserved;
         *pointer = block->address;
     } else {
         free(reserved);
@@ -124,12 +124,12 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
         return result;
     fake_memory_lock();
     struct fake_block *block = fake_block_at(pointer);
-    bool whole = block && block->sort == FAKE_BLOCK_RESERVED && block->address == pointer && block->bytes == bytes &&
-                 !((struct reserved *)block->detail)->first;
-    if (whole)
+    bool freed = block && block->type == FAKE_BLOCK_RESERVED && block->address == pointer && block->bytes == bytes &&
+                 !((struct reserved *)block->type_data)->first;
+    if (freed)
         fake_block_free(block);
     fake_memory_unlock();
-    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Checks the properties, and returns the location that they ask for. */
@@ -144,24 +144,24 @@ static CUresult check_properties(const CUmemAllocationProp *properties, uint32_t
     return *ret_on_host ? CUDA_SUCCESS : fake_physical(properties->location.id, ret_device);
 }
 
-static CUresult create_physical(CUmemGenericAllocationHandle *handle, const struct physical *wish)
+static CUresult create_physical(CUmemGenericAllocationHandle *handle, const struct physical *request)
 {
     struct physical *memory = add_physical();
 
-    if (!memory || !fake_backing_take(wish->bytes, &memory->offset)) {
+    if (!memory || !fake_backing_allocate(request->bytes, &memory->offset)) {
         if (memory)
-            forget_physical(memory);
+            remove_physical(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (!wish->on_host && !fake_memory_take(wish->device, FAKE_VIRTUAL, wish->bytes)) {
-        fake_backing_give(memory->offset, wish->bytes);
-        forget_physical(memory);
+    if (!request->on_host && !fake_memory_reserve(request->device, FAKE_VIRTUAL, request->bytes)) {
+        fake_backing_free(memory->offset, request->bytes);
+        remove_physical(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memory->bytes = wish->bytes;
-    memory->device = wish->device;
-    memory->on_host = wish->on_host;
-    memory->properties = wish->properties;
+    memory->bytes = request->bytes;
+    memory->device = request->device;
+    memory->on_host = request->on_host;
+    memory->properties = request->properties;
     *handle = memory->index + 1;
     return CUDA_SUCCESS;
 }
@@ -169,19 +169,19 @@ static CUresult create_physical(CUmemGenericAllocationHandle *handle, const stru
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                      unsigned long long flags)
 {
-    struct physical wish = {.bytes = bytes};
+    struct physical request = {.bytes = bytes};
     CUresult result = fake_ready();
 
-    if (result == CUDA_SUCCESS && (!handle || !is_whole(bytes) || flags))
+    if (result == CUDA_SUCCESS && (!handle || !is_page_multiple(bytes) || flags))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        result = check_properties(properties, &wish.device, &wish.on_host);
+        result = check_properties(properties, &request.device, &request.on_host);
     if (result != CUDA_SUCCESS)
         return result;
-    wish.properties = *properties;
+    request.properties = *properties;
     fake_memory_lock();
-    fake_virtual_sweep();
-    result = create_physical(handle, &wish);
+    fake_virtual_free_unused();
+    result = create_physical(handle, &request);
     fake_memory_unlock();
     return result;
 }
@@ -189,10 +189,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     fake_memory_lock();
-    struct physical *memory = by_handle(handle);
+    struct physical *memory = physical_by_handle(handle);
     if (memory) {
         memory->handles--;
-        let_go(memory);
+        free_if_unused(memory);
     }
     fake_memory_unlock();
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -200,7 +200,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 
 static struct mapping *mapping_at(const struct fake_block *block, uint64_t address)
 {
-    struct mapping *at = ((struct reserved *)block->detail)->first;
+    struct mapping *at = ((struct reserved *)block->type_data)->first;
 
     while (at && address - at->address >= at->bytes)
         at = at->next;
@@ -231,17 +231,17 @@ bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint6
 {
     uint64_t found = 0;
 
-    for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
+    for (const struct mapping *at = ((struct reserved *)block->type_data)->first; at; at = at->next)
         found += at->access != CU_MEM_ACCESS_FLAGS_PROT_NONE ? overlap_bytes(at, address, bytes) : 0;
     return found == bytes;
 }
 
-void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns)
+void fake_virtual_set_used_until(uint64_t address, uint64_t bytes, uint64_t until_ns)
 {
     fake_memory_lock();
     struct fake_block *block = fake_block_at(address);
-    bool reserved = block && block->sort == FAKE_BLOCK_RESERVED;
-    for (struct mapping *at = reserved ? ((struct reserved *)block->detail)->first : NULL; at; at = at->next)
+    bool reserved = block && block->type == FAKE_BLOCK_RESERVED;
+    for (struct mapping *at = reserved ? ((struct reserved *)block->type_data)->first : NULL; at; at = at->next)
         if (overlap_bytes(at, address, bytes) && at->used_until_ns < until_ns)
             at->used_until_ns = until_ns;
     fake_memory_unlock();
@@ -252,7 +252,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     fake_memory_lock();
     struct fake_block *block = fake_block_at((uintptr_t)address);
     struct mapping *mapping =
-        handle && block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, (uintptr_t)address) : NULL;
+        handle && block && block->type == FAKE_BLOCK_RESERVED ? mapping_at(block, (uintptr_t)address) : NULL;
     if (mapping) {
         mapping->memory->handles++;
         *handle = mapping->memory->index + 1;
@@ -268,23 +268,23 @@ static void *hold_physical(struct physical *memory)
     return memory;
 }
 
-void *fake_virtual_hold(CUmemGenericAllocationHandle handle)
+void *fake_virtual_reference(CUmemGenericAllocationHandle handle)
 {
-    return hold_physical(by_handle(handle));
+    return hold_physical(physical_by_handle(handle));
 }
 
-void *fake_virtual_hold_at(uint64_t address)
+void *fake_virtual_reference_at(uint64_t address)
 {
     struct fake_block *block = fake_block_at(address);
-    struct mapping *mapping = block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, address) : NULL;
+    struct mapping *mapping = block && block->type == FAKE_BLOCK_RESERVED ? mapping_at(block, address) : NULL;
 
     return hold_physical(mapping ? mapping->memory : NULL);
 }
 
-void fake_virtual_let_go(void *memory)
+void fake_virtual_unreference(void *memory)
 {
     ((struct physical *)memory)->mappings--;
-    let_go(memory);
+    free_if_unused(memory);
 }
 
 uint32_t fake_virtual_device(const void *memory)
@@ -293,19 +293,19 @@ uint32_t fake_virtual_device(const void *memory)
 }
 
 /* The reserved block that contains the whole range, or NULL. */
-static struct fake_block *reserved_for(uint64_t address, uint64_t bytes)
+static struct fake_block *reserved_block(uint64_t address, uint64_t bytes)
 {
     struct fake_block *block = fake_block_at(address);
 
-    if (!block || block->sort != FAKE_BLOCK_RESERVED || !is_whole(bytes) || address % FAKE_PAGE ||
+    if (!block || block->type != FAKE_BLOCK_RESERVED || !is_page_multiple(bytes) || address % FAKE_PAGE ||
         bytes > block->address + block->bytes - address)
         return NULL;
     return block;
 }
 
-static bool is_taken(const struct fake_block *block, uint64_t address, uint64_t bytes)
+static bool overlaps_mapping(const struct fake_block *block, uint64_t address, uint64_t bytes)
 {
-    for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
+    for (const struct mapping *at = ((struct reserved *)block->type_data)->first; at; at = at->next)
         if (at->address < address + bytes && address < at->address + at->bytes)
             return true;
     return false;
@@ -313,17 +313,17 @@ static bool is_taken(const struct fake_block *block, uint64_t address, uint64_t 
 
 static CUresult map_range(uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle)
 {
-    struct fake_block *block = reserved_for(address, bytes);
-    struct physical *memory = by_handle(handle);
+    struct fake_block *block = reserved_block(address, bytes);
+    struct physical *memory = physical_by_handle(handle);
 
     if (!block || !memory || offset > memory->bytes || bytes > memory->bytes - offset || offset % FAKE_PAGE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (is_taken(block, address, bytes))
+    if (overlaps_mapping(block, address, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct mapping *mapping = malloc(sizeof *mapping);
     if (!mapping)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct reserved *reserved = block->detail;
+    struct reserved *reserved = block->type_data;
     *mapping = (struct mapping){
         .next = reserved->first, .address = address, .bytes = bytes, .offset = offset, .memory = memory};
     reserved->first = mapping;
@@ -355,14 +355,14 @@ static bool covers_range(const struct fake_block *block, uint64_t address, uint6
 {
     uint64_t covered = 0;
 
-    for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
+    for (const struct mapping *at = ((struct reserved *)block->type_data)->first; at; at = at->next)
         covered += is_inside(at, address, bytes) ? at->bytes : 0;
     return covered == bytes;
 }
 
 static void unmap_range(struct fake_block *block, uint64_t address, uint64_t bytes)
 {
-    struct mapping **at = &((struct reserved *)block->detail)->first;
+    struct mapping **at = &((struct reserved *)block->type_data)->first;
 
     while (*at) {
         struct mapping *mapping = *at;
@@ -372,10 +372,10 @@ static void unmap_range(struct fake_block *block, uint64_t address, uint64_t byt
             continue;
         }
         *at = mapping->next;
-        if (mapping->used_until_ns > fake_now())
+        if (mapping->used_until_ns > fake_now_ns())
             fake_fault();
         mapping->memory->mappings--;
-        let_go(mapping->memory);
+        free_if_unused(mapping->memory);
         free(mapping);
     }
     fake_unmap(address, bytes);
@@ -384,12 +384,12 @@ static void unmap_range(struct fake_block *block, uint64_t address, uint64_t byt
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
     fake_memory_lock();
-    struct fake_block *block = reserved_for(pointer, bytes);
-    bool whole = block && covers_range(block, pointer, bytes);
-    if (whole)
+    struct fake_block *block = reserved_block(pointer, bytes);
+    bool unmapped = block && covers_range(block, pointer, bytes);
+    if (unmapped)
         unmap_range(block, pointer, bytes);
     fake_memory_unlock();
-    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return unmapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool set_access(struct mapping *mapping, int flags)
@@ -407,9 +407,9 @@ static bool set_access(struct mapping *mapping, int flags)
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc *list, size_t count)
 {
     fake_memory_lock();
-    struct fake_block *block = list && count ? reserved_for(pointer, bytes) : NULL;
+    struct fake_block *block = list && count ? reserved_block(pointer, bytes) : NULL;
     bool done = block && covers_range(block, pointer, bytes);
-    for (struct mapping *at = done ? ((struct reserved *)block->detail)->first : NULL; at; at = at->next)
+    for (struct mapping *at = done ? ((struct reserved *)block->type_data)->first : NULL; at; at = at->next)
         done = done && (!is_inside(at, pointer, bytes) || set_access(at, list[count - 1].flags));
     fake_memory_unlock();
     return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -419,7 +419,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 {
     fake_memory_lock();
     struct fake_block *block = flags && location ? fake_block_at(pointer) : NULL;
-    struct mapping *mapping = block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, pointer) : NULL;
+    struct mapping *mapping = block && block->type == FAKE_BLOCK_RESERVED ? mapping_at(block, pointer) : NULL;
     if (mapping)
         *flags = (unsigned)mapping->access;
     fake_memory_unlock();
@@ -443,7 +443,7 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
 {
     fake_memory_lock();
-    struct physical *memory = properties ? by_handle(handle) : NULL;
+    struct physical *memory = properties ? physical_by_handle(handle) : NULL;
     if (memory)
         *properties = memory->properties;
     fake_memory_unlock();
@@ -460,7 +460,7 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
     if (!shared || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    struct physical *memory = by_handle(handle);
+    struct physical *memory = physical_by_handle(handle);
     if (memory && memory->fd < 0 && memory->properties.requestedHandleTypes & type)
         fd = fake_shared_export(&(struct fake_shared){.magic = FAKE_SHARED_MAGIC,
                                                       .pid = getpid(),
@@ -468,7 +468,7 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
                                                       .offset = memory->offset,
                                                       .bytes = memory->bytes,
                                                       .physical = memory->device,
-                                                      .sort = FAKE_SHARED_VIRTUAL,
+                                                      .type = FAKE_SHARED_VIRTUAL,
                                                       .id = memory->id},
                                 &memory->exports);
     fake_memory_unlock();

@@ -324,29 +324,29 @@ nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *devic
     return result ? result : find_handle(has_serial, serial, device);
 }
 
-struct place {
+struct pci_location {
     unsigned domain, bus, device;
 };
 
-static bool has_place(nvmlDevice_t handle, const void *wanted)
+static bool has_pci_location(nvmlDevice_t handle, const void *wanted)
 {
     const struct fake_device *one = &fake_state()->devices[handle->device];
-    const struct place *place = wanted;
+    const struct pci_location *pci_location = wanted;
 
-    return !handle->is_mig && one->pci_domain == place->domain && one->pci_bus == place->bus &&
-           one->pci_device == place->device;
+    return !handle->is_mig && one->pci_domain == pci_location->domain && one->pci_bus == pci_location->bus &&
+           one->pci_device == pci_location->device;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
 {
-    struct place place = {0};
+    struct pci_location pci_location = {0};
     nvmlReturn_t result = fake_initialised(bus_id && device);
 
     if (result != NVML_SUCCESS)
         return result;
-    if (sscanf(bus_id, "%x:%x:%x", &place.domain, &place.bus, &place.device) != 3)
+    if (sscanf(bus_id, "%x:%x:%x", &pci_location.domain, &pci_location.bus, &pci_location.device) != 3)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return find_handle(has_place, &place, device);
+    return find_handle(has_pci_location, &pci_location, device);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *device)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: event sets of the fake libnvidia-ml.so.1. An event is one that fake_raise() put into the shared state after the
- * set was registered for its device and type; each set sees each of them once.
- * Never: sees an earlier event.
+ * Owns: event sets of the fake libnvidia-ml.so.1. An event is one that fake_raise_event() put into the shared state
+ * after the set was registered for its device and type; each set sees each of them once. Never: sees an earlier event.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -101,13 +100,13 @@ static void wait_for_count(uint32_t seen, uint64_t timeout_ns)
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event, unsigned timeout_ms)
 {
     nvmlReturn_t result = fake_initialised(set && event);
-    uint64_t deadline = fake_now() + timeout_ms * UINT64_C(1000000);
+    uint64_t deadline = fake_now_ns() + timeout_ms * UINT64_C(1000000);
 
     while (result == NVML_SUCCESS) {
         uint32_t seen = atomic_load(&fake_state()->management.event_count);
         if (take_event(set, event))
             break;
-        uint64_t now = fake_now();
+        uint64_t now = fake_now_ns();
         if (now >= deadline)
             return NVML_ERROR_TIMEOUT;
         wait_for_count(seen, deadline - now);

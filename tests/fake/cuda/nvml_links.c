@@ -215,15 +215,15 @@ static uint64_t link_traffic(uint32_t device, uint32_t link, _Atomic uint64_t *e
     return links * atomic_load(each);
 }
 
-static bool is_of_links(unsigned field)
+static bool is_link_field(unsigned field)
 {
     return field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX || field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
 }
 
-static bool is_long(unsigned field)
+static bool is_64_bit(unsigned field)
 {
     return field == NVML_FI_DEV_ECC_SBE_VOL_TOTAL || field == NVML_FI_DEV_ECC_DBE_VOL_TOTAL ||
-           field == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION || is_of_links(field);
+           field == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION || is_link_field(field);
 }
 
 /* The value of a field; false when the fake does not know it. */
@@ -231,7 +231,7 @@ static bool read_field(uint32_t device, unsigned field, unsigned scope, uint64_t
 {
     struct fake_health *health = health_of(device);
 
-    if (is_of_links(field) && link_count() == 0)
+    if (is_link_field(field) && link_count() == 0)
         return false;
     switch (field) {
     case NVML_FI_DEV_ECC_CURRENT:
@@ -284,7 +284,7 @@ static void fill_field(uint32_t device, nvmlFieldValue_t *field)
     }
     bool of_pcie =
         field->fieldId == NVML_FI_DEV_PCIE_COUNT_TX_BYTES || field->fieldId == NVML_FI_DEV_PCIE_COUNT_RX_BYTES;
-    bool wide = is_long(field->fieldId) || (of_pcie && !atomic_load(&health_of(device)->pcie_narrow));
+    bool wide = is_64_bit(field->fieldId) || (of_pcie && !atomic_load(&health_of(device)->pcie_narrow));
     field->valueType = wide ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : NVML_VALUE_TYPE_UNSIGNED_INT;
     field->value.ullVal = value; /* little-endian: the shorter one is its beginning */
     field->nvmlReturn = NVML_SUCCESS;

@@ -5,7 +5,7 @@
  */
 #include "nvml_fake.h"
 
-#define MPS_DAEMON false /* there is none, so no process computes through one */
+#define MPS_DAEMON false /* there is no MPS daemon, so no process computes through it */
 
 /* NVML's total includes memory that the driver keeps for itself, which no program can allocate and cuDeviceTotalMem()
  * does not have: 480 MiB on an H100. The first form of the call counts it as used, the second apart. */
@@ -59,7 +59,7 @@ static unsigned each_process(uint32_t device, void (*add)(unsigned place, unsign
 
         for (uint32_t kind = 0; pid && kind < FAKE_KINDS; kind++)
             bytes += atomic_load(&state->processes[slot].devices[device].bytes[kind]);
-        if (bytes == 0 || !fake_lives(slot))
+        if (bytes == 0 || !fake_slot_is_live(slot))
             continue;
         if (count < capacity)
             add(count, pid, bytes, list);
@@ -113,7 +113,7 @@ static nvmlReturn_t sample_processes(nvmlDevice_t handle, unsigned long long las
     for (uint32_t slot = 0; slot < FAKE_PROCESSES; slot++) {
         uint32_t pid = atomic_load(&state->processes[slot].pid);
 
-        if (pid == 0 || !fake_lives(slot))
+        if (pid == 0 || !fake_slot_is_live(slot))
             continue;
         struct fake_sample sample = fake_sample_process(slot, device);
         if (sample.stamp_us > last_seen && sample.percent)

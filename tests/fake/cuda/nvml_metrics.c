@@ -31,7 +31,7 @@ static uint64_t busy_until(uint32_t device, uint64_t now)
 
 uint64_t fake_busy_ns(uint32_t device)
 {
-    return busy_until(device, fake_now());
+    return busy_until(device, fake_now_ns());
 }
 
 static uint64_t wall_us(void)
@@ -45,15 +45,15 @@ static uint64_t wall_us(void)
 static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t now_ns)
 {
     sample->busy_ns = busy_ns;
-    sample->taken_ns = now_ns;
+    sample->sampled_ns = now_ns;
 }
 
 /* Ends the period when it is long enough. A count that went back is another process's: its first period begins. */
 static void step_sample(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
-    uint64_t period = now - sample->taken_ns;
+    uint64_t period = now - sample->sampled_ns;
 
-    if (sample->taken_ns == 0 || busy_ns < sample->busy_ns) {
+    if (sample->sampled_ns == 0 || busy_ns < sample->busy_ns) {
         *sample = (struct fake_sample){0};
         begin_period(sample, busy_ns, now);
     } else if (period >= PERIOD_NS) {
@@ -70,7 +70,7 @@ struct fake_sample fake_sample_device(uint32_t device)
     struct fake_sample *sample = &fake_state()->management.samples[device];
 
     fake_lock();
-    uint64_t now = fake_now();
+    uint64_t now = fake_now_ns();
     step_sample(sample, busy_until(device, now), now);
     struct fake_sample copy = *sample;
     fake_unlock();
@@ -83,7 +83,7 @@ struct fake_sample fake_sample_process(uint32_t slot, uint32_t device)
     struct fake_sample *sample = &state->management.process_samples[slot][device];
 
     fake_lock();
-    step_sample(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now());
+    step_sample(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now_ns());
     struct fake_sample copy = *sample;
     fake_unlock();
     return copy;
@@ -120,8 +120,8 @@ nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t handle, unsigned *perc
 
 unsigned fake_celsius(uint32_t device)
 {
-    uint32_t told = atomic_load(&fake_state()->management.health[device].celsius);
-    return told ? told : IDLE_C + fake_sample_device(device).percent * LOAD_C / 100;
+    uint32_t set_celsius = atomic_load(&fake_state()->management.health[device].celsius);
+    return set_celsius ? set_celsius : IDLE_C + fake_sample_device(device).percent * LOAD_C / 100;
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t handle, int sensor, unsigned *celsius)
@@ -176,7 +176,7 @@ nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t handle, unsigned *mill
 /* Milliwatts times nanoseconds are 10^-12 J: a millijoule is 10^9 of them. */
 uint64_t fake_energy_mj(uint32_t device)
 {
-    return fake_now() / 1000000 * IDLE_MW / 1000 + fake_busy_ns(device) / 1000000 * LOAD_MW / 1000;
+    return fake_now_ns() / 1000000 * IDLE_MW / 1000 + fake_busy_ns(device) / 1000000 * LOAD_MW / 1000;
 }
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t handle, unsigned long long *millijoules)

@@ -57,8 +57,8 @@ static uint64_t profile_bytes(uint32_t device, const struct fake_gpu_profile *pr
 
 uint64_t fake_gpu_instance_bytes(uint32_t device, uint32_t gpu_instance)
 {
-    uint32_t place = fake_mig(device)->instances[gpu_instance].profile_plus_one;
-    return place ? profile_bytes(device, fake_gpu_profile(place - 1)) : 0;
+    uint32_t profile_index = fake_mig(device)->instances[gpu_instance].profile_plus_one;
+    return profile_index ? profile_bytes(device, fake_gpu_profile(profile_index - 1)) : 0;
 }
 
 /* How a function about MIG begins. */
@@ -100,12 +100,12 @@ nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned mode, nvmlReturn
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t describe_profile(nvmlDevice_t handle, unsigned place, bool sane,
+static nvmlReturn_t describe_profile(nvmlDevice_t handle, unsigned profile_index, bool sane,
                                      nvmlGpuInstanceProfileInfo_v2_t *ret_info)
 {
-    const struct fake_gpu_profile *profile = fake_gpu_profile(place);
+    const struct fake_gpu_profile *profile = fake_gpu_profile(profile_index);
 
-    ENTER_MIG(handle, sane && place < NVML_GPU_INSTANCE_PROFILE_COUNT, device);
+    ENTER_MIG(handle, sane && profile_index < NVML_GPU_INSTANCE_PROFILE_COUNT, device);
     if (!profile)
         return NVML_ERROR_NOT_SUPPORTED;
 
@@ -113,7 +113,7 @@ static nvmlReturn_t describe_profile(nvmlDevice_t handle, unsigned place, bool s
     *ret_info = (nvmlGpuInstanceProfileInfo_v2_t){.version = VENDOR_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2),
                                                   .id = profile->id,
                                                   .sliceCount = profile->slices,
-                                                  .instanceCount = profile->most,
+                                                  .instanceCount = profile->max_count,
                                                   .multiprocessorCount = profile->units,
                                                   .copyEngineCount = profile->copy,
                                                   .decoderCount = profile->decode,
@@ -126,42 +126,42 @@ static nvmlReturn_t describe_profile(nvmlDevice_t handle, unsigned place, bool s
 }
 
 #ifndef FAKE_OLD
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsigned place,
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsigned profile_index,
                                                   nvmlGpuInstanceProfileInfo_v2_t *info)
 {
     if (info && info->version != VENDOR_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return describe_profile(handle, place, info, info);
+    return describe_profile(handle, profile_index, info, info);
 }
 #endif
 
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t handle, unsigned place,
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t handle, unsigned profile_index,
                                                  nvmlGpuInstanceProfileInfo_t *info)
 {
-    nvmlGpuInstanceProfileInfo_v2_t whole;
-    nvmlReturn_t result = describe_profile(handle, place, info, &whole);
+    nvmlGpuInstanceProfileInfo_v2_t info_v2;
+    nvmlReturn_t result = describe_profile(handle, profile_index, info, &info_v2);
 
     /* The first form is the second without version and name. */
     if (result == NVML_SUCCESS)
-        *info = (nvmlGpuInstanceProfileInfo_t){.id = whole.id,
-                                               .isP2pSupported = whole.isP2pSupported,
-                                               .sliceCount = whole.sliceCount,
-                                               .instanceCount = whole.instanceCount,
-                                               .multiprocessorCount = whole.multiprocessorCount,
-                                               .copyEngineCount = whole.copyEngineCount,
-                                               .decoderCount = whole.decoderCount,
-                                               .encoderCount = whole.encoderCount,
-                                               .jpegCount = whole.jpegCount,
-                                               .ofaCount = whole.ofaCount,
-                                               .memorySizeMB = whole.memorySizeMB};
+        *info = (nvmlGpuInstanceProfileInfo_t){.id = info_v2.id,
+                                               .isP2pSupported = info_v2.isP2pSupported,
+                                               .sliceCount = info_v2.sliceCount,
+                                               .instanceCount = info_v2.instanceCount,
+                                               .multiprocessorCount = info_v2.multiprocessorCount,
+                                               .copyEngineCount = info_v2.copyEngineCount,
+                                               .decoderCount = info_v2.decoderCount,
+                                               .encoderCount = info_v2.encoderCount,
+                                               .jpegCount = info_v2.jpegCount,
+                                               .ofaCount = info_v2.ofaCount,
+                                               .memorySizeMB = info_v2.memorySizeMB};
     return result;
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t handle, unsigned profile_id,
                                                            nvmlGpuInstancePlacement_t *placements, unsigned *count)
 {
-    uint32_t place, found = 0;
-    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &place);
+    uint32_t profile_index, found = 0;
+    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &profile_index);
 
     ENTER_MIG(handle, count, device);
     (void)device;
@@ -178,50 +178,50 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t handle, 
     return fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-static uint32_t run_of(uint32_t start, uint32_t size)
+static uint32_t slice_mask(uint32_t start, uint32_t size)
 {
     return ((1u << size) - 1) << start;
 }
 
 static uint32_t taken_slices(uint32_t device)
 {
-    uint32_t taken = 0;
+    uint32_t taken_mask = 0;
 
     for (uint32_t id = 0; id < FAKE_GPU_INSTANCES; id++) {
         const struct fake_gpu_instance *instance = &fake_mig(device)->instances[id];
         if (instance->profile_plus_one)
-            taken |= run_of(instance->start, fake_gpu_profile(instance->profile_plus_one - 1)->memory_slices);
+            taken_mask |= slice_mask(instance->start, fake_gpu_profile(instance->profile_plus_one - 1)->memory_slices);
     }
-    return taken;
+    return taken_mask;
 }
 
-static uint32_t count_of(uint32_t device, uint32_t place)
+static uint32_t count_of(uint32_t device, uint32_t profile_index)
 {
     uint32_t count = 0;
 
     for (uint32_t id = 0; id < FAKE_GPU_INSTANCES; id++)
-        count += fake_mig(device)->instances[id].profile_plus_one == place + 1;
+        count += fake_mig(device)->instances[id].profile_plus_one == profile_index + 1;
     return count;
 }
 
 /* Where one more instance may begin: a bit for each start. */
-static uint32_t free_starts(uint32_t device, uint32_t place)
+static uint32_t free_starts(uint32_t device, uint32_t profile_index)
 {
-    const struct fake_gpu_profile *profile = fake_gpu_profile(place);
-    uint32_t taken = taken_slices(device), starts = 0;
+    const struct fake_gpu_profile *profile = fake_gpu_profile(profile_index);
+    uint32_t taken_mask = taken_slices(device), starts = 0;
 
-    if (count_of(device, place) >= profile->most)
+    if (count_of(device, profile_index) >= profile->max_count)
         return 0;
     for (uint32_t start = 0; start < FAKE_MEMORY_SLICES; start++)
-        if (profile->starts >> start & 1 && !(run_of(start, profile->memory_slices) & taken))
+        if (profile->starts >> start & 1 && !(slice_mask(start, profile->memory_slices) & taken_mask))
             starts |= 1u << start;
     return starts;
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsigned profile_id, unsigned *count)
 {
-    uint32_t place;
-    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &place);
+    uint32_t profile_index;
+    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &profile_index);
 
     ENTER_MIG(handle, count, device);
     if (!profile)
@@ -230,8 +230,8 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsi
         return NVML_ERROR_NOT_SUPPORTED;
     fake_lock();
     /* The starts of one profile lie apart by its size: instances that can begin alone can begin together. */
-    uint32_t free = (uint32_t)__builtin_popcount(free_starts(device, place)),
-             more = profile->most - count_of(device, place);
+    uint32_t free = (uint32_t)__builtin_popcount(free_starts(device, profile_index)),
+             more = profile->max_count - count_of(device, profile_index);
     fake_unlock();
     *count = free < more ? free : more;
     return NVML_SUCCESS;
@@ -242,8 +242,8 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsi
 static nvmlReturn_t create_instance(nvmlDevice_t handle, unsigned profile_id,
                                     const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *ret_instance)
 {
-    uint32_t place;
-    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &place);
+    uint32_t profile_index;
+    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &profile_index);
 
     ENTER_MIG(handle, ret_instance, device);
     if (!fake_mig_enabled(device))
@@ -253,20 +253,20 @@ static nvmlReturn_t create_instance(nvmlDevice_t handle, unsigned profile_id,
                        !(profile->starts >> placement->start & 1))))
         return NVML_ERROR_INVALID_ARGUMENT;
     fake_lock();
-    uint32_t starts = free_starts(device, place) & (placement ? 1u << placement->start : UINT32_MAX);
+    uint32_t starts = free_starts(device, profile_index) & (placement ? 1u << placement->start : UINT32_MAX);
     if (starts) {
         uint32_t start = 31u - (uint32_t)__builtin_clz(starts);
         uint32_t id = fake_gpu_instance_id(start, profile->memory_slices);
         struct fake_gpu_instance *made = &fake_mig(device)->instances[id];
         made->start = start;
-        made->made++;
-        made->profile_plus_one = place + 1;
+        made->made_count++;
+        made->profile_plus_one = profile_index + 1;
         *ret_instance = fake_gpu_instance_handle(device, id);
     }
     fake_unlock();
     if (!starts)
         return NVML_ERROR_INSUFFICIENT_RESOURCES;
-    fake_raise(device, nvmlEventMigConfigChange, 0);
+    fake_raise_event(device, nvmlEventMigConfigChange, 0);
     return NVML_SUCCESS;
 }
 
@@ -299,15 +299,15 @@ nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)
     fake_unlock();
     if (used)
         return NVML_ERROR_IN_USE;
-    fake_raise(handle->device, nvmlEventMigConfigChange, 0);
+    fake_raise_event(handle->device, nvmlEventMigConfigChange, 0);
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned profile_id, nvmlGpuInstance_t *instances,
                                        unsigned *count)
 {
-    uint32_t place;
-    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &place);
+    uint32_t profile_index;
+    const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &profile_index);
 
     ENTER_MIG(handle, instances && count, device);
     if (!profile)
@@ -316,7 +316,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned profile_id,
         return NVML_ERROR_NOT_SUPPORTED;
     *count = 0;
     for (uint32_t id = 0; id < FAKE_GPU_INSTANCES; id++)
-        if (fake_mig(device)->instances[id].profile_plus_one == place + 1)
+        if (fake_mig(device)->instances[id].profile_plus_one == profile_index + 1)
             instances[(*count)++] = fake_gpu_instance_handle(device, id);
     return NVML_SUCCESS;
 }

@@ -14,17 +14,17 @@
 #define FAKE_MEMORY_SLICES 8u
 
 struct fake_gpu_profile {
-    uint32_t id;            /* as it is asked for; its place in the table is NVML_GPU_INSTANCE_PROFILE_* */
+    uint32_t id;            /* for requests; its index in the table is NVML_GPU_INSTANCE_PROFILE_* */
     uint32_t slices;        /* of compute; 0: no such profile */
     uint32_t memory_slices; /* a run of them, beginning at one of `starts` */
     uint32_t starts;        /* a bit for each memory slice */
-    uint32_t most;          /* instances at a time */
+    uint32_t max_count;     /* instances at a time */
     uint32_t units, copy, decode, jpeg, flow;
     const char *suffix;
 };
 
-/* The profile at a place, or by its number with the place; NULL when there is none. */
-const struct fake_gpu_profile *fake_gpu_profile(uint32_t place);
+/* The profile at an index of the table, or by its number with the index; NULL when there is none. */
+const struct fake_gpu_profile *fake_gpu_profile(uint32_t profile_index);
 const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret_place);
 
 /* The number that an instance gets: it says where it lies, so that two that can exist together never share one. */
@@ -32,7 +32,7 @@ uint32_t fake_gpu_instance_id(uint32_t start, uint32_t memory_slices);
 
 /* Compute instances of `slices` (the profile's place says how many) in a GPU instance of `whole`: a bit for each start;
  * 0 when there is no such profile. */
-uint32_t fake_compute_slices(uint32_t place);
+uint32_t fake_compute_slices(uint32_t profile_index);
 uint32_t fake_compute_starts(uint32_t slices, uint32_t whole);
 
 #endif

@@ -35,20 +35,20 @@ static uint32_t units_of(const struct fake_gpu_profile *profile, uint32_t slices
     return profile->units * slices / profile->slices & ~1u;
 }
 
-nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t handle, unsigned place, unsigned engine,
-                                                          nvmlComputeInstanceProfileInfo_t *info)
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t handle, unsigned profile_index,
+                                                          unsigned engine, nvmlComputeInstanceProfileInfo_t *info)
 {
-    uint32_t slices = fake_compute_slices(place);
+    uint32_t slices = fake_compute_slices(profile_index);
 
     ENTER_INSTANCE(handle,
-                   info && place < NVML_COMPUTE_INSTANCE_PROFILE_COUNT &&
+                   info && profile_index < NVML_COMPUTE_INSTANCE_PROFILE_COUNT &&
                        engine == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED,
                    instance, profile);
     (void)instance;
     uint32_t starts = fake_compute_starts(slices, profile->slices);
     if (!starts)
         return NVML_ERROR_NOT_SUPPORTED;
-    *info = (nvmlComputeInstanceProfileInfo_t){.id = place,
+    *info = (nvmlComputeInstanceProfileInfo_t){.id = profile_index,
                                                .sliceCount = slices,
                                                .instanceCount = (unsigned)__builtin_popcount(starts),
                                                .multiprocessorCount = units_of(profile, slices),
@@ -59,21 +59,21 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t hand
     return NVML_SUCCESS;
 }
 
-static uint32_t run_of(uint32_t start, uint32_t size)
+static uint32_t slice_mask(uint32_t start, uint32_t size)
 {
     return ((1u << size) - 1) << start;
 }
 
 static uint32_t free_starts(const struct fake_gpu_instance *instance, uint32_t slices, uint32_t whole)
 {
-    uint32_t taken = 0, possible = fake_compute_starts(slices, whole), starts = 0;
+    uint32_t taken_mask = 0, possible = fake_compute_starts(slices, whole), starts = 0;
 
     for (uint32_t i = 0; i < FAKE_SLICES; i++)
         if (instance->computes[i].profile_plus_one)
-            taken |=
-                run_of(instance->computes[i].start, fake_compute_slices(instance->computes[i].profile_plus_one - 1));
+            taken_mask |= slice_mask(instance->computes[i].start,
+                                     fake_compute_slices(instance->computes[i].profile_plus_one - 1));
     for (uint32_t start = 0; start < whole; start++)
-        if (possible >> start & 1 && !(run_of(start, slices) & taken))
+        if (possible >> start & 1 && !(slice_mask(start, slices) & taken_mask))
             starts |= 1u << start;
     return starts;
 }
@@ -218,12 +218,12 @@ nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t handle, nvmlCom
 
     if (result != NVML_SUCCESS)
         return result;
-    uint32_t place = compute_of(handle)->profile_plus_one - 1;
+    uint32_t profile_index = compute_of(handle)->profile_plus_one - 1;
     *info = (nvmlComputeInstanceInfo_t){.device = fake_handle(handle->device),
                                         .gpuInstance = fake_gpu_instance_handle(handle->device, handle->gpu_instance),
                                         .id = handle->id,
-                                        .profileId = place,
-                                        .placement = {compute_of(handle)->start, fake_compute_slices(place)}};
+                                        .profileId = profile_index,
+                                        .placement = {compute_of(handle)->start, fake_compute_slices(profile_index)}};
     return NVML_SUCCESS;
 }
 

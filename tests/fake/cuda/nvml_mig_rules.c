@@ -20,17 +20,19 @@ static const struct fake_gpu_profile gpu_profiles[NVML_GPU_INSTANCE_PROFILE_COUN
     [NVML_GPU_INSTANCE_PROFILE_7_SLICE] = {0, 7, 8, START(0), 1, 132, 8, 7, 7, 1, ""},
 };
 
-const struct fake_gpu_profile *fake_gpu_profile(uint32_t place)
+const struct fake_gpu_profile *fake_gpu_profile(uint32_t profile_index)
 {
-    return place < NVML_GPU_INSTANCE_PROFILE_COUNT && gpu_profiles[place].slices ? &gpu_profiles[place] : NULL;
+    return profile_index < NVML_GPU_INSTANCE_PROFILE_COUNT && gpu_profiles[profile_index].slices
+               ? &gpu_profiles[profile_index]
+               : NULL;
 }
 
 const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret_place)
 {
-    for (uint32_t place = 0; place < NVML_GPU_INSTANCE_PROFILE_COUNT; place++)
-        if (gpu_profiles[place].slices && gpu_profiles[place].id == id) {
-            *ret_place = place;
-            return &gpu_profiles[place];
+    for (uint32_t profile_index = 0; profile_index < NVML_GPU_INSTANCE_PROFILE_COUNT; profile_index++)
+        if (gpu_profiles[profile_index].slices && gpu_profiles[profile_index].id == id) {
+            *ret_place = profile_index;
+            return &gpu_profiles[profile_index];
         }
     return NULL;
 }
@@ -46,7 +48,7 @@ uint32_t fake_gpu_instance_id(uint32_t start, uint32_t memory_slices)
     return of_size - 1 + (start / memory_slices + of_size / 2) % of_size;
 }
 
-uint32_t fake_compute_slices(uint32_t place)
+uint32_t fake_compute_slices(uint32_t profile_index)
 {
     static const uint32_t slices[] = {
         [NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE] = 1, [NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE] = 2,
@@ -54,7 +56,7 @@ uint32_t fake_compute_slices(uint32_t place)
         [NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE] = 7,
     };
 
-    return place < sizeof slices / sizeof slices[0] ? slices[place] : 0;
+    return profile_index < sizeof slices / sizeof slices[0] ? slices[profile_index] : 0;
 }
 
 /* Unsure: where two and three slices may lie in seven. */

@@ -32,7 +32,7 @@ struct fake_health {
 
 /* Busy time at the last sample: a period's value is reported after it. */
 struct fake_sample {
-    uint64_t taken_ns, busy_ns;
+    uint64_t sampled_ns, busy_ns;
     uint64_t stamp_us; /* CLOCK_REALTIME of the end of the period that `percent` is of; 0: there was none */
     uint32_t percent;
 };
@@ -45,7 +45,7 @@ struct fake_compute_instance {
 struct fake_gpu_instance {
     _Atomic uint32_t profile_plus_one; /* 0: free */
     _Atomic uint32_t start;
-    _Atomic uint32_t made; /* counts the instances ever made in this place: a new one has a new UUID */
+    _Atomic uint32_t made_count; /* instances of all time in this entry: a new instance has a new UUID */
     struct fake_compute_instance computes[FAKE_SLICES];
 };
 

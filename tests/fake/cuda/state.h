@@ -60,7 +60,7 @@ struct fake_tally {
     _Alignas(64) _Atomic uint64_t launches;
 };
 
-/* Work that a process has put on a device, by when it runs: so many of the last. */
+/* The last pieces of work that a process submitted to a device, each with the time when it runs. */
 #define FAKE_PIECES 64u
 
 struct fake_piece {
@@ -69,9 +69,9 @@ struct fake_piece {
 
 struct fake_process_device {
     _Atomic uint64_t bytes[FAKE_KINDS];
-    _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and the part of them to be charged (memory_slab.c) */
-    _Atomic uint64_t busy_ns;      /* device time of this process's work, past and queued: fake_had_ns() */
-    _Atomic uint64_t put;          /* pieces, ever */
+    _Atomic uint64_t slabs, slab_charged; /* of FAKE_PLAIN: slabs, and their bytes to be charged (memory_slab.c) */
+    _Atomic uint64_t busy_ns;             /* device time of this process's work, past and queued: fake_consumed_ns() */
+    _Atomic uint64_t piece_count;         /* pieces of all time, of which the last FAKE_PIECES are kept */
     struct fake_piece pieces[FAKE_PIECES];
     struct fake_tally tallies[FAKE_TALLIES]; /* kernels, those of graphs included: fake_launches() */
 };
@@ -110,8 +110,8 @@ struct fake_state {
     uint32_t size;
     uint32_t device_count;
     uint32_t driver_version;
-    uint32_t trusts;
-    uint64_t context_bytes, code_bytes, copy_bytes_s, host_bytes, linger_ns, late_ns;
+    uint32_t assumes_live;
+    uint64_t context_bytes, code_bytes, copy_bytes_s, host_bytes, large_delay_ns, free_delay_ns;
     struct fake_device devices[FAKE_DEVICES];
     struct fake_process processes[FAKE_PROCESSES];
     struct fake_management management; /* the part that only NVML shows: nvml_state.h */
@@ -128,7 +128,7 @@ struct fake_model {
     uint64_t memory_bytes, context_bytes, code_bytes;
     bool eager;                                                   /* code is loaded with its module, always */
     void (*describe)(struct fake_device *device, uint32_t index); /* name, uuid, place, capability */
-    void (*changed)(uint32_t device, uint64_t bytes); /* the memory that this process holds now; NULL: not needed */
+    void (*memory_changed)(uint32_t device, uint64_t bytes);      /* `bytes` of this process now; NULL: not needed */
 };
 extern const struct fake_model fake_model;
 
@@ -138,23 +138,23 @@ struct fake_state *fake_state(void);
 /* This process's slot, claimed at the first call. A process that never takes or runs anything has none. */
 struct fake_process *fake_process(void);
 
-/* Takes or gives memory of a device for this process. False when the device has not so much free. */
-bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes);
-void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
+/* Reserves or releases memory of a device for this process. False when the device has not so much free. */
+bool fake_device_reserve(uint32_t device, enum fake_kind kind, uint64_t bytes);
+void fake_device_release(uint32_t device, enum fake_kind kind, uint64_t bytes);
 
-/* The same of the host's memory, which has to be pinned for devices. */
+/* Reserves or releases memory of the host that is pinned for devices. */
 bool fake_pin(uint64_t bytes);
 void fake_unpin(uint64_t bytes);
 
-/* The memory of a device that live processes hold, and the part of `pid` (0 when it is absent). */
+/* The memory of a device that live processes hold, and that which process `pid` holds (0: there is no such process). */
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
 
-/* The memory of a device that live processes were given: of slabs the charged part; contexts and modules left out. */
-uint64_t fake_asked(uint32_t device);
+/* The memory of a device that live processes asked for: of slabs the charged bytes; without contexts and modules. */
+uint64_t fake_requested(uint32_t device);
 
 /* The memory of a device, of one kind, that live processes hold. */
-uint64_t fake_held(uint32_t device, enum fake_kind kind);
+uint64_t fake_used_of_kind(uint32_t device, enum fake_kind kind);
 
 /*
  * Puts `cost_ns` of work on the device's engine that may begin at `ready_ns` at the earliest (0: now), for this
@@ -162,15 +162,17 @@ uint64_t fake_held(uint32_t device, enum fake_kind kind);
  */
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
-/* The same in a part of the device. NULL: in its engine. */
+/* As fake_run(), in a part of the device; `lane` NULL: in its engine. */
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
 
-/* The device time that a process has had up to `now_ns`: without what still waits, or runs, behind that. As far as the
- * last FAKE_PIECES go; a piece that is put on the device at this very moment may count in full, or not at all. */
-uint64_t fake_had_ns(const struct fake_process_device *device, uint64_t now_ns);
+/*
+ * The device time that a process has used up to `now_ns`, without work that waits or runs later. Only the last
+ * FAKE_PIECES are examined. A piece that is submitted at this moment may count in full, or not at all.
+ */
+uint64_t fake_consumed_ns(const struct fake_process_device *device, uint64_t now_ns);
 
 /* Counts kernels of this process beside those that its engine counts; UINT64_MAX takes one back. */
-void fake_count(uint32_t device, uint64_t launches);
+void fake_count_launches(uint32_t device, uint64_t launches);
 
 static inline uint64_t fake_launches(const struct fake_process_device *device)
 {
@@ -181,22 +183,22 @@ static inline uint64_t fake_launches(const struct fake_process_device *device)
     return sum;
 }
 
-uint64_t fake_now(void);
+uint64_t fake_now_ns(void);
 
-/* A process's memory of a device, whether it is checkpointed or not. */
-uint64_t fake_belongings(const struct fake_process *process, uint32_t device);
+/* The memory of a device that a process holds, or would hold if it were not checkpointed. */
+uint64_t fake_process_bytes(const struct fake_process *process, uint32_t device);
 
 /* Waits while this process is locked or checkpointed: each call begins with it. */
 void fake_checkpoint_wait(void);
 
 /* Whether the process of a slot lives; a slot whose pid is 0 has none. */
-bool fake_lives(uint32_t slot);
+bool fake_slot_is_live(uint32_t slot);
 
 /* The management library makes changes of several steps (MIG, samples) under this lock, of all processes. */
 void fake_lock(void);
 void fake_unlock(void);
 
 /* An event as NVML gives it to a waiting call: a test raises one with the type and data of vendor/cuda/nvml.h. */
-void fake_raise(uint32_t device, uint64_t type, uint64_t data);
+void fake_raise_event(uint32_t device, uint64_t type, uint64_t data);
 
 #endif

@@ -12,8 +12,8 @@
 #include "entry_points.h"
 #include "fake.h"
 
-#define DOORS  64
-#define EVENTS 1024 /* more than the runtime has functions */
+#define TABLE_ENTRIES 64
+#define EVENTS        1024 /* more than the runtime has functions */
 
 /* Which context is a device's primary one: none that the runtime could know already. */
 static CUresult primary_of(CUcontext *context, CUdevice device)
@@ -26,7 +26,7 @@ static CUresult primary_of(CUcontext *context, CUdevice device)
     return result;
 }
 
-/* Which of the runtime's functions a profiler wants to hear of: none. */
+/* The runtime's functions of which a profiler wants to be notified: none. */
 static void wanted_events(void **table, size_t *count)
 {
     static size_t nothing[EVENTS];
@@ -35,29 +35,29 @@ static void wanted_events(void **table, size_t *count)
     *count = EVENTS;
 }
 
-#define NONE (const void *)fake_not_supported
+#define UNSUPPORTED (const void *)fake_not_supported
 #define TABLE(second, sixth)                                                                                           \
     {                                                                                                                  \
-        (const void *)(DOORS * sizeof(void *)), NONE, (const void *)(second), NONE, NONE, NONE, (const void *)(sixth), \
-            [7 ... DOORS - 1] = NONE                                                                                   \
+        (const void *)(TABLE_ENTRIES * sizeof(void *)), UNSUPPORTED, (const void *)(second), UNSUPPORTED, UNSUPPORTED, \
+            UNSUPPORTED, (const void *)(sixth), [7 ... TABLE_ENTRIES - 1] = UNSUPPORTED                                \
     }
-static const void *const contexts[DOORS] = TABLE(primary_of, fake_not_supported);
-static const void *const profiling[DOORS] = TABLE(wanted_events, wanted_events);
-static const void *const others[DOORS] = TABLE(fake_not_supported, fake_not_supported);
+static const void *const context_table[TABLE_ENTRIES] = TABLE(primary_of, fake_not_supported);
+static const void *const profiling_table[TABLE_ENTRIES] = TABLE(wanted_events, wanted_events);
+static const void *const unknown_table[TABLE_ENTRIES] = TABLE(fake_not_supported, fake_not_supported);
 
 static const struct {
     unsigned char id[16];
     const void *const *table;
 } tables[] = {
-    {{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9}, contexts},
-    {{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a, 0x66}, profiling},
+    {{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9}, context_table},
+    {{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a, 0x66}, profiling_table},
 };
 
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
-    *table = others;
+    *table = unknown_table;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (memcmp(tables[i].id, id->bytes, sizeof tables[i].id) == 0)
             *table = tables[i].table;

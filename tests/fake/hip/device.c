@@ -42,7 +42,7 @@ hipError_t hipGetDeviceCount(int *count)
 
     if (count)
         *count = result == hipSuccess ? (int)fake_visible() : 0;
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
@@ -52,7 +52,7 @@ hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
 
     if (result == hipSuccess)
         *device = ordinal;
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device)
@@ -62,7 +62,7 @@ hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device)
 
     if (result == hipSuccess)
         snprintf(name, (size_t)length, "%s", found->name);
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
@@ -72,7 +72,7 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
 
     if (result == hipSuccess)
         memcpy(uuid->bytes, found->uuid, sizeof uuid->bytes);
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
@@ -82,7 +82,7 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
 
     if (result == hipSuccess)
         *bytes = found->memory_bytes;
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDeviceComputeCapability(int *major, int *minor, hipDevice_t device)
@@ -94,7 +94,7 @@ hipError_t hipDeviceComputeCapability(int *major, int *minor, hipDevice_t device
         *major = (int)found->major;
         *minor = (int)found->minor;
     }
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 static int attribute_of(const struct fake_device *device, int attribute)
@@ -160,7 +160,7 @@ hipError_t hipDeviceGetAttribute(int *value, int attribute, int device)
 
     if (result == hipSuccess)
         *value = attribute_of(found, attribute);
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device)
@@ -169,7 +169,7 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int dev
     hipError_t result = find_device(device, properties, &found);
 
     if (result != hipSuccess)
-        return fake_hip_done(result);
+        return fake_hip_record_error(result);
     *properties = (hipDeviceProp_tR0600){.totalGlobalMem = found->memory_bytes,
                                          .totalConstMem = found->memory_bytes,
                                          .sharedMemPerBlock = SHARED_MEMORY,
@@ -204,7 +204,7 @@ hipError_t hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, int dev
     hipError_t result = find_device(device, properties, &found);
 
     if (result != hipSuccess)
-        return fake_hip_done(result);
+        return fake_hip_record_error(result);
     *properties = (hipDeviceProp_tR0000){.totalGlobalMem = found->memory_bytes,
                                          .totalConstMem = found->memory_bytes,
                                          .sharedMemPerBlock = SHARED_MEMORY,
@@ -243,7 +243,7 @@ hipError_t hipDeviceGetPCIBusId(char *text, int length, int device)
 
     if (result == hipSuccess)
         snprintf(text, (size_t)length, "%04x:%02x:%02x.0", found->pci_domain, found->pci_bus, found->pci_device);
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDeviceGetByPCIBusId(int *device, const char *text)
@@ -252,13 +252,13 @@ hipError_t hipDeviceGetByPCIBusId(int *device, const char *text)
     const struct fake_device *found;
 
     if (!device || !text || sscanf(text, "%x:%x:%x", &domain, &bus, &number) != 3)
-        return fake_hip_done(hipErrorInvalidValue);
+        return fake_hip_record_error(hipErrorInvalidValue);
     for (int i = 0; find_device(i, device, &found) == hipSuccess; i++)
         if (found->pci_domain == domain && found->pci_bus == bus && found->pci_device == number) {
             *device = i;
             return hipSuccess;
         }
-    return fake_hip_done(hipErrorInvalidDevice);
+    return fake_hip_record_error(hipErrorInvalidDevice);
 }
 
 hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
@@ -270,13 +270,13 @@ hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
         result = find_device(peer, can, &found);
     if (result == hipSuccess)
         *can = device != peer;
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipDriverGetVersion(int *version)
 {
     if (!version)
-        return fake_hip_done(hipErrorInvalidValue);
+        return fake_hip_record_error(hipErrorInvalidValue);
     *version = (int)fake_state()->driver_version;
     return hipSuccess;
 }

@@ -35,7 +35,7 @@ static struct fake_lane *lane_of(const struct mask *wanted)
     while (mask && (mask->device != wanted->device || memcmp(mask->words, wanted->words, sizeof mask->words) != 0))
         mask = mask->next;
     if (!mask) {
-        mask = fake_execution_make(sizeof *mask);
+        mask = fake_execution_allocate(sizeof *mask);
         *mask = *wanted;
         mask->next = masks;
         masks = mask;
@@ -65,7 +65,7 @@ static CUresult make_masked(CUstream *ret_stream, uint32_t words, const uint32_t
         return CUDA_ERROR_INVALID_VALUE;
     }
     (*ret_stream)->lane = lane_of(&wanted);
-    (*ret_stream)->masked = units;
+    (*ret_stream)->masked_units = units;
     return CUDA_SUCCESS;
 }
 

@@ -38,7 +38,7 @@ hipError_t fake_hip_end(int device);
 bool fake_hip_has_begun(int device);
 
 /* Keeps `result` as the thread's last error where it is one, and returns it. */
-hipError_t fake_hip_done(hipError_t result);
+hipError_t fake_hip_record_error(hipError_t result);
 
 /* The visible devices as indices of the machine's; how many. */
 uint32_t fake_hip_visible(uint32_t visible[FAKE_DEVICES]);
@@ -52,16 +52,16 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function);
     {                                                                                                                  \
         hipError_t result = fake_hip_enter();                                                                          \
                                                                                                                        \
-        return fake_hip_done(result == hipSuccess ? (call) : result);                                                  \
+        return fake_hip_record_error(result == hipSuccess ? (call) : result);                                          \
     }
 
-/* The same for one that only asks. */
+/* The form for a call that only queries. */
 #define FAKE_HIP_ASKS(name, parameters, call)                                                                          \
     hipError_t name parameters                                                                                         \
     {                                                                                                                  \
         hipError_t result = fake_hip_init();                                                                           \
                                                                                                                        \
-        return fake_hip_done(result == hipSuccess ? (call) : result);                                                  \
+        return fake_hip_record_error(result == hipSuccess ? (call) : result);                                          \
     }
 
 #endif

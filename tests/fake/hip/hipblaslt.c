@@ -25,7 +25,7 @@ static int blaslt_type_of(hipDataType type, enum fake_type *ret_type)
 {
     static const struct {
         hipDataType type;
-        enum fake_type is;
+        enum fake_type fake_type;
     } all[] = {{HIP_R_32F, FAKE_F32},
                {HIP_R_16BF, FAKE_BF16},
                {HIP_R_16F, FAKE_F16},
@@ -34,7 +34,7 @@ static int blaslt_type_of(hipDataType type, enum fake_type *ret_type)
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].type == type) {
-            *ret_type = all[i].is;
+            *ret_type = all[i].fake_type;
             return 1;
         }
     return 0;
@@ -53,11 +53,11 @@ static int blaslt_has(hipblasComputeType_t compute, hipDataType factor, hipDataT
 
 hipblasStatus_t hipblasLtGetVersion(hipblasLtHandle_t handle, int *version)
 {
-    const char *given = getenv("FAKE_HIP_HIPBLASLT");
+    const char *version_text = getenv("FAKE_HIP_HIPBLASLT");
 
     if (!handle)
         return HIPBLAS_STATUS_NOT_INITIALIZED;
-    *version = given ? (int)strtol(given, NULL, 10) : 100100;
+    *version = version_text ? (int)strtol(version_text, NULL, 10) : 100100;
     return HIPBLAS_STATUS_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compute driver's (KFD's) files about the fake machine and the processes that hold something of it.
+ * The compute driver's (KFD's) files about the fake machine and the processes that hold memory of it.
  *
  * Owns: the nodes' numbers and the folder of each process under FAKE_HIP_KFD, which stands for /. Without that variable
  * there is no such driver.

@@ -13,7 +13,7 @@ struct call {
 };
 
 /* The configuration that __hipPushCallConfiguration and hipConfigureCall leave for the thread's next launch. */
-static _Thread_local struct call pushed;
+static _Thread_local struct call pushed_configuration;
 
 static hipError_t launch_call(CUfunction function, const struct call *call, void **arguments, void **extra,
                               bool per_thread)
@@ -210,16 +210,16 @@ FAKE_HIP(hipModuleLaunchCooperativeKernelMultiDevice,
 
 hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
 {
-    pushed = (struct call){grid, block, shared, stream};
+    pushed_configuration = (struct call){grid, block, shared, stream};
     return hipSuccess;
 }
 
 hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hipStream_t *stream)
 {
-    *grid = pushed.grid;
-    *block = pushed.block;
-    *shared = pushed.shared;
-    *stream = pushed.stream;
+    *grid = pushed_configuration.grid;
+    *block = pushed_configuration.block;
+    *shared = pushed_configuration.shared;
+    *stream = pushed_configuration.stream;
     return hipSuccess;
 }
 
@@ -233,4 +233,4 @@ hipError_t hipSetupArgument(const void *argument, size_t size, size_t offset)
     return argument && size && offset < 4096 ? hipSuccess : hipErrorInvalidValue;
 }
 
-FAKE_HIP(hipLaunchByPtr, (const void *host), launch_host(host, pushed, NULL, false))
+FAKE_HIP(hipLaunchByPtr, (const void *host), launch_host(host, pushed_configuration, NULL, false))

@@ -76,16 +76,16 @@ static hipError_t release_pointer(void *pointer)
     return result == hipErrorInvalidValue ? cuMemFreeHost(pointer) : result;
 }
 
-static hipError_t free_and_total(size_t *is_free, size_t *total)
+static hipError_t free_and_total(size_t *free_bytes, size_t *total)
 {
     uint32_t physical;
-    hipError_t result = is_free && total ? fake_physical(fake_hip_device(), &physical) : hipErrorInvalidValue;
+    hipError_t result = free_bytes && total ? fake_physical(fake_hip_device(), &physical) : hipErrorInvalidValue;
 
     if (result != hipSuccess)
         return result;
     uint64_t size = fake_state()->devices[physical].memory_bytes, used = fake_used(physical);
     *total = size;
-    *is_free = used < size ? size - used : 0;
+    *free_bytes = used < size ? size - used : 0;
     return hipSuccess;
 }
 
@@ -187,7 +187,7 @@ FAKE_HIP(hipMemAllocPitch, (hipDeviceptr_t * pointer, size_t *pitch, size_t widt
          (width && height) ? allocate_rows(pointer, pitch, width, height, element) : hipErrorInvalidValue)
 FAKE_HIP(hipMalloc3D, (hipPitchedPtr * pointer, hipExtent extent), allocate_pitched(pointer, extent))
 FAKE_HIP(hipFree, (void *pointer), release_pointer(pointer))
-FAKE_HIP_ASKS(hipMemGetInfo, (size_t * is_free, size_t *total), free_and_total(is_free, total))
+FAKE_HIP_ASKS(hipMemGetInfo, (size_t * free_bytes, size_t *total), free_and_total(free_bytes, total))
 FAKE_HIP(hipMemPtrGetInfo, (void *pointer, size_t *size), size_of(pointer, size))
 FAKE_HIP(hipMemGetAddressRange, (hipDeviceptr_t * base, size_t *size, hipDeviceptr_t pointer),
          range_of(base, size, pointer))

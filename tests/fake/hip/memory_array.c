@@ -19,22 +19,23 @@ static hipArray_Format format_of(const hipChannelFormatDesc *channels)
                                : HIP_AD_FORMAT_UNSIGNED_INT32;
 }
 
-static unsigned count_of(const hipChannelFormatDesc *channels)
+static unsigned channel_count(const hipChannelFormatDesc *channels)
 {
     return (unsigned)((channels->x != 0) + (channels->y != 0) + (channels->z != 0) + (channels->w != 0));
 }
 
-static HIP_ARRAY3D_DESCRIPTOR of_channels(const hipChannelFormatDesc *channels, hipExtent extent, unsigned flags)
+static HIP_ARRAY3D_DESCRIPTOR descriptor_of_channels(const hipChannelFormatDesc *channels, hipExtent extent,
+                                                     unsigned flags)
 {
     return (HIP_ARRAY3D_DESCRIPTOR){.Width = extent.width,
                                     .Height = extent.height,
                                     .Depth = extent.depth,
                                     .Format = format_of(channels),
-                                    .NumChannels = count_of(channels),
+                                    .NumChannels = channel_count(channels),
                                     .Flags = flags};
 }
 
-static CUDA_ARRAY3D_DESCRIPTOR as_machine(const HIP_ARRAY3D_DESCRIPTOR *descriptor)
+static CUDA_ARRAY3D_DESCRIPTOR to_machine_form(const HIP_ARRAY3D_DESCRIPTOR *descriptor)
 {
     return (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
                                      .Height = descriptor->Height,
@@ -48,19 +49,20 @@ static hipError_t make_array(hipArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *de
 {
     if (!array || !descriptor)
         return hipErrorInvalidValue;
-    CUDA_ARRAY3D_DESCRIPTOR same = as_machine(descriptor);
+    CUDA_ARRAY3D_DESCRIPTOR same = to_machine_form(descriptor);
     return cuArray3DCreate_v2((CUarray *)array, &same);
 }
 
-static hipError_t make_of(hipArray_t *array, const hipChannelFormatDesc *channels, hipExtent extent, unsigned flags)
+static hipError_t make_array_of_channels(hipArray_t *array, const hipChannelFormatDesc *channels, hipExtent extent,
+                                         unsigned flags)
 {
     if (!array || !channels)
         return hipErrorInvalidValue;
-    HIP_ARRAY3D_DESCRIPTOR descriptor = of_channels(channels, extent, flags);
+    HIP_ARRAY3D_DESCRIPTOR descriptor = descriptor_of_channels(channels, extent, flags);
     return make_array(array, &descriptor);
 }
 
-static hipError_t make_flat(hipArray_t *array, const HIP_ARRAY_DESCRIPTOR *flat)
+static hipError_t make_flat_array(hipArray_t *array, const HIP_ARRAY_DESCRIPTOR *flat)
 {
     if (!array || !flat)
         return hipErrorInvalidValue;
@@ -73,7 +75,7 @@ static hipError_t make_levels(hipMipmappedArray_t *array, const HIP_ARRAY3D_DESC
 {
     if (!array || !descriptor)
         return hipErrorInvalidValue;
-    CUDA_ARRAY3D_DESCRIPTOR same = as_machine(descriptor);
+    CUDA_ARRAY3D_DESCRIPTOR same = to_machine_form(descriptor);
     return cuMipmappedArrayCreate((CUmipmappedArray *)array, &same, levels);
 }
 
@@ -82,7 +84,7 @@ static hipError_t make_levels_of(hipMipmappedArray_t *array, const hipChannelFor
 {
     if (!array || !channels)
         return hipErrorInvalidValue;
-    HIP_ARRAY3D_DESCRIPTOR descriptor = of_channels(channels, extent, flags);
+    HIP_ARRAY3D_DESCRIPTOR descriptor = descriptor_of_channels(channels, extent, flags);
     return make_levels(array, &descriptor, levels);
 }
 
@@ -98,10 +100,11 @@ static hipError_t end_levels(hipMipmappedArray_t array)
 
 FAKE_HIP(hipMallocArray,
          (hipArray_t * array, const hipChannelFormatDesc *channels, size_t width, size_t height, unsigned flags),
-         make_of(array, channels, (hipExtent){.width = width, .height = height}, flags))
+         make_array_of_channels(array, channels, (hipExtent){.width = width, .height = height}, flags))
 FAKE_HIP(hipMalloc3DArray, (hipArray_t * array, const hipChannelFormatDesc *channels, hipExtent extent, unsigned flags),
-         make_of(array, channels, extent, flags))
-FAKE_HIP(hipArrayCreate, (hipArray_t * array, const HIP_ARRAY_DESCRIPTOR *descriptor), make_flat(array, descriptor))
+         make_array_of_channels(array, channels, extent, flags))
+FAKE_HIP(hipArrayCreate, (hipArray_t * array, const HIP_ARRAY_DESCRIPTOR *descriptor),
+         make_flat_array(array, descriptor))
 FAKE_HIP(hipArray3DCreate, (hipArray_t * array, const HIP_ARRAY3D_DESCRIPTOR *descriptor),
          make_array(array, descriptor))
 FAKE_HIP(hipFreeArray, (hipArray_t array), array ? end_array(array) : hipSuccess)

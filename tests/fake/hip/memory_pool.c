@@ -45,7 +45,7 @@ static hipError_t reserve_addresses(void **pointer, size_t bytes, size_t alignme
     return result;
 }
 
-static CUmemAllocationProp as_machine(const hipMemAllocationProp *properties)
+static CUmemAllocationProp to_machine_form(const hipMemAllocationProp *properties)
 {
     return (CUmemAllocationProp){.type = properties->type,
                                  .requestedHandleTypes = properties->requestedHandleTypes,
@@ -59,7 +59,7 @@ static hipError_t create_handle(hipMemGenericAllocationHandle_t *handle, size_t 
 
     if (!handle || !properties)
         return hipErrorInvalidValue;
-    CUmemAllocationProp same = as_machine(properties);
+    CUmemAllocationProp same = to_machine_form(properties);
     hipError_t result = cuMemCreate(&made, bytes, &same, flags);
     if (result == hipSuccess)
         *handle = (hipMemGenericAllocationHandle_t)(uintptr_t)made;
@@ -70,7 +70,7 @@ static hipError_t granularity_of(size_t *bytes, const hipMemAllocationProp *prop
 {
     if (!bytes || !properties)
         return hipErrorInvalidValue;
-    CUmemAllocationProp same = as_machine(properties);
+    CUmemAllocationProp same = to_machine_form(properties);
     return cuMemGetAllocationGranularity(bytes, &same, option);
 }
 

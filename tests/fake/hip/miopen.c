@@ -208,7 +208,7 @@ miopenStatus_t miopenReduceTensor(miopenHandle_t handle, miopenReduceTensorDescr
                                   miopenTensorDescriptor_t a_tensor, const void *a, const void *beta,
                                   miopenTensorDescriptor_t c_tensor, void *c)
 {
-    size_t channels = (size_t)a_tensor->sizes[1], places = (size_t)a_tensor->sizes[2] * (size_t)a_tensor->sizes[3];
+    size_t channels = (size_t)a_tensor->sizes[1], positions = (size_t)a_tensor->sizes[2] * (size_t)a_tensor->sizes[3];
     size_t count = element_count(a_tensor) / channels;
 
     if (!handle || !handle->stream || reduction->operation != MIOPEN_REDUCE_TENSOR_AVG || indices || indices_bytes ||
@@ -219,7 +219,7 @@ miopenStatus_t miopenReduceTensor(miopenHandle_t handle, miopenReduceTensorDescr
         float sum = 0;
 
         for (size_t i = 0; i < count; i++)
-            sum += ((const float *)a)[(i / places * channels + channel) * places + i % places];
+            sum += ((const float *)a)[(i / positions * channels + channel) * positions + i % positions];
         ((float *)c)[channel] = sum / (float)count;
     }
     return miopenStatusSuccess;
@@ -232,13 +232,13 @@ miopenStatus_t miopenBatchNormalizationForwardInference(miopenHandle_t handle, i
                                                         void *mean, void *variance, double epsilon)
 {
     const float *scales = scale, *biases = bias, *means = mean, *variances = variance;
-    size_t channels = (size_t)x_tensor->sizes[1], places = (size_t)x_tensor->sizes[2] * (size_t)x_tensor->sizes[3];
+    size_t channels = (size_t)x_tensor->sizes[1], positions = (size_t)x_tensor->sizes[2] * (size_t)x_tensor->sizes[3];
 
     if (!handle || !handle->stream || mode != miopenBNSpatial || *(float *)alpha != 1 || *(float *)beta != 0 ||
         !same_shape(x_tensor, y_tensor) || x == y || !is_vector_of(vector, x_tensor) || !scale || !bias)
         return miopenStatusBadParm;
     for (size_t i = 0; i < element_count(x_tensor); i++) {
-        size_t channel = i / places % channels;
+        size_t channel = i / positions % channels;
         float factor = scales[channel] / sqrtf(variances[channel] + (float)epsilon);
 
         ((float *)y)[i] = (((const float *)x)[i] - means[channel]) * factor + biases[channel];

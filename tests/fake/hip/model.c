@@ -4,7 +4,7 @@
 
 #include "kernel_files.h"
 
-/* The uuid is the 16 digits that hipDeviceGetUuid() gives: text, as the runtime has it. */
+/* The UUID is the text of 16 digits that the runtime returns from hipDeviceGetUuid(). */
 static void describe_device(struct fake_device *device, uint32_t index)
 {
     char digits[17];
@@ -28,5 +28,5 @@ const struct fake_model fake_model = {
     .context_bytes = UINT64_C(300) << 20,
     .eager = true,
     .describe = describe_device,
-    .changed = fake_kernel_files_changed,
+    .memory_changed = fake_kernel_files_changed,
 };

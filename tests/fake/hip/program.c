@@ -50,7 +50,7 @@ static struct managed *variables;
 void **__hipRegisterFatBinary(const void *wrapper)
 {
     const struct vendor_hip_fat_binary *fat = wrapper;
-    struct binary *binary = fake_execution_make(sizeof *binary);
+    struct binary *binary = fake_execution_allocate(sizeof *binary);
 
     if (fat->magic != VENDOR_HIP_FAT_BINARY) {
         fprintf(stderr, "fake HIP: what is registered is no code object\n");
@@ -108,7 +108,7 @@ void __hipUnregisterFatBinary(void **modules)
 
 static void register_symbol(void **modules, const void *host, const char *name)
 {
-    struct kernel *kernel = fake_execution_make(sizeof *kernel);
+    struct kernel *kernel = fake_execution_allocate(sizeof *kernel);
 
     kernel->host = host;
     kernel->binary = (struct binary *)modules;
@@ -135,7 +135,7 @@ void __hipRegisterVar(void **modules, void *host, char *host_name, char *device_
 void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
                              unsigned alignment)
 {
-    struct managed *variable = fake_execution_make(sizeof *variable);
+    struct managed *variable = fake_execution_allocate(sizeof *variable);
 
     if (hipMallocManaged(pointer, size, hipMemAttachGlobal) != hipSuccess)
         return;
@@ -252,7 +252,7 @@ static hipError_t load_library(hipLibrary_t *library, const void *image, const c
 {
     if (!library || (!image && !path) || count)
         return hipErrorInvalidValue;
-    *library = fake_execution_make(sizeof **library);
+    *library = fake_execution_allocate(sizeof **library);
     (*library)->image = image;
     snprintf((*library)->path, sizeof(*library)->path, "%s", path ? path : "");
     return hipSuccess;

@@ -7,15 +7,15 @@
 #include "entry_points.h"
 #include "fake.h"
 
-enum { FRESH, READY, EMPTY, INHERITED };
+enum { NOT_STARTED, READY, NO_DEVICES, INHERITED };
 
 static _Atomic int state;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t visible[FAKE_DEVICES], visible_count;
 static _Atomic(CUcontext) contexts[FAKE_DEVICES];
 static _Thread_local int device;
-static _Thread_local CUcontext bound;
-static _Thread_local hipError_t last;
+static _Thread_local CUcontext current_context;
+static _Thread_local hipError_t last_error;
 
 static void runtime_forked(void)
 {
@@ -34,14 +34,14 @@ hipError_t fake_hip_init(void)
 {
     if (atomic_load_explicit(&state, memory_order_acquire) != READY) {
         pthread_mutex_lock(&lock);
-        if (atomic_load(&state) == FRESH) {
+        if (atomic_load(&state) == NOT_STARTED) {
             visible_count = fake_hip_visible(visible);
-            atomic_store_explicit(&state, visible_count ? READY : EMPTY, memory_order_release);
+            atomic_store_explicit(&state, visible_count ? READY : NO_DEVICES, memory_order_release);
         }
         pthread_mutex_unlock(&lock);
     }
     int now = atomic_load(&state);
-    return now == READY ? hipSuccess : now == EMPTY ? hipErrorNoDevice : hipErrorNotInitialized;
+    return now == READY ? hipSuccess : now == NO_DEVICES ? hipErrorNoDevice : hipErrorNotInitialized;
 }
 
 /* Called by the machine's parts, which are never called before. */
@@ -70,10 +70,10 @@ int fake_not_supported(void)
 {
     hipError_t result = fake_hip_init();
 
-    return fake_hip_done(result == hipSuccess ? hipErrorNotSupported : result);
+    return fake_hip_record_error(result == hipSuccess ? hipErrorNotSupported : result);
 }
 
-static void take_time(void)
+static void sleep_as_told(void)
 {
     const char *text = getenv("FAKE_HIP_BEGIN");
     long milliseconds = text ? strtol(text, NULL, 10) : 0;
@@ -81,16 +81,16 @@ static void take_time(void)
     nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000}, NULL);
 }
 
-static hipError_t begin_call(CUcontext *ret_context)
+static hipError_t begin_device(CUcontext *ret_context)
 {
     hipError_t result = hipSuccess;
 
     pthread_mutex_lock(&lock);
     *ret_context = atomic_load(&contexts[device]);
     if (!*ret_context) {
-        take_time();
+        sleep_as_told();
         result = cuDevicePrimaryCtxRetain(ret_context, device);
-        take_time();
+        sleep_as_told();
     }
     if (result == hipSuccess)
         atomic_store(&contexts[device], *ret_context);
@@ -107,10 +107,10 @@ hipError_t fake_hip_enter(void)
         return result;
     context = atomic_load_explicit(&contexts[device], memory_order_acquire);
     if (!context)
-        result = begin_call(&context);
-    if (result == hipSuccess && bound != context) {
+        result = begin_device(&context);
+    if (result == hipSuccess && current_context != context) {
         result = cuCtxSetCurrent(context);
-        bound = result == hipSuccess ? context : NULL;
+        current_context = result == hipSuccess ? context : NULL;
     }
     return result;
 }
@@ -147,18 +147,18 @@ hipError_t fake_hip_end(int which)
     return result;
 }
 
-hipError_t fake_hip_done(hipError_t result)
+hipError_t fake_hip_record_error(hipError_t result)
 {
     if (result != hipSuccess)
-        last = result;
+        last_error = result;
     return result;
 }
 
 hipError_t hipGetLastError(void)
 {
-    hipError_t before = last;
+    hipError_t before = last_error;
 
-    last = hipSuccess;
+    last_error = hipSuccess;
     return before;
 }
 
@@ -169,12 +169,12 @@ hipError_t hipExtGetLastError(void)
 
 hipError_t hipPeekAtLastError(void)
 {
-    return last;
+    return last_error;
 }
 
 hipError_t hipInit(unsigned flags)
 {
-    return fake_hip_done(flags ? hipErrorInvalidValue : fake_hip_init());
+    return fake_hip_record_error(flags ? hipErrorInvalidValue : fake_hip_init());
 }
 
 FAKE_HIP_ASKS(hipSetDevice, (int wanted), fake_hip_choose(wanted))
@@ -189,7 +189,7 @@ hipError_t hipGetDevice(int *ret_device)
 
     if (result == hipSuccess)
         *ret_device = device;
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }
 
 hipError_t hipGetDeviceFlags(unsigned *flags)
@@ -198,5 +198,5 @@ hipError_t hipGetDeviceFlags(unsigned *flags)
 
     if (result == hipSuccess)
         *flags = 0;
-    return fake_hip_done(result);
+    return fake_hip_record_error(result);
 }

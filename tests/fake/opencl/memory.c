@@ -35,7 +35,7 @@ static cl_mem make_memory(cl_context context, cl_mem_object_type type, size_t si
 }
 
 /* Returns CL_INVALID_VALUE, CL_INVALID_HOST_PTR or CL_SUCCESS, as the specification says. */
-static cl_int judge_host(cl_mem_flags flags, const void *host)
+static cl_int check_host_pointer(cl_mem_flags flags, const void *host)
 {
     const cl_mem_flags access = flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY);
 
@@ -51,8 +51,8 @@ static cl_mem create_buffer(cl_context context, cl_mem_flags flags, size_t size,
         fake_error(errcode_ret, CL_INVALID_BUFFER_SIZE);
         return NULL;
     }
-    if (judge_host(flags, host) != CL_SUCCESS) {
-        fake_error(errcode_ret, judge_host(flags, host));
+    if (check_host_pointer(flags, host) != CL_SUCCESS) {
+        fake_error(errcode_ret, check_host_pointer(flags, host));
         return NULL;
     }
     cl_mem memory = make_memory(context, CL_MEM_OBJECT_BUFFER, size, size <= 4096, errcode_ret);
@@ -112,8 +112,8 @@ static cl_mem create_image(cl_context context, cl_mem_flags flags, const cl_imag
         fake_error(errcode_ret, CL_INVALID_IMAGE_SIZE);
         return NULL;
     }
-    if (judge_host(flags, host) != CL_SUCCESS) {
-        fake_error(errcode_ret, judge_host(flags, host));
+    if (check_host_pointer(flags, host) != CL_SUCCESS) {
+        fake_error(errcode_ret, check_host_pointer(flags, host));
         return NULL;
     }
     if (desc->mem_object)

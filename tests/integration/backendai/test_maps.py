@@ -32,7 +32,7 @@ def make(capacities, slot="facet.shares", kind_of_slot="count", **options):
                                        for device, capacity in capacities.items()}, **options)
 
 
-def taken(alloc_map):
+def taken_amounts(alloc_map):
     return {slot: {device: amount for device, amount in devices.items() if amount}
             for slot, devices in alloc_map.allocations.items()}
 
@@ -118,7 +118,7 @@ def errors_carry_status_argument_and_message():
 def all_is_granted_or_nothing():
     alloc_map = FacetAllocMap(device_slots={name: DeviceSlotInfo("count", slot, D(1)) for name, slot in ("ap", "bq")})
     refused(exception.InsufficientResource, alloc_map.allocate, {"p": D(1), "q": D(2)})
-    equal(taken(alloc_map), {"p": {}, "q": {}})
+    equal(taken_amounts(alloc_map), {"p": {}, "q": {}})
 
 
 @test
@@ -152,7 +152,7 @@ def refusals_are_their_errors():
 def one_container_has_one_device_where_that_is_asked_for():
     alloc_map = make({"a": "1", "b": "1"}, most_devices=1)
     refused(exception.FractionalResourceFragmented, alloc_map.allocate, {"facet.shares": D("1.5")})
-    equal(taken(alloc_map), {"facet.shares": {}})
+    equal(taken_amounts(alloc_map), {"facet.shares": {}})
 
 
 @test
@@ -160,18 +160,18 @@ def free_is_by_amount_and_once():
     alloc_map = make({"a": "1", "b": "1"})
     first, second = (alloc_map.allocate({"facet.shares": D("0.3")}) for _ in range(2))
     alloc_map.free(first)
-    equal(taken(alloc_map), taken_of(second))
+    equal(taken_amounts(alloc_map), taken_of(second))
     alloc_map.free(second)
     refused(exception.InvalidResourceArgument, alloc_map.free, second)
-    equal(taken(alloc_map), {"facet.shares": {}})
+    equal(taken_amounts(alloc_map), {"facet.shares": {}})
     for amount in ("0.3", "0.4"):
         alloc_map.apply_allocation({"facet.shares": {"a": D(amount)}})
     alloc_map.free({"facet.shares": {"a": D("0.5")}})
-    equal(taken(alloc_map), {"facet.shares": {"a": D("0.2")}})
-    before = taken(alloc_map)
+    equal(taken_amounts(alloc_map), {"facet.shares": {"a": D("0.2")}})
+    before = taken_amounts(alloc_map)
     refused(exception.ResourceError, alloc_map.free, {"facet.shares": {"a": D("0.1"), "b": D("0.1")}})
     refused(exception.ResourceError, alloc_map.free, {"facet.shares": {"z": D("0.1")}})
-    equal(taken(alloc_map), before)
+    equal(taken_amounts(alloc_map), before)
 
 
 def taken_of(alloc):
@@ -182,10 +182,10 @@ def taken_of(alloc):
 def apply_never_takes_more_than_there_is():
     alloc_map = make({"a": "1"})
     refused(exception.ResourceError, alloc_map.apply_allocation, {"facet.shares": {"a": D(5)}})
-    equal(taken(alloc_map), {"facet.shares": {}})
+    equal(taken_amounts(alloc_map), {"facet.shares": {}})
     alloc_map.apply_allocation({"facet.shares": {"a": D("0.7")}})
     alloc_map.clear()
-    equal(taken(alloc_map), {"facet.shares": {}})
+    equal(taken_amounts(alloc_map), {"facet.shares": {}})
 
 
 @test
@@ -195,10 +195,10 @@ def a_copy_is_its_own_and_can_be_put_back():
     saved = copy.deepcopy(alloc_map)
     amounts = copy.deepcopy(alloc_map.allocations)
     grant = alloc_map.allocate({"facet.shares": D("0.5")})
-    equal((taken(saved), saved.allocate({"facet.shares": D("0.6")})), ({"facet.shares": {"a": D("0.4")}},
+    equal((taken_amounts(saved), saved.allocate({"facet.shares": D("0.6")})), ({"facet.shares": {"a": D("0.4")}},
                                                                        {"facet.shares": {"a": D("0.6")}}))
     alloc_map.allocations = amounts
-    equal(taken(alloc_map), {"facet.shares": {"a": D("0.4")}})
+    equal(taken_amounts(alloc_map), {"facet.shares": {"a": D("0.4")}})
     refused(exception.ResourceError, alloc_map.free, grant)
 
 
@@ -222,7 +222,7 @@ def amounts_of(allocation):
     return {slot: {device: D(amount) for device, amount in devices.items()} for slot, devices in allocation.items()}
 
 
-def pruned(allocation):
+def without_empty(allocation):
     kept = {slot: {device: D(amount) for device, amount in devices.items() if D(amount)}
             for slot, devices in allocation.items()}
     return {slot: devices for slot, devices in kept.items() if devices}
@@ -243,7 +243,7 @@ class Replay:
         self.hint, self.results = None, []
 
     def state(self):
-        states = {name: pruned(taken(alloc_map)) for name, alloc_map in self.maps.items()}
+        states = {name: without_empty(taken_amounts(alloc_map)) for name, alloc_map in self.maps.items()}
         return states if self.kernel else states[""]
 
     def allocate(self, step):
@@ -289,23 +289,23 @@ class Replay:
             self.check(self, f"{self.vector['id']} step {index}", step, result, error)
 
 
-def exactly(replay, what, step, result, error):
+def check_exactly(replay, what, step, result, error):
     """As recorded from the original; its configuration error is a slot that we do not have."""
     expect = step["expect"]
     wanted = expect.get("error")
     if wanted != "ConfigurationError" or error is None:
         equal(error, wanted, what + ": error")
     if "result" in expect and error is None:
-        equal({name: pruned(part) for name, part in result.items()} if replay.kernel else pruned(result),
-              {name: pruned(part) for name, part in expect["result"].items()} if replay.kernel
-              else pruned(expect["result"]), what + ": result")
+        equal({name: without_empty(part) for name, part in result.items()} if replay.kernel else without_empty(result),
+              {name: without_empty(part) for name, part in expect["result"].items()} if replay.kernel
+              else without_empty(expect["result"]), what + ": result")
     if "state_after" in expect:
         recorded = expect["state_after"]
-        equal(replay.state(), {name: pruned(part) for name, part in recorded.items()} if replay.kernel
-              else pruned(recorded), what + ": state")
+        equal(replay.state(), {name: without_empty(part) for name, part in recorded.items()} if replay.kernel
+              else without_empty(recorded), what + ": state")
 
 
-def soundly(replay, what, step, result, error):
+def check_soundly(replay, what, step, result, error):
     """The recorded result may be a defect: ours is the requested amount, and never more than there is."""
     if result is not None and not replay.kernel:
         asked = {slot: D(amount) for slot, amount in step["request"].items() if D(amount)}
@@ -364,7 +364,7 @@ OWN = [
 @test
 def vectors_of_ours_come_out():
     for vector in OWN:
-        Replay(vector, ROUND_DOWN, exactly).run()
+        Replay(vector, ROUND_DOWN, check_exactly).run()
 
 
 @test
@@ -384,7 +384,7 @@ def vectors_of_theirs_come_out():
             elif vector["map"] == "align_memory":
                 align(vector)
             elif recorded or vector["map"] != "kernel":  # the probes of kernels are of the agent's own transaction
-                Replay(vector, ROUND_DOWN if recorded else EXACT, exactly if recorded else soundly).run()
+                Replay(vector, ROUND_DOWN if recorded else EXACT, check_exactly if recorded else check_soundly).run()
         except Exception as error:
             faults.append(f"{vector['id']}: {type(error).__name__} {error}")
     print("# " + ", ".join(f"{number} of origin {origin}" for origin, number in count.items()))
@@ -419,13 +419,13 @@ def threads_never_take_more_than_there_is():
         thread.start()
     for thread in threads:
         thread.join()
-    equal((faults, taken(alloc_map)), ([], {"facet.shares": {}}))
+    equal((faults, taken_amounts(alloc_map)), ([], {"facet.shares": {}}))
 
 
 @test
 def maps_and_grants_are_ended():
     gc.collect()  # objects that other tests left end here
-    with world.counted() as count:
+    with world.count_objects() as count:
         for _ in range(20):
             alloc_map = make({"a": "1"})
             grant = alloc_map.allocate({"facet.shares": D("0.5")})

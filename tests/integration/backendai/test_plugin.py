@@ -275,7 +275,7 @@ def objects_of_a_plugin_are_ended():
         plugin._config["devices"] = {"*": {"mounts": ["relative"]}}
         await refused(lifecycle.WorkloadDenied, hook.pre_create())
         alloc_map.close()
-    with world.Daemon(), world.counted() as count:
+    with world.Daemon(), world.count_objects() as count:
         run(look())
         resource_txt_comes_back_as_it_was()
         gc.collect()

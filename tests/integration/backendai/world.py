@@ -70,27 +70,27 @@ class Daemon:
 MAKERS = ("maps_create", "maps_copy", "device_list_open", "workload_create", "workload_write", "workload_render",
           "resources_create", "resources_parse", "resources_parse_legacy", "resources_format",
           "resources_format_legacy")
-ENDERS = ("maps_destroy", "device_list_close", "workload_destroy", "resources_destroy", "_free")
+DESTROYERS = ("maps_destroy", "device_list_close", "workload_destroy", "resources_destroy", "_free")
 
 
 @contextmanager
-def counted():
+def count_objects():
     """How many objects and texts of the C library were made and ended in the block."""
     lib, count = library.load(), Counter()
-    before = {name: getattr(lib, name) for name in ("call", *ENDERS)}
+    before = {name: getattr(lib, name) for name in ("call", *DESTROYERS)}
 
     def call(name, *arguments):
         before["call"](name, *arguments)
         count["made"] += name in MAKERS
 
-    def ender(name):
+    def counting_function(name):
         def end(pointer):
             count["ended"] += bool(pointer)
             before[name](pointer)
         return end
     lib.call = call
-    for name in ENDERS:
-        setattr(lib, name, ender(name))
+    for name in DESTROYERS:
+        setattr(lib, name, counting_function(name))
     try:
         yield count
     finally:

@@ -29,17 +29,17 @@ class Kernels(Place):
         elif not os.path.exists(os.path.join(BUILD, "facet-kernel-compiler.so")):
             raise Skip("this build has no kernel compiler")
 
-    def makes(self, target):
+    def has_generator(self, target):
         """Whether this build's LLVM has a generator for the target: Debian's LLVM 19 has none for SPIR-V."""
         self.write("one.cl", "kernel void one(global int *x) { *x = 1; }\n")
-        said = self.facet("compile", "--target", target, "one.cl", "-o", "one.image").stderr
-        return "was built without a code generator" not in said
+        errors = self.facet("compile", "--target", target, "one.cl", "-o", "one.image").stderr
+        return "was built without a code generator" not in errors
 
     def compiles(self):
         return len(self.read("compiles")) if self.exists("compiles") else 0
 
 
-def ran(done, status=0):
+def output_of(done, status=0):
     equal((done.returncode, done.stderr if status == 0 else ""), (status, ""), "exit status and standard error")
     return done.stdout
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches the device time that the daemon publishes while programs run.
 
-Owns: asking it again and again, and the rule that sums over a device never exceed the time that passed.
+Owns: asking the daemon repeatedly, and the rule that sums over a device never exceed the time that passed.
 Never: tests anything, or knows the share that a program should have.
 """
 import http.client
@@ -38,7 +38,7 @@ def _ask(place, path):
     return before_ns, after_ns, text
 
 
-class Look:
+class Reading:
     """One answer: device time and share by vGPU, and between which moments it was given."""
 
     def __init__(self, place, by_metrics):
@@ -55,31 +55,31 @@ class Look:
             self.milli = {vgpu["name"]: vgpu["share_milli"] for vgpu in vgpus if "share_milli" in vgpu}
 
 
-def watch(place, processes, most=-1):
-    """Looks from when all are in their vGPUs until the first has ended, or `most` times."""
+def take_readings(place, processes, most=-1):
+    """Reads from when all processes are in their vGPUs until the first has ended, or `most` times."""
     wait_until(lambda: os.path.exists(os.path.join(place.runtime, "facetd.sock")), "a daemon")
-    wait_until(lambda: len(Look(place, False).time_ns) == len(processes), "their vGPUs")
-    looks = []
+    wait_until(lambda: len(Reading(place, False).time_ns) == len(processes), "their vGPUs")
+    readings = []
     for number in itertools.count():
         if any(process.poll() is not None for process in processes) or number == most:
-            return looks
-        looks.append(Look(place, number % 3 == 2))
+            return readings
+        readings.append(Reading(place, number % 3 == 2))
         time.sleep(0.003 * (number % 40))
 
 
-def check(looks):
+def check(readings):
     """Over no window is the sum more than the window."""
-    for look in looks:
-        equal(sum(look.milli.values()) <= 1000.5, True, f"shares add up: {look.milli}")
+    for reading in readings:
+        equal(sum(reading.milli.values()) <= 1000.5, True, f"shares add up: {reading.milli}")
     most = 0
-    for first, last in itertools.combinations(looks, 2):
+    for first, last in itertools.combinations(readings, 2):
         had = sum(last.time_ns[name] - first.time_ns[name] for name in first.time_ns if name in last.time_ns)
         window = last.after_ns - first.before_ns
         most = max(most, had / window)
         equal(had <= window + 1000, True, f"{had} ns of {window} ns")
         for name in first.time_ns:
             equal(last.time_ns.get(name, first.time_ns[name]) >= first.time_ns[name], True, f"{name} never falls")
-    print(f"# {len(looks)} looks: in no window more than {100 * most:.1f} % of it")
+    print(f"# {len(readings)} readings: in no window more than {100 * most:.1f} % of it")
 
 
 def union(spans):
@@ -99,7 +99,7 @@ class Measured:
         self.any_ns, self.all_ns, self.longest_ns = union(spans), sum(lengths), max(lengths)
 
 
-def check_reports(reports, measured, looks, begun_ns, ended_ns, arbiter=True):
+def check_reports(reports, measured, readings, begun_ns, ended_ns, arbiter=True):
     """The final reports of all sum up to the time in which a kernel of theirs was on the device, and never to more than
     passed. Where no daemon was an arbiter for a while, moments in which the device was idle make up for those in which
     kernels met. The last reading of all of them is less only by later kernels, and by those that were on the device."""
@@ -112,6 +112,6 @@ def check_reports(reports, measured, looks, begun_ns, ended_ns, arbiter=True):
     equal(had < MOST_PART * (measured.any_ns if arbiter else measured.all_ns), True,
           f"{had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with what met twice")
     equal(had <= passed, True, f"{had} ns of {passed} ns")
-    last = [look for look in looks if len(look.time_ns) == len(reports)][-1]
+    last = [reading for reading in readings if len(reading.time_ns) == len(reports)][-1]
     late = sum(last.time_ns.values()) + len(reports) * (ended_ns - last.before_ns + measured.longest_ns)
-    equal(late >= had, True, f"{late} ns at the last look and since, {had} ns in the end")
+    equal(late >= had, True, f"{late} ns at the last reading and since, {had} ns in the end")

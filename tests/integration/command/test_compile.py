@@ -12,7 +12,7 @@ import signal
 import struct
 import subprocess
 
-from kernels import SAXPY, Kernels, ran, run_saxpy
+from kernels import SAXPY, Kernels, output_of, run_saxpy
 from place import BUILD, provider_processes, wait_until
 from tap import contains, equal, main, test
 
@@ -23,13 +23,13 @@ def an_image_is_named_after_its_source_and_target():
         os.mkdir(place.path("src"))
         place.write("src/saxpy.v2.cl", "ok")
         for target, ending in (("sm_90", "ptx"), ("gfx90a", "hsaco"), ("spirv", "spv"), ("host", "so")):
-            out = ran(place.facet("compile", "--target", target, "src/saxpy.v2.cl"))
+            out = output_of(place.facet("compile", "--target", target, "src/saxpy.v2.cl"))
             equal(out.split(":")[0], f"saxpy.v2.{ending}")
             contains(out, "1 kernel: saxpy\n")
             equal(place.exists(f"saxpy.v2.{ending}"), True)
-        ran(place.facet("compile", "src/saxpy.v2.cl", "-o", "there"))
+        output_of(place.facet("compile", "src/saxpy.v2.cl", "-o", "there"))
         equal(place.exists("there"), True)
-        contains(ran(place.facet("compile", "-", "-o", "-", "--target", "sm_90", stdin="ok")), ".version 8.0\n")
+        contains(output_of(place.facet("compile", "-", "-o", "-", "--target", "sm_90", stdin="ok")), ".version 8.0\n")
 
 
 @test
@@ -40,7 +40,7 @@ def a_compiled_image_is_found_again():
                 for more in ([], [], ["-O0"], ["-DN=1"], ["-DN=2"], ["--std", "CL1.2"], ["--no-cache"], ["-DN=1"])]
         equal(hits, [False, True, False, False, False, False, False, True])
         equal(place.compiles(), 6)
-        contains(ran(place.facet("compile", "k.cl", "--stats")), "5 images")
+        contains(output_of(place.facet("compile", "k.cl", "--stats")), "5 images")
 
 
 @test
@@ -105,7 +105,7 @@ def wrong_requests_are_refused():
 def options_that_collect_may_be_given_again():
     with Kernels() as place:
         place.write("k.cl", "ok")
-        ran(place.facet("compile", "k.cl", "-DA", "-DB=2", "-I.", "-I", "/tmp", "-DA"))
+        output_of(place.facet("compile", "k.cl", "-DA", "-DB=2", "-I.", "-I", "/tmp", "-DA"))
 
 
 @test
@@ -116,7 +116,7 @@ def a_pipe_is_refused_as_a_source_without_waiting():
             done = place.facet(*arguments)
             equal((done.returncode, done.stdout), (2, ""), f"{arguments}: {done.stderr}")
             contains(done.stderr, "pipe is a pipe; expected a regular file, or '-' for standard input")
-        contains(ran(place.facet("compile", "-", "-o", "-", "--target", "sm_90", stdin="ok")), ".version 8.0\n")
+        contains(output_of(place.facet("compile", "-", "-o", "-", "--target", "sm_90", stdin="ok")), ".version 8.0\n")
 
 
 @test
@@ -127,15 +127,15 @@ def a_check_that_the_target_cannot_have_is_said():
         for _ in range(2):  # compiled, and from the cache
             done = place.facet("compile", "k.cl", "--target", "sm_90", env={"FACET_CHECK": "1"})
             equal((done.returncode, done.stderr), (0, says))
-        ran(place.facet("compile", "k.cl", "--target", "sm_90"))
-        ran(place.facet("compile", "k.cl", env={"FACET_CHECK": "1"}))
+        output_of(place.facet("compile", "k.cl", "--target", "sm_90"))
+        output_of(place.facet("compile", "k.cl", env={"FACET_CHECK": "1"}))
 
 
 @test
 def code_is_not_compiled_again():
     with Kernels() as place:
         place.write("k.cl", "ok")
-        ran(place.facet("compile", "k.cl", "--target", "sm_90", "-o", "k.cubin"))
+        output_of(place.facet("compile", "k.cl", "--target", "sm_90", "-o", "k.cubin"))
         done = place.facet("compile", "k.cubin")
         equal((done.returncode, done.stderr), (
             2, "facet compile: k.cubin: source is code already; expected OpenCL C, LLVM IR or SPIR-V\n"))
@@ -181,7 +181,7 @@ def an_image_replaces_an_older_one_whole_or_not_at_all():
         equal(place.facet("compile", "bad.cl", "-o", "out").returncode, 1)
         equal(place.read("out"), "what was there")
         whole, names = place.path("whole"), {"out", "link", "whole", "k.cl", "bad.cl", "cache", "compiles"}
-        ran(place.facet("compile", "k.cl", "-o", whole))
+        output_of(place.facet("compile", "k.cl", "-o", whole))
         size = os.path.getsize(whole)
         # A limit of the process stops writes to a file as a full disk does.
         done = place.facet("compile", "k.cl", "-o", "out",
@@ -191,7 +191,7 @@ def an_image_replaces_an_older_one_whole_or_not_at_all():
         contains(done.stderr, "cannot write out: File too large")
         equal(place.read("out"), "what was there")
         with open(place.path("out"), encoding="utf-8") as old:
-            ran(place.facet("compile", "k.cl", "-o", "link"))
+            output_of(place.facet("compile", "k.cl", "-o", "link"))
             equal(old.read(), "what was there", "who has opened the older one")
         equal((os.path.getsize(place.path("out")), os.stat(place.path("out")).st_mode & 0o777), (size, 0o640))
         equal(os.path.islink(place.path("link")), True)
@@ -215,7 +215,7 @@ def targets_are_listed():
         names = [one["target"] for one in place.json("compile", "--list-targets", "--json")["targets"]]
         equal(len(set(names)), len(names))
         equal({"host", "ptx:sm_75", "ptx:sm_100", "amdgcn:gfx942", "amdgcn:gfx1100", "spirv:1.0"} - set(names), set())
-        table = ran(place.facet("compile", "--list-targets"))
+        table = output_of(place.facet("compile", "--list-targets"))
         for name in names:
             contains(table, f"\n{name} ")
 
@@ -224,11 +224,11 @@ def targets_are_listed():
 def an_image_is_shown():
     with Kernels() as place:
         place.write("k.cl", "ok")
-        ran(place.facet("compile", "--target", "sm_90", "k.cl"))
+        output_of(place.facet("compile", "--target", "sm_90", "k.cl"))
         kernels = place.json("kernel", "show", "k.ptx", "--json")["kernels"]
         equal([one["name"] for one in kernels[0]["arguments"]], ["a", "x", "y"])
         equal(kernels[0]["arguments"][1]["access"], ["read"])
-        equal(ran(place.facet("kernel", "show", "k.ptx")).splitlines(), [
+        equal(output_of(place.facet("kernel", "show", "k.ptx")).splitlines(), [
             "ptx:sm_90", "KERNEL ARG NAME TYPE   KIND   ACCESS", "saxpy    0 a    float  value  -",
             "saxpy    1 x    float* global reads", "saxpy    2 y    float* global both"])
         done = place.facet("kernel", "show", "k.cl")
@@ -354,7 +354,7 @@ def a_run_waits_for_no_pipe():
 def an_image_is_known_by_its_first_bytes():
     with Kernels("real") as place:
         run_saxpy(place)
-        ran(place.facet("compile", "--target", "sm_90", "saxpy.cl", "-o", "image"))
+        output_of(place.facet("compile", "--target", "sm_90", "saxpy.cl", "-o", "image"))
         done = place.facet("kernel", "run", "image")
         contains(done.stderr, "the image is for ptx:sm_90; cpu:0 runs host\n")
         place.write("source.ptx", "kernel void k(global int *x) { x[0] = 7; }\n")
@@ -475,7 +475,7 @@ def an_endless_kernel_is_ended_with_its_process():
     with Kernels("real") as place:
         run_saxpy(place)
         place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
-        ran(place.facet("compile", "endless.cl"))
+        output_of(place.facet("compile", "endless.cl"))
         process = place.start("kernel", "run", "--timeout", "3", "endless.so", "--arg", "buffer:i32:1")
         wait_until(lambda: provider_processes(process.pid), "the provider's process")
         contains(process.stderr.readline(), "kernel endless was still at work after 3 s and was ended")
@@ -513,7 +513,7 @@ def a_kernel_that_crashes_before_its_launch_is_answered_is_named():
 def an_image_of_another_target_is_refused():
     with Kernels("real") as place:
         run_saxpy(place)
-        ran(place.facet("compile", "--target", "sm_90", "saxpy.cl"))
+        output_of(place.facet("compile", "--target", "sm_90", "saxpy.cl"))
         for arguments in (["saxpy.ptx"], ["--target", "sm_90", "saxpy.cl"]):
             done = place.facet("kernel", "run", *arguments)
             equal((done.returncode, done.stdout), (1, ""))
@@ -549,9 +549,9 @@ def each_standard_that_is_named_compiles():
         place.write("saxpy.cl", SAXPY)
         for standard, targets in (("CL1.0", ["host", "sm_90", "gfx90a", "spirv"]), ("CL1.1", ["host"]),
                                   ("CL1.2", ["host"]), ("CL3.0", ["host", "sm_90", "gfx90a", "spirv"])):
-            contains(ran(place.facet("compile", "--help")), standard)
-            for target in filter(place.makes, targets):
-                ran(place.facet("compile", "--std", standard, "--target", target, "saxpy.cl"))
+            contains(output_of(place.facet("compile", "--help")), standard)
+            for target in filter(place.has_generator, targets):
+                output_of(place.facet("compile", "--std", standard, "--target", target, "saxpy.cl"))
 
 
 @test
@@ -568,7 +568,7 @@ def the_real_compiler_names_line_and_column():
 def the_real_compiler_is_cached():
     with Kernels("real") as place:
         place.write("saxpy.cl", SAXPY)
-        for target in filter(place.makes, ("host", "sm_90", "gfx90a", "spirv")):
+        for target in filter(place.has_generator, ("host", "sm_90", "gfx90a", "spirv")):
             answers = [place.json("compile", "--target", target, "saxpy.cl", "--json") for _ in range(2)]
             equal([one["statistics"]["cache_hit"] for one in answers], [False, True], target)
             equal(answers[0]["kernels"], answers[1]["kernels"])

@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 
-from kernels import Kernels, ran, run_saxpy
+from kernels import Kernels, output_of, run_saxpy
 from tap import contains, equal, main, test
 
 # Characters and bytes that a terminal would take for a command, and bytes that are no text at all.
@@ -24,22 +24,22 @@ def an_unusable_cache_is_reported_and_does_no_harm():
         os.mkdir(place.path("cache"))
         os.chmod(place.path("cache"), 0o777)
         for _ in range(2):
-            ran(place.facet("compile", "k.cl"))
-            said = ran(place.facet("compile", "k.cl", "--stats"))
+            output_of(place.facet("compile", "k.cl"))
+            said = output_of(place.facet("compile", "k.cl", "--stats"))
             contains(said, f"cache       not used: {place.path('cache')} may be written by anybody (mode 0777)\n")
             equal(said.count("not used"), 1)
         contains(place.json("compile", "k.cl", "--json")["statistics"]["uncached"], "may be written by anybody")
         equal((place.compiles(), os.listdir(place.path("cache"))), (5, []))
         os.chmod(place.path("cache"), 0o700)
         equal("uncached" in place.json("compile", "k.cl", "--json")["statistics"], False)
-        contains(ran(place.facet("compile", "k.cl", "--stats")), "1 image, ")
+        contains(output_of(place.facet("compile", "k.cl", "--stats")), "1 image, ")
 
 
 @test
 def options_for_a_compile_are_refused_with_an_image():
     with Kernels("real") as place:
         run_saxpy(place)
-        ran(place.facet("compile", "saxpy.cl"))
+        output_of(place.facet("compile", "saxpy.cl"))
         for options, name in ((["-O0"], "-O"), (["-DN=1"], "-D"), (["-I", "."], "-I"), (["--std", "CL1.1"], "--std"),
                               (["--target", "host"], "--target"), (["-I.", "-DN=1"], "-I"),
                               (["--", "-cl-fast-relaxed-math"], "-cl-fast-relaxed-math")):
@@ -111,7 +111,7 @@ def folders_of_a_killed_compile_go_with_the_next_one():
             used = os.open(folders[1], os.O_RDONLY)
             fcntl.flock(used, fcntl.LOCK_EX)
             place.write("k.cl", "kernel void k(global int *x) { *x = 1; }\n")
-            ran(place.facet("compile", "k.cl"))
+            output_of(place.facet("compile", "k.cl"))
             equal([os.path.exists(folder) for folder in folders], [False, True, True], "unused, used, young")
             os.close(used)
         finally:

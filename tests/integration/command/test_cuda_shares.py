@@ -49,12 +49,12 @@ def published_time_is_never_more_than_passed():
         start_ns = time.monotonic_ns() + 10**9
         options = [["-d", "cuda:0", "-c", percent, "--report", f"{percent}.json"] for percent in ("50", "30", "20")]
         processes = [start_spin(place, option, start_ns) for option in options]
-        looks = sums.watch(place, processes)
+        readings = sums.take_readings(place, processes)
         kernels = sum(kernels_of(process)["kernels"] for process in processes)
         ended_ns = time.monotonic_ns()
         measured = sums.Measured([(number * MS, (number + 1) * MS) for number in range(kernels)])  # one after the other
-        sums.check(looks)
-        sums.check_reports([json.loads(place.read(option[-1])) for option in options], measured, looks, start_ns,
+        sums.check(readings)
+        sums.check_reports([json.loads(place.read(option[-1])) for option in options], measured, readings, start_ns,
                            ended_ns)
 
 

@@ -14,7 +14,7 @@ from tap import contains, equal, main, test
 FIXTURES = os.environ.get("FACET_TEST_FIXTURES", os.path.join(BUILD, "tests", "integration", "command"))
 
 
-def fails(place, *fragments, env=None):
+def check_run_fails(place, *fragments, env=None):
     done = place.facet("run", "true", env=env)
     equal(done.returncode, 1, done.stderr)
     equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
@@ -47,13 +47,13 @@ def private_daemon_keeps_nothing_of_ours():
 @test
 def daemon_that_refuses_says_why():
     with Place(fault="refuse_start") as place:
-        fails(place, "cannot start the daemon", "the state folder '/nowhere' is not writable")
+        check_run_fails(place, "cannot start the daemon", "the state folder '/nowhere' is not writable")
 
 
 @test
 def daemon_that_leaves_without_a_word_is_noticed():
     with Place(fault="silent_start") as place:
-        fails(place, "does not answer", "facetd.log")
+        check_run_fails(place, "does not answer", "facetd.log")
 
 
 @test
@@ -63,13 +63,13 @@ def a_log_that_is_no_file_is_refused():
         with Place() as place:
             os.mkdir(place.runtime, 0o700)
             plant(place.path("run/facetd.log"))
-            fails(place, "cannot write", "facetd.log")
+            check_run_fails(place, "cannot write", "facetd.log")
     with Place() as place:
         os.mkdir(place.runtime, 0o700)
         os.mkfifo(place.path("run/facetd.log"))
-        fails(place, "it is no regular file; remove it")
+        check_run_fails(place, "it is no regular file; remove it")
         reader = os.open(place.path("run/facetd.log"), os.O_RDONLY | os.O_NONBLOCK)
-        fails(place, "it is no regular file; remove it")
+        check_run_fails(place, "it is no regular file; remove it")
         os.close(reader)
 
 
@@ -103,7 +103,7 @@ def no_library(path):
 @test
 def a_command_that_needs_the_daemon_reports_a_missing_libcurl():
     with Place() as place, other_libcurl(place, no_library) as env:
-        fails(place, "this needs libcurl", "cannot be opened", env=env)
+        check_run_fails(place, "this needs libcurl", "cannot be opened", env=env)
         equal(place.log(), [], "no daemon was started")
         for command in (["--version"], ["run", "--help"], ["pci", "scan", "--root", place.path("")]):
             done = place.facet(*command, env=env)
@@ -115,7 +115,7 @@ def a_command_that_needs_the_daemon_reports_a_missing_libcurl():
 def a_libcurl_that_is_another_library_is_not_called():
     another = os.path.join(FIXTURES, "command_kernels_only.so")
     with Place() as place, other_libcurl(place, lambda path: os.symlink(another, path)) as env:
-        fails(place, "it has no curl_easy_init", env=env)
+        check_run_fails(place, "it has no curl_easy_init", env=env)
         equal(place.log(), [], "no daemon was started")
 
 
@@ -123,32 +123,32 @@ def a_libcurl_that_is_another_library_is_not_called():
 def missing_daemon_is_named():
     with Place() as place:
         os.unlink(place.path("lib/facetd"))
-        fails(place, "facetd")
+        check_run_fails(place, "facetd")
 
 
 @test
 def daemon_that_cannot_be_executed_is_named():
     with Place() as place:
         place.write("lib/facetd", "#!/no/such/interpreter\n", 0o755)
-        fails(place, "cannot run", "facetd")
+        check_run_fails(place, "cannot run", "facetd")
 
 
 @test
 def daemon_that_hangs_up_is_noticed():
     with Place(fault="hang_up") as place:
-        fails(place, "went away")
+        check_run_fails(place, "went away")
 
 
 @test
 def answer_that_is_not_json_is_noticed():
     with Place(fault="not_json") as place:
-        fails(place, "not JSON")
+        check_run_fails(place, "not JSON")
 
 
 @test
 def refusal_without_a_reason_is_noticed():
     with Place(fault="no_reason") as place:
-        fails(place, "HTTP status 500")
+        check_run_fails(place, "HTTP status 500")
 
 
 def on_terminal(place, kind, *arguments):

@@ -26,7 +26,7 @@ def occupy(usage):
     return file
 
 
-def told(errors):
+def messages_of(errors):
     return [line for line in errors.splitlines() if SILENCED in line]
 
 
@@ -34,7 +34,7 @@ def check_refusal(place, vgpu, command, fragment, counted=True, env=None):
     """The program is told once, and `facet vgpu show` tells the others."""
     before = place.json("vgpu", "show", vgpu["name"], "--json").get("refused_processes", 0)
     done = place.facet("run", "--vgpu", vgpu["name"], "--", *command, env=env)
-    lines = told(done.stderr)
+    lines = messages_of(done.stderr)
     equal(len(lines), 1, f"lines of standard error in {done.stderr!r}")
     contains(lines[0], fragment)
     shown = place.json("vgpu", "show", vgpu["name"], "--json")
@@ -51,11 +51,11 @@ def check_each_reason(place, device, command):
     vgpu = place.json("vgpu", "show", "a", "--json")
     usage = os.path.join(vgpu["segment"], "usage")
     equal(vgpu["refused_processes"], 0)
-    equal(told(place.facet("run", "--vgpu", "a", "--", *command).stderr), [], "a program that gets in is told nothing")
+    equal(messages_of(place.facet("run", "--vgpu", "a", "--", *command).stderr), [], "a program that gets in is told nothing")
     with occupy(usage):
         check_refusal(place, vgpu, command, f"has {SLOTS} processes")
         done = place.facet("run", "--vgpu", "a", "--", *command, env={"FACET_QUIET": "1"})
-        equal(told(done.stderr), [], "silenced")
+        equal(messages_of(done.stderr), [], "silenced")
     equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "counted all the same")
     # In a folder that a program was given, but that is none any more, or of another release.
     copy = place.path("copy")
@@ -67,14 +67,14 @@ def check_each_reason(place, device, command):
             out.seek(offset)
             out.write(data)
         done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
-        equal(len(told(done.stderr)), 1, f"lines of standard error in {done.stderr!r}")
-        contains(told(done.stderr)[0], fragment)
+        equal(len(messages_of(done.stderr)), 1, f"lines of standard error in {done.stderr!r}")
+        contains(messages_of(done.stderr)[0], fragment)
     os.truncate(os.path.join(copy, "policy"), 100)
     done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
-    contains(told(done.stderr)[0], "100 bytes")
+    contains(messages_of(done.stderr)[0], "100 bytes")
     shutil.rmtree(copy)
     done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
-    contains(told(done.stderr)[0], "No such file")
+    contains(messages_of(done.stderr)[0], "No such file")
     equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "those were in another folder")
     done = place.facet("vgpu", "destroy", "a")
     equal((done.returncode, os.path.exists(vgpu["segment"])), (0, False), done.stderr)
@@ -111,7 +111,7 @@ def a_process_that_tries_again_is_told_once():
         place.facet("vgpu", "create", "--name", "a", "-m", "4G", "-d", "cuda:0")
         with occupy(os.path.join(place.json("vgpu", "show", "a", "--json")["segment"], "usage")):
             done = place.facet("run", "--vgpu", "a", "--", sys.executable, "-c", TWICE)
-        lines = told(done.stderr)
+        lines = messages_of(done.stderr)
         equal((len(lines), len(set(lines))), (2, 2), done.stderr)
 
 
@@ -127,7 +127,7 @@ def other_users_are_told():
         if not os.access(BUILD, os.X_OK) or "FACET_QUIET" not in done.stderr:
             # The layer itself may be out of that user's reach.
             raise Skip(f"the other user cannot load the layer: {done.stderr[:200]}")
-        contains(told(done.stderr)[0], "Permission denied")
+        contains(messages_of(done.stderr)[0], "Permission denied")
 
 
 main()

@@ -20,7 +20,7 @@ def device_of(place, mode):
     raise Skip(f"no OpenCL device of two compute units offers mode {mode}")
 
 
-def seen(place, *options):
+def visible_amounts(place, *options):
     """(compute units, bytes of memory) that a program sees."""
     done = place.facet("run", *options, needs("clinfo"), "--raw")
     equal(done.returncode, 0, done.stderr)
@@ -32,7 +32,7 @@ def seen(place, *options):
 def a_program_in_mode_hard_sees_its_part_of_the_device():
     with Real() as place:
         device = device_of(place, "hard")
-        units, memory = seen(place, "-d", device["id"], "--mode", "hard", "-c", "50")
+        units, memory = visible_amounts(place, "-d", device["id"], "--mode", "hard", "-c", "50")
         equal(units, -(-device["compute_units"] // 2))
         equal(memory <= device["memory_bytes"] * (units + 1) // device["compute_units"], True, f"{memory} bytes")
         equal(place.names(), [])
@@ -47,7 +47,7 @@ def hard_parts_never_add_up_to_more_than_the_device():
                               name).returncode, 0)
         done = place.facet("run", "-d", device["id"], "--mode", "hard", "-c", "50", "-m", "1M", "true")
         equal(done.returncode, 1, done.stderr)
-        equal(seen(place, "--vgpu", "a")[0], -(-device["compute_units"] // 2))
+        equal(visible_amounts(place, "--vgpu", "a")[0], -(-device["compute_units"] // 2))
         done = place.facet("vgpu", "set", "a", "-m", "1M")
         equal(done.returncode, 1)
         contains(done.stderr, "create it anew")
@@ -62,7 +62,7 @@ def a_program_in_a_partition_sees_the_partition():
         smallest = min(templates, key=lambda template: template["compute_units"])
         equal(place.facet("vgpu", "create", "-d", device["id"], "--mode", "partitioned", "--template", smallest["id"],
                           "-m", "100M", "--name", "p").returncode, 0)
-        equal(seen(place, "--vgpu", "p"), (smallest["compute_units"], 100 << 20))
+        equal(visible_amounts(place, "--vgpu", "p"), (smallest["compute_units"], 100 << 20))
         card = place.facet("vgpu", "show", "p").stdout
         contains(card, smallest["id"])
         shown = json.loads(place.facet("devices", device["id"], "--json").stdout)
@@ -81,7 +81,7 @@ def a_partition_survives_the_daemon():
         after = place.json("vgpu", "show", "p", "--json")
         equal((after["template"], after["partition_start"]), (before["template"], before["partition_start"]))
         equal("warning" in after, False, after.get("warning"))
-        equal(seen(place, "--vgpu", "p")[0], after["granted_compute_units"])
+        equal(visible_amounts(place, "--vgpu", "p")[0], after["granted_compute_units"])
 
 
 @test
@@ -104,7 +104,7 @@ def mode_shared_has_no_limits_and_is_accounted():
         done = place.facet("run", "-d", device["id"], "--mode", "shared", "-m", "1G", "true")
         equal(done.returncode, 2)
         contains(done.stderr, "only accounts")
-        equal(seen(place, "-d", device["id"], "--mode", "shared")[1], device["memory_bytes"])
+        equal(visible_amounts(place, "-d", device["id"], "--mode", "shared")[1], device["memory_bytes"])
 
 
 @test

@@ -454,8 +454,8 @@ def a_line_that_is_not_understood_is_named():
     for text in ("a b c", "function 0000:01:00.0\n    driver", "function x\n", "use nothing-like-it", "path : zz"):
         try:
             pci_machine.Machine(MACHINES).read_text(text)
-        except (pci_machine.Wrong, OSError) as error:
-            contains(str(error), "text:" if isinstance(error, pci_machine.Wrong) else "nothing-like-it")
+        except (pci_machine.InvalidLine, OSError) as error:
+            contains(str(error), "text:" if isinstance(error, pci_machine.InvalidLine) else "nothing-like-it")
         else:
             raise AssertionError(f"{text!r} was taken")
 

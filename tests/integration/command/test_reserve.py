@@ -38,7 +38,7 @@ class Node(Real):
         return self.facet("place", *arguments)
 
 
-def good(done):
+def output_of(done):
     equal((done.returncode, done.stderr), (0, ""))
     return done.stdout
 
@@ -50,12 +50,12 @@ def rows(text):
 @test
 def a_reservation_lives_from_place_to_release():
     with Node() as node:
-        made = rows(good(node.place("--slot", f"{SLOT}=1.5", "--name", "job")))
+        made = rows(output_of(node.place("--slot", f"{SLOT}=1.5", "--name", "job")))
         equal([(row[0], row[2], row[4], row[5]) for row in made], [("job", SLOT, "0.75", "held")] * 2)
-        equal(rows(good(node.place("list"))), made)
-        equal(rows(good(node.place("show", "job"))), made)
-        equal(rows(good(node.place("show", made[0][1]))), made)
-        equal(good(node.place("release", "job")), "")
+        equal(rows(output_of(node.place("list"))), made)
+        equal(rows(output_of(node.place("show", "job"))), made)
+        equal(rows(output_of(node.place("show", made[0][1]))), made)
+        equal(output_of(node.place("release", "job")), "")
         done = node.place("release", "job")
         equal((done.returncode, done.stdout), (1, ""))
         contains(done.stderr, "facet place release: reservation: no reservation has the id or name 'job'")
@@ -67,26 +67,26 @@ def a_reservation_lives_from_place_to_release():
 @test
 def printed_json_keeps_to_its_schemas():
     with Node() as node:
-        planned = json.loads(good(node.place("--slot", f"{SLOT}=2", "--dry-run", "--json")))
+        planned = json.loads(output_of(node.place("--slot", f"{SLOT}=2", "--dry-run", "--json")))
         keeps_to("reservation.schema.json", planned)
         equal(planned["state"], "planned")
-        made = json.loads(good(node.place("--slot", f"{SLOT}=2", "--strategy", "fill", "--affinity", "interleaved",
+        made = json.loads(output_of(node.place("--slot", f"{SLOT}=2", "--strategy", "fill", "--affinity", "interleaved",
                                           "--json")))
         keeps_to("reservation.schema.json", made)
         equal((made["strategy"], made["affinity"]), ("fill", "interleaved"))
-        keeps_to("reservations.schema.json", json.loads(good(node.place("list", "--json"))))
-        keeps_to("reservation.schema.json", json.loads(good(node.place("show", made["id"], "--json"))))
-        equal(json.loads(good(node.place("release", made["id"], "--json"))), {})
+        keeps_to("reservations.schema.json", json.loads(output_of(node.place("list", "--json"))))
+        keeps_to("reservation.schema.json", json.loads(output_of(node.place("show", made["id"], "--json"))))
+        equal(json.loads(output_of(node.place("release", made["id"], "--json"))), {})
 
 
 @test
 def a_configuration_is_printed_alone():
     with Node() as node:
         made = node.place("--slot", f"{SLOT}=0.5", "--name", "a", "--render", "docker")
-        contains(json.loads(good(made))["HostConfig"]["Devices"][0]["PathOnHost"], "/dev/facet-sim/")
+        contains(json.loads(output_of(made))["HostConfig"]["Devices"][0]["PathOnHost"], "/dev/facet-sim/")
         variables = json.loads(node.place("show", "a", "--render", "environment").stdout)["env"]
         equal(any(line.startswith("FACET_SIM_VISIBLE_DEVICES=") for line in variables), True)
-        contains(good(node.place("show", "a", "--render", "cdi")), '"cdiVersion"')
+        contains(output_of(node.place("show", "a", "--render", "cdi")), '"cdiVersion"')
         done = node.place("show", "a", "--render", "oci")
         equal(done.returncode, 0)
         contains(done.stderr, "left to you: /device_nodes")
@@ -137,26 +137,26 @@ def impossible_amounts_are_refused():
 @test
 def reservations_outlive_their_daemon():
     with Node() as node:
-        good(node.place("--slot", f"{SLOT}=3.25", "--name", "a"))
-        before = good(node.place("list"))
+        output_of(node.place("--slot", f"{SLOT}=3.25", "--name", "a"))
+        before = output_of(node.place("list"))
         os.kill(node.daemon_pid(), signal.SIGKILL)
         wait_until(lambda: node.daemon_pid() is None, "the daemon is gone")
         done = node.place("list", "--no-start")
         equal(done.returncode, 1)
         contains(done.stderr, "no daemon listens")
-        equal(good(node.place("list")), before)
+        equal(output_of(node.place("list")), before)
         equal(node.place("--slot", f"{SLOT}=5").returncode, 1)
-        good(node.place("--slot", f"{SLOT}=4.75"))
+        output_of(node.place("--slot", f"{SLOT}=4.75"))
 
 
 @test
 def a_vgpu_is_made_within_a_reservation():
     with Node() as node:
-        device = rows(good(node.place("--slot", f"{SLOT}=0.6", "--name", "job")))[0][3]
-        good(node.facet("vgpu", "create", "--mode", "hard", "-c", "50", "--reservation", "job", "--name", "inside"))
-        shown = json.loads(good(node.facet("vgpu", "show", "inside", "--json")))
+        device = rows(output_of(node.place("--slot", f"{SLOT}=0.6", "--name", "job")))[0][3]
+        output_of(node.facet("vgpu", "create", "--mode", "hard", "-c", "50", "--reservation", "job", "--name", "inside"))
+        shown = json.loads(output_of(node.facet("vgpu", "show", "inside", "--json")))
         equal(shown["device"], device)
-        contains(good(node.facet("vgpu", "show", "inside")), "reservation")
+        contains(output_of(node.facet("vgpu", "show", "inside")), "reservation")
         done = node.facet("vgpu", "create", "--mode", "hard", "-c", "40", "--reservation", "job")
         equal(done.returncode, 1)
         contains(done.stderr, "expected at most 0.1")
@@ -166,8 +166,8 @@ def a_vgpu_is_made_within_a_reservation():
         done = node.place("release", "job")
         equal(done.returncode, 1)
         contains(done.stderr, "vGPU inside is in it")
-        good(node.facet("vgpu", "destroy", "inside"))
-        good(node.place("release", "job"))
+        output_of(node.facet("vgpu", "destroy", "inside"))
+        output_of(node.place("release", "job"))
 
 
 # --- a fleet --------------------------------------------------------------------------------------------------------
@@ -185,13 +185,13 @@ def fleet(place, job, *options):
 def one_job_goes_where_the_policy_wants_it():
     with Node() as node:
         half = {"num_gpu": 1, "gpu_milli": 500, "cpu_milli": 2000, "memory_mib": 1024}
-        decision = json.loads(good(fleet(node, half, "--policy", "best-fit", "--json")))
+        decision = json.loads(output_of(fleet(node, half, "--policy", "best-fit", "--json")))
         keeps_to("decision.schema.json", decision)
         refuses("decision.schema.json", {**decision, "gpus": [16]})
         equal((decision["policy"], decision["node"], decision["gpus"]), ("best_fit", "small", [0]))
-        equal(json.loads(good(fleet(node, {**half, "gpu_spec": "G2|V100"}, "--json")))["node"], "large")
-        equal(json.loads(good(fleet(node, {"cpu_milli": 64000}, "--policy", "first-fit", "--json")))["gpus"], [])
-        equal(good(fleet(node, half, "--policy", "best-fit")).splitlines()[1].split()[:3], ["small", "0", "best_fit"])
+        equal(json.loads(output_of(fleet(node, {**half, "gpu_spec": "G2|V100"}, "--json")))["node"], "large")
+        equal(json.loads(output_of(fleet(node, {"cpu_milli": 64000}, "--policy", "first-fit", "--json")))["gpus"], [])
+        equal(output_of(fleet(node, half, "--policy", "best-fit")).splitlines()[1].split()[:3], ["small", "0", "best_fit"])
 
 
 @test
@@ -201,7 +201,7 @@ def placed_jobs_are_known_to_the_next_decision():
         node.write("placed", "\n")
         chosen = []
         for _ in range(4):
-            text = good(fleet(node, job, "--placed", placed, "--json"))
+            text = output_of(fleet(node, job, "--placed", placed, "--json"))
             chosen.append(json.loads(text)["gpus"][0])
             with open(placed, "a", encoding="ascii") as file:
                 file.write(text)

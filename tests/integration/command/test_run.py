@@ -188,7 +188,7 @@ def verbose_and_warnings_go_to_standard_error():
         contains(done.stderr, "facet run: warning: guarantees")
 
 
-def running(place, script, **options):
+def start_script(place, script, **options):
     """facet run of a shell script that makes the file `started`; returns when it has."""
     process = place.start("run", "sh", "-c", f"{script}", **options)
     wait_until(lambda: place.exists("started"), "the command starts")
@@ -210,7 +210,7 @@ def signals_sent_to_facet_alone_are_passed_on():
         signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
     with Place() as place:
         for name in ("TERM", "INT", "HUP", "QUIT", "USR1"):
-            process = running(place, f'trap "exit 9" {name}; {LOOP}')
+            process = start_script(place, f'trap "exit 9" {name}; {LOOP}')
             process.send_signal(getattr(signal, f"SIG{name}"))
             equal(finish(process), 9, f"exit status after {name}")
             os.unlink(place.path("started"))
@@ -219,7 +219,7 @@ def signals_sent_to_facet_alone_are_passed_on():
 @test
 def command_killed_by_a_passed_signal_gives_128_plus():
     with Place() as place:
-        process = running(place, f"exec 2>/dev/null; touch started; exec sleep 60")
+        process = start_script(place, f"exec 2>/dev/null; touch started; exec sleep 60")
         process.send_signal(signal.SIGTERM)
         equal(finish(process), 143)
         equal([line for line in place.log() if line.startswith("destroy")], ["destroy vgpu-1"])
@@ -238,7 +238,7 @@ def child_of(pid):
 @test
 def stop_and_continue_reach_both():
     with Place() as place:
-        process = running(place, "touch started; exec sleep 60", process_group=0)
+        process = start_script(place, "touch started; exec sleep 60", process_group=0)
         child = child_of(process.pid)
         process.send_signal(signal.SIGTSTP)
         wait_until(lambda: state(child) == "T" and state(process.pid) == "T", "both stop")
@@ -251,7 +251,7 @@ def stop_and_continue_reach_both():
 @test
 def a_command_stopped_by_another_process_does_not_stop_facet():
     with Place() as place:
-        process = running(place, "touch started; exec sleep 60", process_group=0)
+        process = start_script(place, "touch started; exec sleep 60", process_group=0)
         child = child_of(process.pid)
         os.kill(child, signal.SIGSTOP)
         wait_until(lambda: state(child) == "T", "the command stops")

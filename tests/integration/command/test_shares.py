@@ -76,10 +76,10 @@ def published_time_is_never_more_than_passed():
             processes = [place.start("run", "-c", str(percent), "--report", f"{percent}.json", "--", place.burn, "--steps",
                                      steps, "--seconds", "4", "--start-ns", start, "--device-time") for percent in (50, 30, 20)]
             runs = start_reading(processes)
-            looks = sums.watch(place, processes)
+            readings = sums.take_readings(place, processes)
             ended_ns, measured = end(runs)
-            sums.check(looks)
-            sums.check_reports([json.loads(place.read(f"{percent}.json")) for percent in (50, 30, 20)], measured, looks,
+            sums.check(readings)
+            sums.check_reports([json.loads(place.read(f"{percent}.json")) for percent in (50, 30, 20)], measured, readings,
                                int(start), ended_ns)
 
 
@@ -91,14 +91,14 @@ def published_time_goes_on_with_the_next_daemon():
                                  place.steps, "--seconds", "6", "--start-ns", start, "--device-time")
                      for name in ("a", "b")]
         runs = start_reading(processes)
-        looks = sums.watch(place, processes, 12)
+        readings = sums.take_readings(place, processes, 12)
         place.kill_daemon()
         time.sleep(1)
         equal(sorted(place.names()), ["a", "b"], "vGPUs of the next daemon")
-        looks += sums.watch(place, processes)
+        readings += sums.take_readings(place, processes)
         ended_ns, measured = end(runs)
-        sums.check(looks)
-        sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], measured, looks, int(start),
+        sums.check(readings)
+        sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], measured, readings, int(start),
                            ended_ns, arbiter=False)
 
 

@@ -13,7 +13,7 @@ from place import FACET, Place, wait_until
 from tap import contains, equal, main, test
 
 
-def with_two(place):
+def create_two_vgpus(place):
     equal(place.facet("vgpu", "create", "--name", "alice", "-m", "50%", "-c", "30:60").stdout, "alice\n")
     equal(place.facet("vgpu", "create").stdout, "vgpu-2\n")
 
@@ -21,7 +21,7 @@ def with_two(place):
 @test
 def create_prints_the_name_or_the_answer():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         made = place.json("vgpu", "create", "--name", "carol", "--json")
         equal((made["name"], made["ephemeral"]), ("carol", False))
         done = place.facet("vgpu", "create", "--name", "carol")
@@ -32,7 +32,7 @@ def create_prints_the_name_or_the_answer():
 @test
 def list_is_a_table_when_piped():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         # With any COLUMNS: nothing is cut in a pipe.
         matches_golden("vgpu-list.txt", place.facet("vgpu", "list", env={"COLUMNS": "40"}).stdout)
 
@@ -48,7 +48,7 @@ def an_empty_list_says_what_to_do():
 @test
 def show_is_a_card():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         shown = place.facet("vgpu", "show", "alice").stdout
         matches_golden("vgpu-show.txt", shown.replace(place.runtime, "RUNTIME"))
         contains(place.facet("vgpu", "show", "vgpu-2").stdout, "not measured yet")
@@ -57,7 +57,7 @@ def show_is_a_card():
 @test
 def json_is_the_answer_of_the_daemon():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         one = place.json("vgpu", "show", "alice", "--json")
         equal(one["compute_limit_milli"], 600)
         equal("share_milli" in place.json("vgpu", "show", "vgpu-2", "--json"), False, "absent stays absent")
@@ -70,7 +70,7 @@ def json_is_the_answer_of_the_daemon():
 @test
 def set_sends_only_changed_members():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         equal(place.facet("vgpu", "set", "alice", "-m", "512M").returncode, 0)
         equal(place.facet("vgpu", "set", "alice", "-c", "20").returncode, 0)
         equal(place.facet("vgpu", "set", "alice", "-m", "25%", "--priority", "low").returncode, 0)
@@ -84,7 +84,7 @@ def set_sends_only_changed_members():
 @test
 def freeze_and_resume():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         equal(place.facet("vgpu", "freeze", "alice").returncode, 0)
         equal(place.json("vgpu", "freeze", "alice", "--json")["state"], "frozen")
         equal(place.json("vgpu", "resume", "alice", "--json")["state"], "idle")
@@ -93,7 +93,7 @@ def freeze_and_resume():
 @test
 def destroy_goes_on_after_a_failure():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         done = place.facet("vgpu", "destroy", "alice", "nobody", "vgpu-2")
         equal(done.returncode, 1)
         equal(len(done.stderr.splitlines()), 1)
@@ -113,14 +113,14 @@ def destroy_of_a_busy_one_needs_force():
 @test
 def options_may_follow_the_name():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         equal(place.json("vgpu", "show", "alice", "--json"), place.json("vgpu", "show", "--json", "alice"))
 
 
 @test
 def top_once_shows_rates():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         lines = place.facet("top", "--once", "--interval", "0.2").stdout.splitlines()
         equal(lines[0].split(), ["NAME", "DEVICE", "STATE", "SHARE", "ASK", "CAP", "MEMORY", "THR", "L/S", "PROC", "DENY"])
         row = re.fullmatch(r"alice +opencl:0 idle +29\.5% [█░]{8} +30% +60% +12M/4G +0% +(\d+) +2 +1", lines[1])
@@ -132,7 +132,7 @@ def top_once_shows_rates():
 @test
 def top_json_is_one_line_a_refresh():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         process = place.start("top", "--json", "--interval", "0.1")
         first, second = (json.loads(process.stdout.readline()) for _ in range(2))
         equal([vgpu["name"] for vgpu in first["vgpus"]], ["alice", "vgpu-2"])
@@ -160,7 +160,7 @@ def on_terminal(place, arguments, env, done):
 @test
 def top_redraws_in_place_on_a_terminal():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         output, status = on_terminal(place, ["top", "--interval", "0.1"], {}, lambda seen: seen.count(b"\033[J") >= 3)
         equal(status, 0, "exit status after ^C")
         contains(output, "\033[H")
@@ -173,7 +173,7 @@ def top_redraws_in_place_on_a_terminal():
 @test
 def dumb_terminal_gets_neither_colours_nor_cursor_codes():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         output, status = on_terminal(place, ["top", "--interval", "0.1"], {"TERM": "dumb"},
                                      lambda seen: seen.count(b"NAME") >= 3)
         equal(status, 0, "exit status after ^C")
@@ -183,7 +183,7 @@ def dumb_terminal_gets_neither_colours_nor_cursor_codes():
 @test
 def top_outlives_its_daemon_on_a_terminal():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         killed = []
 
         def done(seen):
@@ -197,7 +197,7 @@ def top_outlives_its_daemon_on_a_terminal():
 @test
 def metrics_are_passed_through():
     with Place() as place:
-        with_two(place)
+        create_two_vgpus(place)
         equal(place.facet("metrics").stdout, "# TYPE facet_up gauge\nfacet_up 1\n")
 
 

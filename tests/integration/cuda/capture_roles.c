@@ -37,7 +37,7 @@ void role_capture(void)
         CHECK(nodes == 200);
         OK(client.cuGraphDestroy(graph));
     }
-    SETTLED(outside);
+    CHECK_SETTLED(outside);
     CHECK(world_launches(getpid()) == outside);
 }
 
@@ -83,7 +83,7 @@ void role_capture_forms(void)
     }
     OK(client_launch(function, 8, stream));
     OK(client.cuStreamDestroy(stream));
-    SETTLED(6);
+    CHECK_SETTLED(6);
     CHECK(world_launches(getpid()) == 6);
 }
 
@@ -116,7 +116,7 @@ void role_fork_join(void)
     CHECK(nodes == 3);
     OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
     OK(client.cuGraphLaunch(executable, branch));
-    SETTLED(2);
+    CHECK_SETTLED(2);
 }
 
 /* A capture that fails is over too: launches are counted again. */
@@ -138,5 +138,5 @@ void role_broken_capture(void)
     OK(client.cuStreamDestroy_v2(stream));
     for (int i = 0; i < 3; i++)
         OK(client_launch(function, 8, other));
-    SETTLED(3);
+    CHECK_SETTLED(3);
 }

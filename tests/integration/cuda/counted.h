@@ -33,11 +33,11 @@ static inline struct facet_usage_totals totals_inside(void)
     return totals;
 }
 
-/* Ten seconds are for a machine that does something else: only a count that never comes fails. */
-static inline bool count_becomes(bool (*is_so)(uint64_t value), uint64_t value)
+/* Ten seconds allow for a busy machine: the check fails only if the count never comes. */
+static inline bool totals_become(bool (*holds)(uint64_t value), uint64_t value)
 {
     for (int i = 0; i < 2000; i++) {
-        if (is_so(value))
+        if (holds(value))
             return true;
         usleep(5000);
     }
@@ -57,13 +57,13 @@ static inline bool is_idle(uint64_t unused)
     return totals_inside().inflight == 0 && totals_inside().inflight_ns == 0;
 }
 
-static inline bool one_waits(uint64_t unused)
+static inline bool one_launch_waits(uint64_t unused)
 {
     (void)unused;
     return totals_inside().waiting == 1;
 }
 
-/* All is complete and reported, and it was so many launches. */
-#define SETTLED(count) CHECK(count_becomes(is_settled, count))
+/* All launches are complete and reported, and there were `count` of them. */
+#define CHECK_SETTLED(count) CHECK(totals_become(is_settled, count))
 
 #endif

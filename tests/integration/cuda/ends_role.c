@@ -17,16 +17,17 @@ static bool launch_one(void)
     return function && client_launch(function, ENDS_BLOCKS, NULL) == CUDA_SUCCESS;
 }
 
-static bool in_context(bool waits)
+static bool launch_in_new_context(bool synchronizes)
 {
     CUcontext context;
 
     return client.cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS &&
            client.cuModuleLoadData(&client.module, CLIENT_IMAGE) == CUDA_SUCCESS && launch_one() &&
-           (!waits || client.cuCtxSynchronize() == CUDA_SUCCESS) && client.cuCtxDestroy_v2(context) == CUDA_SUCCESS;
+           (!synchronizes || client.cuCtxSynchronize() == CUDA_SUCCESS) &&
+           client.cuCtxDestroy_v2(context) == CUDA_SUCCESS;
 }
 
-static bool in_primary(void)
+static bool launch_in_primary_context(void)
 {
     return client.cuDevicePrimaryCtxRetain(&client.context, 0) == CUDA_SUCCESS &&
            client.cuCtxSetCurrent(client.context) == CUDA_SUCCESS &&
@@ -34,12 +35,12 @@ static bool in_primary(void)
            client.cuCtxSynchronize() == CUDA_SUCCESS && client.cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS;
 }
 
-static bool do_once(const char *name)
+static bool launch_and_end(const char *name)
 {
     if (strcmp(name, "resets") == 0)
-        return in_primary();
+        return launch_in_primary_context();
     if (strcmp(name, "contexts") == 0 || strcmp(name, "unwaited") == 0)
-        return in_context(name[0] == 'c');
+        return launch_in_new_context(name[0] == 'c');
     return launch_one();
 }
 
@@ -52,18 +53,18 @@ static bool launch_into(const char *kernel, CUstream stream)
     return function && client_launch(function, ENDS_BLOCKS, stream) == CUDA_SUCCESS;
 }
 
-static bool copies_words(bool said)
+static bool wait_by_copy(bool with_direction)
 {
     static CUdeviceptr memory;
     char byte;
 
     if (!memory && client.cuMemAlloc_v2(&memory, 4096) != CUDA_SUCCESS)
         return false;
-    return (said ? client.cuMemcpyDtoH_v2(&byte, memory, 1) : client.cuMemcpy((uintptr_t)&byte, memory, 1)) ==
+    return (with_direction ? client.cuMemcpyDtoH_v2(&byte, memory, 1) : client.cuMemcpy((uintptr_t)&byte, memory, 1)) ==
            CUDA_SUCCESS;
 }
 
-static bool waits_for_event(const char *way, CUstream stream)
+static bool launch_and_wait_for_event(const char *way, CUstream stream)
 {
     CUevent event, first;
     float milliseconds;
@@ -84,7 +85,7 @@ static bool waits_for_event(const char *way, CUstream stream)
 }
 
 /* By way of another stream. */
-static bool waits_across(CUstream stream)
+static bool wait_by_other_stream(CUstream stream)
 {
     static CUstream other;
     static CUevent event;
@@ -97,14 +98,14 @@ static bool waits_across(CUstream stream)
            client.cuStreamSynchronize(other) == CUDA_SUCCESS;
 }
 
-static bool wait_by(const char *way, CUstream stream)
+static bool wait_for_stream(const char *way, CUstream stream)
 {
     if (strcmp(way, "crossed") == 0)
-        return waits_across(stream);
+        return wait_by_other_stream(stream);
     if (strcmp(way, "device") == 0)
         return client.cuCtxSynchronize() == CUDA_SUCCESS;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
-        return copies_words(way[0] == 'c');
+        return wait_by_copy(way[0] == 'c');
     while (strcmp(way, "query") == 0 && client.cuStreamQuery(stream) != CUDA_SUCCESS)
         usleep(100);
     return way[0] == 'q' || client.cuStreamSynchronize(way[0] == 'j' ? NULL : stream) == CUDA_SUCCESS;
@@ -126,7 +127,7 @@ static void *launch_and_wait(void *count)
     return done ? count : NULL;
 }
 
-static bool in_threads(unsigned count)
+static bool wait_in_threads(unsigned count)
 {
     pthread_t threads[THREADS];
     uintptr_t each = count / THREADS;
@@ -142,22 +143,23 @@ static bool in_threads(unsigned count)
     return true;
 }
 
-static bool wait_often(const char *way, unsigned count)
+static bool launch_and_wait_often(const char *way, unsigned count)
 {
     CUstream stream = NULL;
     bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
 
     if (strcmp(way, "threads") == 0)
-        return in_threads(count);
+        return wait_in_threads(count);
     if ((way[0] == 'o' || strcmp(way, "crossed") == 0) &&
         client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
     if (strcmp(way, "joined") == 0 && client.cuStreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS)
         return false;
     for (unsigned i = 1; i <= count; i++) {
-        bool launched = by_event && i % 4 == 0 ? waits_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
+        bool launched =
+            by_event && i % 4 == 0 ? launch_and_wait_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
 
-        if (!launched || (i % 4 == 0 && !by_event && !wait_by(way, stream)))
+        if (!launched || (i % 4 == 0 && !by_event && !wait_for_stream(way, stream)))
             return false;
     }
     return true;
@@ -166,14 +168,14 @@ static bool wait_often(const char *way, unsigned count)
 int ends_role(const char *name, unsigned count)
 {
     if (strncmp(name, "waited_", 7) == 0) {
-        int status = wait_often(name + 7, count) ? 0 : 1;
+        int status = launch_and_wait_often(name + 7, count) ? 0 : 1;
 
         if (status == 0 && strcmp(name + 7, "killed") == 0)
             raise(SIGKILL);
         _exit(status);
     }
     for (unsigned i = 0; i < count; i++)
-        if (!do_once(name))
+        if (!launch_and_end(name))
             return 1;
     if (strcmp(name, "worker") == 0)
         _exit(client.cuCtxSynchronize() == CUDA_SUCCESS ? 0 : 1);

@@ -39,7 +39,7 @@ static CUDA_LAUNCH_PARAMS one_launch(CUfunction function, CUstream stream)
                                 .hStream = stream};
 }
 
-static void role_kinds(void)
+static void role_launch_calls(void)
 {
     CUfunction function = client_function("work_20us");
     CUlaunchConfig config = {
@@ -62,12 +62,12 @@ static void role_kinds(void)
     OK(client.cuLaunch(function));
     OK(client.cuLaunchGrid(function, 4, 2));
     OK(client.cuLaunchGridAsync(function, 4, 2, stream));
-    SETTLED(11);
+    CHECK_SETTLED(11);
     CHECK(totals_inside().busy_ns > 0);
 }
 
 /* A launch that the driver refuses is not in flight, costs nothing, and is not counted. */
-static void role_failures(void)
+static void role_refused_launches(void)
 {
     CUfunction function = client_function("work_20us");
 
@@ -81,11 +81,11 @@ static void role_failures(void)
 /* Transfers count as work from 1 MiB on, and smaller ones once they sum up to as much. The bytes arrive. */
 static void role_transfers(void)
 {
-    static unsigned char there[2 << 20], back[2 << 20];
+    static unsigned char source[2 << 20], returned[2 << 20];
     CUdeviceptr memory;
     CUstream stream;
 
-    memset(there, 7, sizeof there);
+    memset(source, 7, sizeof source);
     OK(client.cuMemAlloc_v2(&memory, 16 << 20));
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuMemsetD8Async(memory, 0, 1 << 19, stream));
@@ -93,25 +93,25 @@ static void role_transfers(void)
     for (int i = 0; i < 7; i++)
         OK(client.cuMemsetD8Async(memory, 0, 1, stream));
     OK(client.cuMemsetD8Async(memory, 0, 16 << 20, stream));
-    OK(client.cuMemcpyHtoDAsync_v2(memory, there, sizeof there, stream));
-    OK(client.cuMemcpyDtoHAsync_v2(back, memory, sizeof back, stream));
+    OK(client.cuMemcpyHtoDAsync_v2(memory, source, sizeof source, stream));
+    OK(client.cuMemcpyDtoHAsync_v2(returned, memory, sizeof returned, stream));
     CHECK(client.cuMemsetD8Async(memory + (15 << 20), 0, 2 << 20, stream) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuStreamSynchronize(stream));
-    CHECK(memcmp(there, back, sizeof there) == 0);
-    CHECK(count_becomes(is_idle, 0));
-    SETTLED(4); /* the refused one was admitted, and is none */
+    CHECK(memcmp(source, returned, sizeof source) == 0);
+    CHECK(totals_become(is_idle, 0));
+    CHECK_SETTLED(4); /* the refused transfer was admitted, and does not count */
 }
 
 /* Rows, boxes, batches and prefetches count by their sum of bytes, too. */
-static void role_shapes(void)
+static void role_transfer_shapes(void)
 {
-    static unsigned char there[2 << 20], back[2 << 20];
+    static unsigned char source[2 << 20], returned[2 << 20];
     CUdeviceptr memory;
 
-    memset(there, 9, sizeof there);
+    memset(source, 9, sizeof source);
     OK(client.cuMemAlloc_v2(&memory, 16 << 20));
     CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = there,
+                          .srcHost = source,
                           .srcPitch = 2048,
                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
                           .dstDevice = memory,
@@ -123,7 +123,7 @@ static void role_shapes(void)
                          .srcPitch = 4096,
                          .srcHeight = 512,
                          .dstMemoryType = CU_MEMORYTYPE_HOST,
-                         .dstHost = back,
+                         .dstHost = returned,
                          .dstPitch = 2048,
                          .dstHeight = 512,
                          .WidthInBytes = 2048,
@@ -146,9 +146,9 @@ static void role_shapes(void)
     CHECK(client.cuMemcpy3DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuMemcpyBatchAsync_v2(NULL, NULL, NULL, 7, NULL, NULL, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuCtxSynchronize());
-    CHECK(memcmp(there, back, sizeof there) == 0);
-    CHECK(count_becomes(is_idle, 0));
-    SETTLED(9);
+    CHECK(memcmp(source, returned, sizeof source) == 0);
+    CHECK(totals_become(is_idle, 0));
+    CHECK_SETTLED(9);
 }
 
 static CUgraphExec graph_of(CUfunction function, int nodes)
@@ -167,7 +167,7 @@ static CUgraphExec graph_of(CUfunction function, int nodes)
     return executable;
 }
 
-/* A graph is one launch, and as long as all that is in it. */
+/* A graph counts as one launch, with the device time of all its nodes. */
 static void role_graphs(void)
 {
     CUgraphExec executable = graph_of(client_function("work_100us"), 10);
@@ -177,7 +177,7 @@ static void role_graphs(void)
     for (int i = 0; i < 5; i++)
         OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuGraphLaunch_ptsz(executable, stream));
-    SETTLED(6);
+    CHECK_SETTLED(6);
     CHECK(world_launches(getpid()) == 60);
     CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
 }
@@ -189,26 +189,26 @@ struct order {
 
 struct step {
     struct order *order;
-    int place;
+    int expected;
 };
 
-static void in_order(void *argument)
+static void check_step_order(void *argument)
 {
     struct step *step = argument;
 
-    if (atomic_fetch_add(&step->order->next, 1) != step->place)
+    if (atomic_fetch_add(&step->order->next, 1) != step->expected)
         step->order->wrong++;
 }
 
 /* A stream's work runs in its order, sampled launches and all. */
-static void role_order(void)
+static void role_stream_order(void)
 {
     CUfunction function = client_function("work_3000us");
     struct order order = {0};
     struct step steps[20];
     CUevent before, after;
     CUstream stream;
-    float took;
+    float milliseconds;
 
     OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     OK(client.cuEventCreate(&before, CU_EVENT_DEFAULT));
@@ -217,22 +217,22 @@ static void role_order(void)
     for (int i = 0; i < 20; i++) {
         steps[i] = (struct step){&order, i};
         OK(client_launch(function, 8, stream));
-        OK(client.cuLaunchHostFunc(stream, in_order, &steps[i]));
+        OK(client.cuLaunchHostFunc(stream, check_step_order, &steps[i]));
     }
     OK(client.cuEventRecord(after, stream));
     OK(client.cuStreamSynchronize(stream));
     CHECK(atomic_load(&order.next) == 20 && order.wrong == 0);
-    OK(client.cuEventElapsedTime(&took, before, after));
-    CHECK(took >= 60.0F);
-    SETTLED(20);
+    OK(client.cuEventElapsedTime(&milliseconds, before, after));
+    CHECK(milliseconds >= 60.0F);
+    CHECK_SETTLED(20);
 }
 
 /* The reported device time is the one that the driver spent: together, apart, and with pauses. False when it is not. */
-static bool tell_truth(uint64_t *count)
+static bool reported_time_is_true(uint64_t *count)
 {
     CUfunction functions[] = {client_function("work_50us"), client_function("work_150us"), client_function("work_7us")};
     CUstream streams[2];
-    uint64_t launched = 0, truth_before = world_busy_ns(getpid()), told_before = totals_inside().busy_ns;
+    uint64_t launched = 0, driver_before = world_busy_ns(getpid()), reported_before = totals_inside().busy_ns;
 
     for (int i = 0; i < 2; i++)
         OK(client.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
@@ -243,21 +243,21 @@ static bool tell_truth(uint64_t *count)
         usleep((useconds_t)(round % 3) * 2000);
     }
     *count += launched;
-    SETTLED(*count);
-    uint64_t truth = world_busy_ns(getpid()) - truth_before, told = totals_inside().busy_ns - told_before;
-    fprintf(stderr, "# driver %.3f ms, told %.3f ms\n", (double)truth / 1e6, (double)told / 1e6);
-    return told > truth * 93 / 100 && told < truth * 107 / 100;
+    CHECK_SETTLED(*count);
+    uint64_t spent = world_busy_ns(getpid()) - driver_before, reported = totals_inside().busy_ns - reported_before;
+    fprintf(stderr, "# driver %.3f ms, reported %.3f ms\n", (double)spent / 1e6, (double)reported / 1e6);
+    return reported > spent * 93 / 100 && reported < spent * 107 / 100;
 }
 
 /* A process that is delayed between an event and its launch reports too much: it fails only when three attempts do. */
-static void role_truth(void)
+static void role_reported_time(void)
 {
     uint64_t count = 0;
-    bool told = false;
+    bool is_true = false;
 
-    for (int i = 0; i < 3 && !told; i++)
-        told = tell_truth(&count);
-    CHECK(told);
+    for (int i = 0; i < 3 && !is_true; i++)
+        is_true = reported_time_is_true(&count);
+    CHECK(is_true);
 }
 
 /* Streams that are made and destroyed with work in them, by the thousand. */
@@ -274,7 +274,7 @@ static void role_streams(void)
             OK(client_launch(function, 8, stream));
         OK(client.cuStreamDestroy_v2(stream));
     }
-    SETTLED(count);
+    CHECK_SETTLED(count);
     CHECK(count_misuse() == 0);
 }
 
@@ -294,17 +294,17 @@ static void role_contexts(void)
         OK(client_launch(function, 8, stream));
     OK(client_launch(function, 8, NULL));
     OK(client.cuCtxDestroy_v2(context));
-    SETTLED(4);
+    CHECK_SETTLED(4);
     OK(client.cuCtxSetCurrent(client.context));
     function = client_function("work_20000us");
     OK(client_launch(function, 8, NULL));
     OK(client.cuDevicePrimaryCtxReset_v2(0));
-    SETTLED(5);
+    CHECK_SETTLED(5);
     OK(client.cuDevicePrimaryCtxRetain(&client.context, 0));
     OK(client.cuCtxSetCurrent(client.context));
     OK(client.cuModuleLoadData(&client.module, CLIENT_IMAGE));
     OK(client_launch(client_function("work_10us"), 8, NULL));
-    SETTLED(6);
+    CHECK_SETTLED(6);
     CHECK(count_misuse() == 0);
 }
 
@@ -333,12 +333,12 @@ static void role_threads(void)
         for (int i = 0; i < 8; i++)
             pthread_join(threads[i], NULL);
     }
-    SETTLED(3 * 8 * 500);
+    CHECK_SETTLED(3 * 8 * 500);
     CHECK(count_misuse() == 0);
 }
 
 /* The shards of this process, the only one in the vGPU, in which something is in flight, and how many it ever used. */
-static unsigned lanes_in_flight(uint32_t *ret_used)
+static unsigned shards_in_flight(uint32_t *ret_used)
 {
     struct facet_error error;
     void *address;
@@ -358,9 +358,9 @@ static unsigned lanes_in_flight(uint32_t *ret_used)
     return count;
 }
 
-static pthread_barrier_t launched, looked;
+static pthread_barrier_t launched, checked;
 
-static void *launch_and_stay(void *unused)
+static void *launch_and_wait_for_check(void *unused)
 {
     CUfunction function = client_function("work_200000us");
     CUstream stream;
@@ -369,31 +369,32 @@ static void *launch_and_stay(void *unused)
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client_launch(function, 8, stream));
     pthread_barrier_wait(&launched);
-    pthread_barrier_wait(&looked);
+    pthread_barrier_wait(&checked);
     return unused;
 }
 
-/* Threads that launch at once count on lines of their own; those that come later have the lines of those that left. */
-static void role_apart(void)
+/* Threads that launch at the same time count in shards of their own; later threads use the shards of threads that
+ * ended. */
+static void role_own_shards(void)
 {
     uint32_t used;
     pthread_t threads[3];
 
     pthread_barrier_init(&launched, NULL, 4);
-    pthread_barrier_init(&looked, NULL, 4);
+    pthread_barrier_init(&checked, NULL, 4);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 3; i++)
-            CHECK(pthread_create(&threads[i], NULL, launch_and_stay, NULL) == 0);
+            CHECK(pthread_create(&threads[i], NULL, launch_and_wait_for_check, NULL) == 0);
         pthread_barrier_wait(&launched);
-        CHECK(lanes_in_flight(&used) == 3 && used == 3);
-        pthread_barrier_wait(&looked);
+        CHECK(shards_in_flight(&used) == 3 && used == 3);
+        pthread_barrier_wait(&checked);
         for (int i = 0; i < 3; i++)
             pthread_join(threads[i], NULL);
     }
-    SETTLED(6);
+    CHECK_SETTLED(6);
 }
 
-/* A child cannot use the driver, as with the driver alone; the parent goes on, before and behind it. */
+/* A child cannot use the driver, as with the driver alone; the parent launches before and after the fork. */
 static void role_fork(void)
 {
     CUfunction function = client_function("work_5000us");
@@ -405,11 +406,11 @@ static void role_fork(void)
         _exit(client_launch(function, 8, NULL) == CUDA_SUCCESS ? 1 : 0);
     OK(client_launch(function, 8, NULL));
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    SETTLED(2);
+    CHECK_SETTLED(2);
 }
 
-/* A device that falls out: every call fails, and nothing is in flight forever. */
-static void role_lost(void)
+/* A device that is lost: every call fails, and nothing is in flight forever. */
+static void role_lost_device(void)
 {
     CUfunction function = client_function("work_5000us");
 
@@ -417,7 +418,7 @@ static void role_lost(void)
         OK(client_launch(function, 8, NULL));
     atomic_store(&fake_state()->devices[0].lost, 1);
     CHECK(client_launch(function, 8, NULL) != CUDA_SUCCESS);
-    CHECK(count_becomes(is_idle, 0));
+    CHECK(totals_become(is_idle, 0));
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
@@ -450,10 +451,10 @@ static void role_waits(void)
     pthread_t thread;
 
     CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
-    CHECK(count_becomes(one_waits, 0));
+    CHECK(totals_become(one_launch_waits, 0));
     CHECK(world_launches(getpid()) == 0);
     pthread_join(thread, NULL);
-    SETTLED(1);
+    CHECK_SETTLED(1);
 }
 
 int execution_role(const char *name)

@@ -9,23 +9,23 @@
 #define FACET_TEST_CUDA_EXECUTION_ROLES_H
 
 #define ROLES(X)                                                                                                       \
-    X(kinds)                                                                                                           \
-    X(failures)                                                                                                        \
-    X(shapes)                                                                                                          \
+    X(launch_calls)                                                                                                    \
+    X(refused_launches)                                                                                                \
+    X(transfer_shapes)                                                                                                 \
     X(transfers)                                                                                                       \
     X(graphs)                                                                                                          \
     X(capture)                                                                                                         \
     X(capture_forms)                                                                                                   \
     X(fork_join)                                                                                                       \
     X(broken_capture)                                                                                                  \
-    X(order)                                                                                                           \
-    X(truth)                                                                                                           \
+    X(stream_order)                                                                                                    \
+    X(reported_time)                                                                                                   \
     X(streams)                                                                                                         \
     X(contexts)                                                                                                        \
     X(threads)                                                                                                         \
-    X(apart)                                                                                                           \
+    X(own_shards)                                                                                                      \
     X(fork)                                                                                                            \
-    X(lost)
+    X(lost_device)
 
 /* Does the action of the name, or "exit", "hang", "waits": 0, or ends the process with 1 and names the failed check. */
 int execution_role(const char *name);

@@ -24,7 +24,7 @@
 struct tenant {
     int vgpu;
     pid_t pid;
-    uint64_t busy_ns, told_ns; /* as of the last second */
+    uint64_t busy_ns, reported_ns; /* as of the last second */
 };
 
 static void sleep_until(uint64_t when_ns)
@@ -35,7 +35,7 @@ static void sleep_until(uint64_t when_ns)
         ;
 }
 
-static uint64_t told_ns(struct world *world, const struct tenant *tenant)
+static uint64_t reported_ns(struct world *world, const struct tenant *tenant)
 {
     return tenant->vgpu < 0 ? 0 : world_totals(world, tenant->vgpu).busy_ns;
 }
@@ -58,25 +58,25 @@ static void print_pids(const struct tenant *tenants, unsigned count)
 
 static void watch_tenants(struct world *world, struct tenant *tenants, unsigned count, unsigned seconds)
 {
-    uint64_t got[TENANTS], told[TENANTS], begun_ns = facet_clock_now_ns() + START_NS;
+    uint64_t used[TENANTS], reported[TENANTS], begun_ns = facet_clock_now_ns() + START_NS;
 
     for (unsigned second = 0; second <= seconds; second++) {
         sleep_until(begun_ns + second * FACET_NS_PER_S);
         for (unsigned i = 0; i < count; i++) {
-            uint64_t busy_ns = world_busy_ns(tenants[i].pid), now_told_ns = told_ns(world, &tenants[i]);
+            uint64_t busy_ns = world_busy_ns(tenants[i].pid), now_reported_ns = reported_ns(world, &tenants[i]);
 
-            got[i] = busy_ns - tenants[i].busy_ns;
-            told[i] = now_told_ns - tenants[i].told_ns;
+            used[i] = busy_ns - tenants[i].busy_ns;
+            reported[i] = now_reported_ns - tenants[i].reported_ns;
             tenants[i].busy_ns = busy_ns;
-            tenants[i].told_ns = now_told_ns;
+            tenants[i].reported_ns = now_reported_ns;
         }
         if (!second)
             continue;
         printf("{\"second\": %u, ", second);
         print_pids(tenants, count);
-        print_list("got_milli", got, count);
+        print_list("got_milli", used, count);
         printf(", ");
-        print_list("told_milli", told, count);
+        print_list("told_milli", reported, count);
         printf("}\n");
         fflush(stdout);
     }

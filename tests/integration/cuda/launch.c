@@ -16,11 +16,11 @@
 
 #include <client.h> /* the vendor's: that of the folder which this is compiled for */
 
-#define MAX_THREADS 16u
-#define MAX_KERNELS 8u
-#define BATCH       256u
-#define KEPT        65536u
-#define WARM_UP     200u /* batches: the driver and the limiter come to know the kernel */
+#define MAX_THREADS  16u
+#define MAX_KERNELS  8u
+#define BATCH        256u
+#define BATCHES_MOST 65536u
+#define WARM_UP      200u /* batches: the driver and the limiter come to know the kernel */
 
 struct worker {
     client_function_t functions[MAX_KERNELS];
@@ -28,7 +28,7 @@ struct worker {
     uint64_t duration_ns;
     pthread_barrier_t *barrier;
     unsigned count;
-    uint64_t batches_ns[KEPT];
+    uint64_t batches_ns[BATCHES_MOST];
 };
 
 static uint64_t now_ns(void)
@@ -66,7 +66,7 @@ static void *worker_main(void *argument)
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(worker, stream);
     pthread_barrier_wait(worker->barrier);
-    for (uint64_t end = now_ns() + worker->duration_ns; worker->count < KEPT && now_ns() < end; worker->count++)
+    for (uint64_t end = now_ns() + worker->duration_ns; worker->count < BATCHES_MOST && now_ns() < end; worker->count++)
         worker->batches_ns[worker->count] = run_batch(worker, stream);
     return NULL;
 }

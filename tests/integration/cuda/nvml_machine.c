@@ -14,7 +14,7 @@
 static char path[64];
 static int file;
 
-_Noreturn static void die(const char *what)
+_Noreturn static void abort_with_error(const char *what)
 {
     perror(what);
     abort();
@@ -26,7 +26,7 @@ void test_machine_make(unsigned devices, const char *memory)
 
     file = scratch_file(path, sizeof path);
     if (file < 0)
-        die("memfd");
+        abort_with_error("memfd");
     snprintf(count, sizeof count, "%u", devices);
     setenv("FAKE_CUDA_STATE", path, 1);
     setenv("FAKE_CUDA_DEVICES", count, 1);
@@ -54,10 +54,10 @@ pid_t test_machine_child(void (*body)(void *context, int ready), void *context)
     char byte;
 
     if (pipe(ready) != 0)
-        die("pipe");
+        abort_with_error("pipe");
     pid_t pid = fork();
     if (pid < 0)
-        die("fork");
+        abort_with_error("fork");
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(ready[0]);
@@ -66,7 +66,7 @@ pid_t test_machine_child(void (*body)(void *context, int ready), void *context)
     }
     close(ready[1]);
     if (read(ready[0], &byte, 1) != 1)
-        die("child");
+        abort_with_error("child");
     close(ready[0]);
     return pid;
 }
@@ -80,7 +80,7 @@ static void hold_memory(void *context, int ready)
 {
     const struct holding *holding = context;
 
-    if (fake_take(holding->device, FAKE_PLAIN, holding->bytes) && write(ready, "", 1) == 1)
+    if (fake_device_reserve(holding->device, FAKE_PLAIN, holding->bytes) && write(ready, "", 1) == 1)
         for (;;)
             pause();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine of the fake libraries for one test program: made in a file that goes with it. Processes on it: neighbours,
- * which are in no vGPU, and tenants.
+ * A machine of the fake libraries for one test program: made in a file that is removed with it. Processes on it:
+ * neighbours, which are in no vGPU, and tenants.
  *
  * Owns: the file, the variables that name it, the children.
  * Never: ships.

@@ -24,7 +24,7 @@ static void be_tenant(void *context, int ready)
     }
     if (wanted->counted_bytes && !facet_tenant_reserve(&tenant, wanted->counted_bytes))
         return;
-    if (wanted->machine_bytes && !fake_take(wanted->device, FAKE_PLAIN, wanted->machine_bytes))
+    if (wanted->machine_bytes && !fake_device_reserve(wanted->device, FAKE_PLAIN, wanted->machine_bytes))
         return;
     if (write(ready, "", 1) != 1)
         return;

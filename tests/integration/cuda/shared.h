@@ -33,9 +33,9 @@ struct shared_vendor {
 };
 static const struct shared_vendor shared_vendor;
 
-static void shared_check_own(uint64_t beside)
+static void shared_check_own(uint64_t memory_bytes)
 {
-    CHECK_EQUAL(machine_own(0), shared_vendor.begin_bytes + beside);
+    CHECK_EQUAL(machine_own(0), shared_vendor.begin_bytes + memory_bytes);
 }
 
 static void shared_import(const struct shared_steps *steps, int socket)
@@ -48,7 +48,7 @@ static void shared_import(const struct shared_steps *steps, int socket)
     shared_check_own(0);
     steps->look(text);
     CHECK_EQUAL(strcmp(text, SHARED_TEXT), 0);
-    CHECK_EQUAL(machine_charged(0), 2 * shared_vendor.begin_bytes + fake_held(0, steps->kind));
+    CHECK_EQUAL(machine_charged(0), 2 * shared_vendor.begin_bytes + fake_used_of_kind(0, steps->kind));
     shared_check_own(0);
     steps->let_go();
     shared_check_own(0);
@@ -61,13 +61,13 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
     int fd, status = -1;
 
     steps->make(&fd, data);
-    CHECK(fake_held(0, steps->kind) >= SHARED_BYTES);
+    CHECK(fake_used_of_kind(0, steps->kind) >= SHARED_BYTES);
     CHECK(hand_over(socket, fd, data));
     CHECK(waitpid(importer, &status, 0) == importer);
     CHECK_EQUAL(status, 0);
-    shared_check_own(fake_held(0, steps->kind));
+    shared_check_own(fake_used_of_kind(0, steps->kind));
     if (steps->give_back) {
-        uint64_t held = fake_held(0, steps->kind);
+        uint64_t held = fake_used_of_kind(0, steps->kind);
 
         steps->give_back();
         shared_check_own(held); /* as far as this process knows, another one still holds it */

@@ -18,34 +18,34 @@
 
 #include "../../effort.h"
 
-#define STORM_WORKERS 4u
-#define STORM_LIMIT   (768 * MIB)
-#define STORM_GREEDY  (64 * MIB)
-#define QUIET_NS      20000000 /* between two quiet points */
+#define STORM_WORKERS      4u
+#define STORM_LIMIT        (768 * MIB)
+#define STORM_GREEDY_LIMIT (64 * MIB)
+#define QUIET_INTERVAL_NS  20000000 /* between two quiet points */
 
 /* Shared by the test and its workers. */
 struct storm_worker {
-    _Atomic uint32_t calls;   /* so far, over all lives */
-    _Atomic uint32_t at_rest; /* the number of the quiet point that it waits at */
-    _Atomic uint64_t begun;   /* the charge for beginning a device; of the test, where it needs that */
+    _Atomic uint32_t calls;         /* so far, over all lives */
+    _Atomic uint32_t reached_point; /* the number of the quiet point that it waits at */
+    _Atomic uint64_t device_charge; /* the charge for beginning a device; of the test, where it needs that */
     _Atomic bool done;
 };
 
 /* Each ends its role with CHECK() where the library fails. */
 struct storm_vendor {
-    uint32_t calls, greedy_calls;                            /* of each worker, in all its lives */
-    struct storm_bag *(*prepare)(struct storm_worker *self); /* makes a worker's objects */
-    void (*call)(struct storm_bag *bag);                     /* any one */
-    void (*settle)(void);                                    /* a query that brings the accounts of pools up to date */
-    uint64_t (*truth)(void);                                 /* the expected charge now, by the fake's own account */
-    void (*enter)(void);                                     /* for workers that only allocate */
-    bool (*take)(void **pointer, uint64_t bytes);            /* false: there was no memory, which is no failure */
-    void (*give)(void *pointer);
+    uint32_t calls, greedy_calls;                                /* of each worker, in all its lives */
+    struct storm_bag *(*prepare_bag)(struct storm_worker *self); /* makes a worker's objects */
+    void (*call_any)(struct storm_bag *bag);                     /* makes any one call */
+    void (*settle_charges)(void);                     /* a query that brings the accounts of pools up to date */
+    uint64_t (*expected_charge)(void);                /* the expected charge now, by the fake's own account */
+    void (*enter_role)(void);                         /* for workers that only allocate */
+    bool (*allocate)(void **pointer, uint64_t bytes); /* false: there was no memory, which is no failure */
+    void (*release)(void *pointer);
 };
 static const struct storm_vendor storm_vendor;
 
 static struct storm {
-    _Atomic uint32_t rest; /* number of the quiet point that is wanted; 0: none */
+    _Atomic uint32_t quiet_point; /* number of the quiet point that is wanted; 0: none */
     struct storm_worker workers[STORM_WORKERS];
 } * storm;
 
@@ -72,12 +72,12 @@ static uint64_t storm_draw_size(void)
 
 /* ---- a worker ---- */
 
-/* Nothing happens until the test has looked. */
-static void storm_rest(struct storm_worker *self, uint32_t number)
+/* Waits until the test has compared the accounts. */
+static void storm_wait_at_point(struct storm_worker *self, uint32_t point)
 {
-    storm_vendor.settle();
-    atomic_store(&self->at_rest, number);
-    while (atomic_load(&storm->rest) == number)
+    storm_vendor.settle_charges();
+    atomic_store(&self->reached_point, point);
+    while (atomic_load(&storm->quiet_point) == point)
         storm_nap();
 }
 
@@ -86,20 +86,20 @@ static void storm_role(void *argument)
     struct storm_worker *self = argument;
 
     storm_seed = ((uint64_t)getpid() << 20) + 1;
-    struct storm_bag *bag = storm_vendor.prepare(self);
+    struct storm_bag *bag = storm_vendor.prepare_bag(self);
     while (atomic_load(&self->calls) < effort(storm_vendor.calls, 10000)) {
-        uint32_t number = atomic_load(&storm->rest);
+        uint32_t point = atomic_load(&storm->quiet_point);
 
-        if (number && atomic_load(&self->at_rest) != number)
-            storm_rest(self, number);
-        storm_vendor.call(bag);
+        if (point && atomic_load(&self->reached_point) != point)
+            storm_wait_at_point(self, point);
+        storm_vendor.call_any(bag);
         atomic_fetch_add(&self->calls, 1);
     }
     atomic_store(&self->done, true);
     while (true) {
-        uint32_t number = atomic_load(&storm->rest);
-        if (number)
-            storm_rest(self, number);
+        uint32_t point = atomic_load(&storm->quiet_point);
+        if (point)
+            storm_wait_at_point(self, point);
         storm_nap();
     }
 }
@@ -109,15 +109,15 @@ static void storm_role(void *argument)
 static void storm_check(void)
 {
     facet_owner_reap(machine.segments[0].owner);
-    uint64_t truth = storm_vendor.truth();
-    assert_int_equal(machine_charged(0), truth);
-    assert_true(truth <= STORM_LIMIT);
+    uint64_t expected = storm_vendor.expected_charge();
+    assert_int_equal(machine_charged(0), expected);
+    assert_true(expected <= STORM_LIMIT);
 }
 
-static void storm_wait_for_rest(uint32_t number)
+static void storm_wait_for_all(uint32_t point)
 {
     for (uint32_t i = 0; i < STORM_WORKERS; i++)
-        while (atomic_load(&storm->workers[i].at_rest) != number) {
+        while (atomic_load(&storm->workers[i].reached_point) != point) {
             assert_true(machine_charged(0) <= STORM_LIMIT);
             storm_nap();
         }
@@ -130,15 +130,15 @@ static void storm_kill(pid_t pids[STORM_WORKERS], uint32_t index)
     kill(pids[index], SIGKILL);
     assert_int_equal(waitpid(pids[index], &status, 0), pids[index]);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* it had not failed before */
-    atomic_store(&storm->workers[index].begun, 0);
+    atomic_store(&storm->workers[index].device_charge, 0);
 }
 
-/* The new one begins its device while all others are at rest, and is waited for. */
-static void storm_start(pid_t pids[STORM_WORKERS], uint32_t index, uint32_t number)
+/* The new worker begins its device while all others wait at the quiet point, and the test waits for it. */
+static void storm_start(pid_t pids[STORM_WORKERS], uint32_t index, uint32_t point)
 {
-    atomic_store(&storm->workers[index].at_rest, 0);
+    atomic_store(&storm->workers[index].reached_point, 0);
     pids[index] = machine_start(storm_role, &storm->workers[index], true);
-    while (atomic_load(&storm->workers[index].at_rest) != number) {
+    while (atomic_load(&storm->workers[index].reached_point) != point) {
         assert_int_equal(waitpid(pids[index], NULL, WNOHANG), 0);
         storm_nap();
     }
@@ -156,25 +156,25 @@ static void test_accounts_are_true_after_any_process_is_killed(void **state)
 {
     pid_t pids[STORM_WORKERS];
     uint64_t seed = 99;
-    uint32_t number = 1;
+    uint32_t point = 1;
 
     storm = mmap(NULL, sizeof *storm, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(storm != MAP_FAILED);
     machine_make(1, &(uint64_t){STORM_LIMIT}, "1K");
-    atomic_store(&storm->rest, number);
+    atomic_store(&storm->quiet_point, point);
     for (uint32_t i = 0; i < STORM_WORKERS; i++)
-        storm_start(pids, i, number);
+        storm_start(pids, i, point);
     do {
         storm_check();
-        atomic_store(&storm->rest, 0);
-        nanosleep(&(struct timespec){.tv_nsec = QUIET_NS}, NULL);
+        atomic_store(&storm->quiet_point, 0);
+        nanosleep(&(struct timespec){.tv_nsec = QUIET_INTERVAL_NS}, NULL);
         uint32_t victim = (uint32_t)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33) % STORM_WORKERS;
         storm_kill(pids, victim); /* in the middle of anything */
-        atomic_store(&storm->workers[victim].at_rest, ++number);
-        atomic_store(&storm->rest, number);
-        storm_wait_for_rest(number);
+        atomic_store(&storm->workers[victim].reached_point, ++point);
+        atomic_store(&storm->quiet_point, point);
+        storm_wait_for_all(point);
         storm_check();
-        storm_start(pids, victim, number);
+        storm_start(pids, victim, point);
     } while (!storm_is_over());
     storm_check();
     for (uint32_t i = 0; i < STORM_WORKERS; i++)
@@ -194,7 +194,7 @@ static void storm_greedy(void *argument)
     _Atomic uint32_t *ready = argument;
 
     storm_seed = (uint64_t)getpid() * 77777 + 1;
-    storm_vendor.enter();
+    storm_vendor.enter_role();
     atomic_fetch_add(ready, 1);
     while (atomic_load(ready) < STORM_WORKERS)
         storm_nap();
@@ -202,8 +202,8 @@ static void storm_greedy(void *argument)
         void **pointer = &held[storm_draw(64)];
 
         if (*pointer)
-            storm_vendor.give(*pointer);
-        if (*pointer || !storm_vendor.take(pointer, 1 + storm_draw(3 * MIB)))
+            storm_vendor.release(*pointer);
+        if (*pointer || !storm_vendor.allocate(pointer, 1 + storm_draw(3 * MIB)))
             *pointer = NULL;
     }
 }
@@ -215,7 +215,7 @@ static void test_four_processes_never_get_a_byte_too_much(void **state)
 
     _Atomic uint32_t *ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(ready != MAP_FAILED);
-    machine_make(1, &(uint64_t){STORM_GREEDY}, "1K");
+    machine_make(1, &(uint64_t){STORM_GREEDY_LIMIT}, "1K");
     for (uint32_t i = 0; i < STORM_WORKERS; i++) {
         pids[i] = machine_start(storm_greedy, ready, true);
         while (atomic_load(ready) <= i)
@@ -225,8 +225,8 @@ static void test_four_processes_never_get_a_byte_too_much(void **state)
         machine_wait(pids[i]);
     facet_owner_reap(machine.segments[0].owner);
     struct facet_usage_totals totals = test_segment_totals(&machine.segments[0]);
-    assert_true(totals.memory_peak_bytes <= STORM_GREEDY);
-    assert_true(totals.memory_peak_bytes > STORM_GREEDY - 4 * MIB);
+    assert_true(totals.memory_peak_bytes <= STORM_GREEDY_LIMIT);
+    assert_true(totals.memory_peak_bytes > STORM_GREEDY_LIMIT - 4 * MIB);
     assert_true(totals.denied > 0);
     assert_int_equal(totals.memory_bytes, 0);
     machine_remove();

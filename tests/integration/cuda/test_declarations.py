@@ -46,7 +46,7 @@ template <class R, class... A> void signature(const char *name, R (*)(A...))
 """
 
 
-def tool():
+def load_coverage_check():
     loader = importlib.machinery.SourceFileLoader("coverage", str(ROOT / "tools/check-cuda-coverage"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
@@ -54,7 +54,7 @@ def tool():
 
 
 def toolkit_and_compiler():
-    found = [path for path in tool().toolkits() if (path / "include/cuda.h").is_file()]
+    found = [path for path in load_coverage_check().toolkits() if (path / "include/cuda.h").is_file()]
     compiler = shutil.which("c++")
     if not found or not compiler:
         raise Skip("no CUDA toolkit here" if not found else "no C++ compiler here")
@@ -109,13 +109,13 @@ def constants_of(text):
         yield from re.findall(r"(?:^|,)\s*(\w+)", body)
 
 
-def lines_of(ours, theirs):
+def print_statements_of(ours, theirs):
     """The statements of the printing program, and our names that the toolkit does not have."""
     known = set(re.findall(r"\w+", theirs))
-    lines, strange = [], []
+    lines, unknown_names = [], []
 
     def add(name, line):
-        (lines if name in known else strange).append(line if name in known else name)
+        (lines if name in known else unknown_names).append(line if name in known else name)
 
     for name in constants_of(ours):
         add(name, f'std::printf("{name} %lld\\n", (long long){name});')
@@ -125,7 +125,7 @@ def lines_of(ours, theirs):
             add(member, f'std::printf("{name}.{member} %zu\\n", offsetof({name}, {member}));')
     for name in re.findall(r"\bCUresult\s+(cu\w+)\s*\(", ours):
         add(name, f'signature("{name}", &{name});')
-    return lines, strange
+    return lines, unknown_names
 
 
 def output_of(compiler, headers, lines, include):
@@ -141,12 +141,12 @@ def output_of(compiler, headers, lines, include):
 def declarations_are_the_vendors():
     include, compiler = toolkit_and_compiler()
     ours, theirs = preprocess(compiler, OURS, ROOT, "vendor"), preprocess(compiler, THEIRS, include)
-    lines, strange = lines_of(ours, theirs)
+    lines, unknown_names = print_statements_of(ours, theirs)
     version = int(re.search(r"#define CUDA_VERSION (\d+)", (include / "cuda.h").read_text())[1])
-    for name in strange:
+    for name in unknown_names:
         print(f"# {name} is not in this toolkit")
     if version >= 13000:
-        equal(strange, [], "names that CUDA 13.0 does not know")
+        equal(unknown_names, [], "names that CUDA 13.0 does not know")
     got, expected = (output_of(compiler, text, lines, path) for text, path in ((OURS, ROOT), (THEIRS, include)))
     equal([pair for pair in zip(got, expected) if pair[0] != pair[1]], [], "ours and the vendor's")
     assert len(got) == len(expected) == len(lines) > 100, len(got)
@@ -157,8 +157,8 @@ def comparison_finds_differences():
     include, compiler = toolkit_and_compiler()
     text = "typedef struct { int bytes[3]; } CUuuid; typedef int CUresult; CUresult cuDeviceGet(int *device);" \
            "enum { CUDA_ERROR_NOT_FOUND = 5, CUDA_SUCCESS = 0, CUDA_NEVER_SEEN };"
-    lines, strange = lines_of(text, preprocess(compiler, THEIRS, include))
-    equal(strange, ["CUDA_NEVER_SEEN"])
+    lines, unknown_names = print_statements_of(text, preprocess(compiler, THEIRS, include))
+    equal(unknown_names, ["CUDA_NEVER_SEEN"])
     got, expected = (output_of(compiler, headers, lines, include) for headers in ('extern "C" {' + text + "}", THEIRS))
     equal([line.split()[0] for line, other in zip(got, expected) if line != other],
           ["CUDA_ERROR_NOT_FOUND", "CUuuid", "cuDeviceGet:"])
@@ -181,33 +181,33 @@ def faults_of(entries, hooks, passed="cuB asks\n"):
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        module = tool()
-        module.toolkits = lambda: []  # a real stub exports more than the list
+        module = load_coverage_check()
+        module.toolkits = lambda: []  # a real stub exports more than the list does
         return list(module.faults_of(root, None))
 
 
-LIST = "cuA 2000\ncuA_v2 3020\ncuA_v2_ptds 7000\ncuB 2000\n"
+ENTRY_POINTS = "cuA 2000\ncuA_v2 3020\ncuA_v2_ptds 7000\ncuB 2000\n"
 
 
 @test
-def each_kind_of_hole_is_named():
-    whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
-    equal(faults_of(LIST, whole + ' X(cuB, "cuB", 2000, ANY)', ""), [])
-    equal(faults_of(LIST, whole), [])
-    for wrong, fault in {
-        whole.replace('X(cuA, "cuA", 2000, LEGACY)', ""): "cuA is passed through, another form of cuA is not",
-        whole.replace("3020", "3000"): "cuA_v2: ('cuA', 3000, 'LEGACY'), expected ('cuA', 3020, 'LEGACY')",
-        whole.replace("PER_THREAD", "LEGACY"): "expected ('cuA', 7000, 'PER_THREAD')",
-        whole + ' X(cuC, "cuC", 2000, ANY)': "cuC is not in vendor/cuda/entry_points.txt",
+def each_missing_hook_is_named():
+    all_hooks = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
+    equal(faults_of(ENTRY_POINTS, all_hooks + ' X(cuB, "cuB", 2000, ANY)', ""), [])
+    equal(faults_of(ENTRY_POINTS, all_hooks), [])
+    for wrong_hooks, fault in {
+        all_hooks.replace('X(cuA, "cuA", 2000, LEGACY)', ""): "cuA is passed through, another form of cuA is not",
+        all_hooks.replace("3020", "3000"): "cuA_v2: ('cuA', 3000, 'LEGACY'), expected ('cuA', 3020, 'LEGACY')",
+        all_hooks.replace("PER_THREAD", "LEGACY"): "expected ('cuA', 7000, 'PER_THREAD')",
+        all_hooks + ' X(cuC, "cuC", 2000, ANY)': "cuC is not in vendor/cuda/entry_points.txt",
     }.items():
-        faults = faults_of(LIST, wrong)
+        faults = faults_of(ENTRY_POINTS, wrong_hooks)
         equal(len(faults), 1, faults)
         contains(faults[0], fault)
 
 
 @test
-def functions_passed_through_have_a_verdict():
-    whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
+def wrong_lines_of_passed_through_functions_are_named():
+    all_hooks = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
     for passed, fault in {
         "": "cuB is not hooked and has no line here",
         "cuB asks\ncuA asks\n": "cuA is hooked",
@@ -215,18 +215,18 @@ def functions_passed_through_have_a_verdict():
         "cuB perhaps\n": "'perhaps' is not a known verdict",
         "cuB asks\ncuC asks\n": "cuC is not in vendor/cuda/entry_points.txt",
     }.items():
-        faults = faults_of(LIST, whole, passed)
+        faults = faults_of(ENTRY_POINTS, all_hooks, passed)
         equal(len(faults), 1, faults)
         contains(faults[0], fault)
 
 
 @test
-def library_and_list_are_one():
-    module = tool()
+def library_and_list_agree():
+    module = load_coverage_check()
     entries = module.read_list(ROOT / module.LIST)
     equal(list(module.check_library(entries, LIBRARY)), [])
-    more = {**entries, "cuNew": 14000}
-    contains("".join(module.check_library(more, LIBRARY)), "cuNew is in the list and not exported")
+    longer_list = {**entries, "cuNew": 14000}
+    contains("".join(module.check_library(longer_list, LIBRARY)), "cuNew is in the list and not exported")
     del entries["cuInit"]
     contains("".join(module.check_library(entries, LIBRARY)), "cuInit is exported and not in the list")
 

@@ -51,7 +51,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static bool comes_to_rest(void)
+static bool becomes_idle(void)
 {
     for (int i = 0; i < 2000; i++) {
         struct facet_usage_totals totals = world_totals(&world, vgpu);
@@ -66,7 +66,7 @@ static bool comes_to_rest(void)
 static void run_role(const char *role)
 {
     assert_int_equal(world_wait(start_role(role)), 0);
-    assert_true(comes_to_rest());
+    assert_true(becomes_idle());
 }
 
 #define TEST(role)                                                                                                     \
@@ -91,7 +91,7 @@ static void test_killed_with_work_in_flight(void **state)
     assert_int_equal(world_totals(&world, vgpu).inflight, 5);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(world_wait(pid), 1000 + SIGKILL);
-    assert_true(comes_to_rest());
+    assert_true(becomes_idle());
 }
 
 static void test_frozen_launch_waits(void **state)
@@ -106,7 +106,7 @@ static void test_frozen_launch_waits(void **state)
     usleep(50000);
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
-    assert_true(comes_to_rest());
+    assert_true(becomes_idle());
     assert_true(world_totals(&world, vgpu).throttled_ns > 0);
 }
 

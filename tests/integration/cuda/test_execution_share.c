@@ -20,20 +20,20 @@
 #include "base/clock.h"
 #include "world.h"
 
-#define MOST         4u
-#define SETTLE_NS    (700 * FACET_NS_PER_MS)
-#define MEASURE_NS   (2 * FACET_NS_PER_S)
-#define WIDE_MILLI   50 /* five points */
-#define TOLD_MILLI   25
-#define NAP_NS       (200 * FACET_NS_PER_US)
-#define LATE_NS      (100 * FACET_NS_PER_US) /* a hand-over passes through four threads: more is felt */
-#define LATE_PERCENT 1u                      /* of the naps */
-#define ATTEMPTS     4                       /* a limiter that misses does so every time */
-#define LANES        3u
+#define TENANTS_MOST   4u
+#define SETTLE_NS      (700 * FACET_NS_PER_MS)
+#define MEASURE_NS     (2 * FACET_NS_PER_S)
+#define WIDE_MILLI     50 /* five points */
+#define REPORTED_MILLI 25
+#define NAP_NS         (200 * FACET_NS_PER_US)
+#define LATE_NS        (100 * FACET_NS_PER_US) /* a hand-over passes through four threads: more is felt */
+#define LATE_PERCENT   1u                      /* of the naps */
+#define ATTEMPTS       4                       /* a limiter that misses does so every time */
+#define LANES          3u
 
 struct share_case {
     const char *name;
-    uint32_t count, request_milli[MOST], limit_milli[MOST];
+    uint32_t count, request_milli[TENANTS_MOST], limit_milli[TENANTS_MOST];
     const char *kernel, *blocks, *depth, *nodes; /* nodes of a graph; NULL: kernels */
 };
 
@@ -41,7 +41,7 @@ struct share_case {
 
 struct probe {
     _Atomic bool stop;
-    uint32_t naps, late;
+    uint32_t nap_count, late_count;
     pthread_t thread;
 };
 
@@ -54,23 +54,23 @@ static void *probe_main(void *argument)
         uint64_t begun_ns = facet_clock_now_ns();
 
         nanosleep(&nap, NULL);
-        probe->naps++;
-        probe->late += facet_clock_now_ns() - begun_ns > NAP_NS + LATE_NS;
+        probe->nap_count++;
+        probe->late_count += facet_clock_now_ns() - begun_ns > NAP_NS + LATE_NS;
     }
     return NULL;
 }
 
 static bool machine_is_busy(const struct probe *probe)
 {
-    return probe->late * 100 > probe->naps * LATE_PERCENT;
+    return probe->late_count * 100 > probe->nap_count * LATE_PERCENT;
 }
 
 /* ---- a case ---- */
 
 struct tenants {
-    int vgpus[MOST];
-    pid_t pids[MOST];
-    uint64_t busy_ns[MOST], told_ns[MOST];
+    int vgpus[TENANTS_MOST];
+    pid_t pids[TENANTS_MOST];
+    uint64_t busy_ns[TENANTS_MOST], reported_ns[TENANTS_MOST];
 };
 
 static struct world world;
@@ -102,29 +102,29 @@ static void sleep_ns(uint64_t ns)
 }
 
 /* The share of each by the driver's count, and by the limiter's report, in milli of the elapsed time. */
-static void measure_tenants(const struct share_case *share, struct tenants *tenants, uint64_t *ret_got,
-                            uint64_t *ret_told)
+static void measure_tenants(const struct share_case *share, struct tenants *tenants, uint64_t *ret_used,
+                            uint64_t *ret_reported)
 {
     sleep_ns(SETTLE_NS);
     uint64_t begun_ns = facet_clock_now_ns();
     for (uint32_t i = 0; i < share->count; i++) {
         tenants->busy_ns[i] = world_busy_ns(tenants->pids[i]);
-        tenants->told_ns[i] = world_totals(&world, tenants->vgpus[i]).busy_ns;
+        tenants->reported_ns[i] = world_totals(&world, tenants->vgpus[i]).busy_ns;
     }
     sleep_ns(MEASURE_NS);
     uint64_t took_ns = facet_clock_now_ns() - begun_ns;
     for (uint32_t i = 0; i < share->count; i++) {
-        uint64_t told_ns = world_totals(&world, tenants->vgpus[i]).busy_ns - tenants->told_ns[i];
+        uint64_t reported_ns = world_totals(&world, tenants->vgpus[i]).busy_ns - tenants->reported_ns[i];
 
-        ret_got[i] = (world_busy_ns(tenants->pids[i]) - tenants->busy_ns[i]) * FACET_MILLI_WHOLE / took_ns;
-        ret_told[i] = told_ns * FACET_MILLI_WHOLE / took_ns;
+        ret_used[i] = (world_busy_ns(tenants->pids[i]) - tenants->busy_ns[i]) * FACET_MILLI_WHOLE / took_ns;
+        ret_reported[i] = reported_ns * FACET_MILLI_WHOLE / took_ns;
     }
 }
 
-enum verdict {
-    MET,
-    MISSED,
-    EXCEEDED, /* a limit: that no machine is too busy for */
+enum outcome_kind {
+    LIMITS_MET,
+    SHARE_MISSED,
+    LIMIT_EXCEEDED, /* a limit: that no machine is too busy for */
 };
 
 /*
@@ -132,53 +132,54 @@ enum verdict {
  * costs some of it (docs/adr/0003), and the shares are those of the rest. A limit is never exceeded. The limiter's
  * report equals the share: no process is charged for other processes' kernels.
  */
-static enum verdict judge_shares(const struct share_case *share, const uint64_t *got, const uint64_t *told)
+static enum outcome_kind judge_shares(const struct share_case *share, const uint64_t *used, const uint64_t *reported)
 {
-    enum verdict verdict = MET;
-    uint64_t all = 0;
+    enum outcome_kind outcome_kind = LIMITS_MET;
+    uint64_t used_sum = 0;
 
     for (uint32_t i = 0; i < share->count; i++)
-        all += got[i];
+        used_sum += used[i];
     for (uint32_t i = 0; i < share->count; i++) {
-        uint32_t limit = share->limit_milli[i], asked = limit < FACET_MILLI_WHOLE ? limit : share->request_milli[i];
-        uint64_t part = share->count > 1 && all ? got[i] * FACET_MILLI_WHOLE / all : got[i];
+        uint32_t limit = share->limit_milli[i], wanted = limit < FACET_MILLI_WHOLE ? limit : share->request_milli[i];
+        uint64_t share_of_used = share->count > 1 && used_sum ? used[i] * FACET_MILLI_WHOLE / used_sum : used[i];
 
-        printf("# asked %u, got %llu of the device, %llu of what was got; told %llu\n", asked,
-               (unsigned long long)got[i], (unsigned long long)part, (unsigned long long)told[i]);
-        if (limit < FACET_MILLI_WHOLE && got[i] > limit + WIDE_MILLI)
-            verdict = EXCEEDED;
-        else if (verdict == MET && (part + WIDE_MILLI < asked || part > asked + WIDE_MILLI ||
-                                    told[i] + TOLD_MILLI < got[i] || told[i] > got[i] + TOLD_MILLI))
-            verdict = MISSED;
+        printf("# asked %u, got %llu of the device, %llu of what was got; told %llu\n", wanted,
+               (unsigned long long)used[i], (unsigned long long)share_of_used, (unsigned long long)reported[i]);
+        if (limit < FACET_MILLI_WHOLE && used[i] > limit + WIDE_MILLI)
+            outcome_kind = LIMIT_EXCEEDED;
+        else if (outcome_kind == LIMITS_MET &&
+                 (share_of_used + WIDE_MILLI < wanted || share_of_used > wanted + WIDE_MILLI ||
+                  reported[i] + REPORTED_MILLI < used[i] || reported[i] > used[i] + REPORTED_MILLI))
+            outcome_kind = SHARE_MISSED;
     }
-    return verdict;
+    return outcome_kind;
 }
 
 /* Whether every program ended well. */
 static bool end_tenants(const struct share_case *share, const struct tenants *tenants)
 {
-    bool well = true;
+    bool all_succeeded = true;
 
     for (uint32_t i = 0; i < share->count; i++)
-        well = world_wait(tenants->pids[i]) == 0 && well;
+        all_succeeded = world_wait(tenants->pids[i]) == 0 && all_succeeded;
     world_clear(&world);
-    return well;
+    return all_succeeded;
 }
 
-static enum verdict attempt_case(const struct share_case *share, struct probe *probe)
+static enum outcome_kind attempt_case(const struct share_case *share, struct probe *probe)
 {
     struct tenants tenants;
-    uint64_t got[MOST], told[MOST];
+    uint64_t used[TENANTS_MOST], reported[TENANTS_MOST];
 
-    *probe = (struct probe){.naps = 0};
+    *probe = (struct probe){.nap_count = 0};
     if (!start_tenants(share, &tenants) || pthread_create(&probe->thread, NULL, probe_main, probe) != 0) {
         printf("Bail out! %s could not be started\n", share->name);
         exit(1);
     }
-    measure_tenants(share, &tenants, got, told);
+    measure_tenants(share, &tenants, used, reported);
     atomic_store(&probe->stop, true);
     pthread_join(probe->thread, NULL);
-    return end_tenants(share, &tenants) ? judge_shares(share, got, told) : EXCEEDED;
+    return end_tenants(share, &tenants) ? judge_shares(share, used, reported) : LIMIT_EXCEEDED;
 }
 
 #define MIX "work_5us,work_100us,work_1000us"
@@ -208,7 +209,7 @@ static const struct share_case cases[] = {
 
 /* Shared with the processes that fill them in. */
 struct outcome {
-    enum verdict verdict; /* EXCEEDED also when its process died */
+    enum outcome_kind outcome_kind; /* LIMIT_EXCEEDED also when its process died */
     struct probe probe;
 };
 
@@ -226,7 +227,7 @@ static pid_t start_lane(size_t first, size_t step)
     world.quiet = true;
     fake_state();
     for (size_t i = first; i < CASES; i += step) {
-        outcomes[i].verdict = attempt_case(&cases[i], &outcomes[i].probe);
+        outcomes[i].outcome_kind = attempt_case(&cases[i], &outcomes[i].probe);
         fflush(stdout);
     }
     world_close(&world);
@@ -245,7 +246,7 @@ static void run_side_by_side(void)
 
 static void run_alone(size_t number)
 {
-    outcomes[number].verdict = EXCEEDED;
+    outcomes[number].outcome_kind = LIMIT_EXCEEDED;
     waitpid(start_lane(number, CASES), NULL, 0);
 }
 
@@ -254,16 +255,17 @@ static bool print_outcome(size_t number)
 {
     struct outcome *outcome = &outcomes[number];
 
-    for (int i = 1; i < ATTEMPTS && outcome->verdict == MISSED; i++)
+    for (int i = 1; i < ATTEMPTS && outcome->outcome_kind == SHARE_MISSED; i++)
         run_alone(number);
-    bool skipped = outcome->verdict == MISSED && machine_is_busy(&outcome->probe);
-    printf("%sok %zu - %s", outcome->verdict == MET || skipped ? "" : "not ", number + 1, cases[number].name);
+    bool skipped = outcome->outcome_kind == SHARE_MISSED && machine_is_busy(&outcome->probe);
+    printf("%sok %zu - %s", outcome->outcome_kind == LIMITS_MET || skipped ? "" : "not ", number + 1,
+           cases[number].name);
     if (skipped)
-        printf(" # SKIP this machine woke %u of %u naps late, too busy to tell", outcome->probe.late,
-               outcome->probe.naps);
+        printf(" # SKIP this machine woke %u of %u naps late, too busy to tell", outcome->probe.late_count,
+               outcome->probe.nap_count);
     printf("\n");
     fflush(stdout);
-    return outcome->verdict == MET || skipped;
+    return outcome->outcome_kind == LIMITS_MET || skipped;
 }
 
 int main(void)
@@ -274,7 +276,7 @@ int main(void)
     if (outcomes == MAP_FAILED)
         return 1;
     for (size_t i = 0; i < CASES; i++)
-        outcomes[i].verdict = EXCEEDED;
+        outcomes[i].outcome_kind = LIMIT_EXCEEDED;
     printf("1..%zu\n", CASES);
     run_side_by_side();
     for (size_t i = 0; i < CASES; i++)

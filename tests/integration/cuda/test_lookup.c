@@ -187,7 +187,7 @@ static int role_rules(const char *unused)
     return 0;
 }
 
-/* Says whether cuInit, as it is looked up, is ours, and whether that was counted as a form we do not know. */
+/* Prints whether the looked-up cuInit is ours, and whether the lookup was counted as one of an unknown form. */
 static int role_init(const char *version)
 {
     open_drivers();
@@ -223,7 +223,7 @@ static void test_rows_outside_of_a_vgpu(void **state)
     assert_string_equal(fixture_run(NULL, "rows", "old"), "440 rows, unchanged");
 }
 
-static void test_rules(void **state)
+static void test_lookup_rules_of_the_driver_hold(void **state)
 {
     fixture_enter("0");
     assert_string_equal(fixture_run(NULL, "rules", ""), "status is optional: 0");
@@ -252,7 +252,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         TEST(test_rows_of_a_tenant),
         TEST(test_rows_outside_of_a_vgpu),
-        TEST(test_rules),
+        TEST(test_lookup_rules_of_the_driver_hold),
         TEST(test_answer_that_is_not_exported),
         TEST(test_form_newer_than_our_list),
     };

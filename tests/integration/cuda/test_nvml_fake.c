@@ -33,7 +33,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-static void test_init_counts(void **state)
+static void test_init_and_shutdown_are_counted(void **state)
 {
     unsigned count;
 
@@ -46,7 +46,7 @@ static void test_init_counts(void **state)
     assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
 }
 
-static void test_handles(void **state)
+static void test_handles_are_found_by_each_identity(void **state)
 {
     char uuid[NVML_DEVICE_UUID_BUFFER_SIZE], serial[NVML_DEVICE_SERIAL_BUFFER_SIZE];
     nvmlDevice_t found;
@@ -74,14 +74,14 @@ static void test_handles(void **state)
     assert_int_equal(nvmlDeviceGetIndex((nvmlDevice_t)&index, &index), NVML_ERROR_INVALID_ARGUMENT);
 }
 
-static void test_memory(void **state)
+static void test_memory_of_all_processes_is_reported(void **state)
 {
     nvmlMemory_v2_t memory = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
     nvmlProcessInfo_t list[4];
     nvmlMemory_t plain;
     unsigned count = 0;
 
-    assert_true(fake_take(0, FAKE_PLAIN, 10 * MIB));
+    assert_true(fake_device_reserve(0, FAKE_PLAIN, 10 * MIB));
     pid_t neighbour = test_machine_neighbour(0, 32 * MIB);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
     assert_int_equal(plain.total, 8196 * MIB);
@@ -110,11 +110,11 @@ static void test_memory(void **state)
     test_machine_dismiss(neighbour);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
     assert_int_equal(plain.used, 14 * MIB);
-    fake_give(0, FAKE_PLAIN, 10 * MIB);
+    fake_device_release(0, FAKE_PLAIN, 10 * MIB);
 }
 
 /* Busy for longer than the test takes: any sampled period was busy from end to end. */
-static void test_utilization(void **state)
+static void test_utilization_is_sampled(void **state)
 {
     nvmlUtilization_t utilization;
     nvmlProcessUtilizationSample_t samples[4];
@@ -141,32 +141,32 @@ static void test_utilization(void **state)
     assert_int_equal(utilization.gpu, 0);
 }
 
-/* Work is put on a device at once, and had bit by bit. */
+/* Work is submitted to a device at once, and counts as it runs. */
 static void test_device_time_is_counted_when_work_runs(void **state)
 {
-    const struct fake_process_device *had = &fake_process()->devices[FAKE_DEVICES - 1];
-    uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now() + 10 * second_ns;
+    const struct fake_process_device *device = &fake_process()->devices[FAKE_DEVICES - 1];
+    uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now_ns() + 10 * second_ns;
 
     fake_run(FAKE_DEVICES - 1, begin_ns, 4 * second_ns);
     fake_run(FAKE_DEVICES - 1, 0, 2 * second_ns);
-    assert_int_equal(fake_had_ns(had, begin_ns), 0);
-    assert_int_equal(fake_had_ns(had, begin_ns + 3 * second_ns), 3 * second_ns);
-    assert_int_equal(fake_had_ns(had, begin_ns + 5 * second_ns), 5 * second_ns);
-    assert_int_equal(fake_had_ns(had, begin_ns + 9 * second_ns), 6 * second_ns);
+    assert_int_equal(fake_consumed_ns(device, begin_ns), 0);
+    assert_int_equal(fake_consumed_ns(device, begin_ns + 3 * second_ns), 3 * second_ns);
+    assert_int_equal(fake_consumed_ns(device, begin_ns + 5 * second_ns), 5 * second_ns);
+    assert_int_equal(fake_consumed_ns(device, begin_ns + 9 * second_ns), 6 * second_ns);
 }
 
-static void test_events(void **state)
+static void test_events_reach_each_registered_set(void **state)
 {
     nvmlEventSet_t set;
     nvmlEventData_t event;
 
-    fake_raise(0, nvmlEventTypeXidCriticalError, 31);
+    fake_raise_event(0, nvmlEventTypeXidCriticalError, 31);
     assert_int_equal(nvmlEventSetCreate(&set), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceRegisterEvents(gpu_handle(0), nvmlEventTypeXidCriticalError, set), NVML_SUCCESS);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_TIMEOUT);
-    fake_raise(1, nvmlEventTypeXidCriticalError, 48);
-    fake_raise(0, nvmlEventTypeClock, 0);
-    fake_raise(0, nvmlEventTypeXidCriticalError, 79);
+    fake_raise_event(1, nvmlEventTypeXidCriticalError, 48);
+    fake_raise_event(0, nvmlEventTypeClock, 0);
+    fake_raise_event(0, nvmlEventTypeXidCriticalError, 79);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 1000), NVML_SUCCESS);
     assert_ptr_equal(event.device, gpu_handle(0));
     assert_int_equal(event.eventData, 79);
@@ -175,7 +175,7 @@ static void test_events(void **state)
     assert_int_equal(nvmlEventSetFree(set), NVML_SUCCESS);
 }
 
-static void test_links(void **state)
+static void test_nvlinks_are_reported(void **state)
 {
     nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, .scopeId = UINT32_MAX},
                                  {.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT},
@@ -209,7 +209,7 @@ static void test_links(void **state)
     atomic_store(&health->links_down, 0);
 }
 
-static void test_health(void **state)
+static void test_health_values_are_reported(void **state)
 {
     struct fake_health *health = &fake_state()->management.health[0];
     unsigned long long count;
@@ -247,14 +247,14 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_init_counts),
-        cmocka_unit_test(test_handles),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_utilization),
+        cmocka_unit_test(test_init_and_shutdown_are_counted),
+        cmocka_unit_test(test_handles_are_found_by_each_identity),
+        cmocka_unit_test(test_memory_of_all_processes_is_reported),
+        cmocka_unit_test(test_utilization_is_sampled),
         cmocka_unit_test(test_device_time_is_counted_when_work_runs),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_health),
+        cmocka_unit_test(test_events_reach_each_registered_set),
+        cmocka_unit_test(test_nvlinks_are_reported),
+        cmocka_unit_test(test_health_values_are_reported),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

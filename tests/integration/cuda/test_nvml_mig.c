@@ -15,9 +15,9 @@
 #include "nvml_machine.h"
 #include "vendor/cuda/nvml_mig.h"
 
-/* As nvidia-smi lists them: profile, slices of memory and compute, most at a time, where they may begin. */
+/* As nvidia-smi lists them: profile, slices of memory and compute, how many at a time, and where they may begin. */
 static const struct rule {
-    unsigned place, id, memory, compute, most, starts[8], start_count;
+    unsigned profile_index, id, memory, compute, max_count, starts[8], start_count;
     const char *name_80, *name_141;
 } rules[] = {
     {NVML_GPU_INSTANCE_PROFILE_1_SLICE, 19, 1, 1, 7, {0, 1, 2, 3, 4, 5, 6}, 7, "1g.10gb", "1g.18gb"},
@@ -30,14 +30,14 @@ static const struct rule {
 };
 #define RULES (sizeof rules / sizeof rules[0])
 
-struct placed {
+struct placed_instance {
     unsigned rule, start;
     nvmlGpuInstance_t handle;
 };
 
-struct cut {
-    struct placed placed[8];
-    unsigned count, sets, refused;
+struct placed_set {
+    struct placed_instance placed_instance[8];
+    unsigned count, set_count, refused;
 };
 
 static nvmlDevice_t gpu_handle(unsigned index)
@@ -49,61 +49,62 @@ static nvmlDevice_t gpu_handle(unsigned index)
 }
 
 /* Whether a slice of either kind would be used twice, or a profile too often. */
-static bool may_add(const struct cut *cut, unsigned rule, unsigned start)
+static bool may_add(const struct placed_set *placed_set, unsigned rule, unsigned start)
 {
     unsigned same = 0, compute = rules[rule].compute;
 
-    for (unsigned i = 0; i < cut->count; i++) {
-        const struct rule *other = &rules[cut->placed[i].rule];
-        unsigned begin = cut->placed[i].start;
+    for (unsigned i = 0; i < placed_set->count; i++) {
+        const struct rule *other = &rules[placed_set->placed_instance[i].rule];
+        unsigned begin = placed_set->placed_instance[i].start;
 
         if (start < begin + other->memory && begin < start + rules[rule].memory)
             return false;
-        same += cut->placed[i].rule == rule;
+        same += placed_set->placed_instance[i].rule == rule;
         compute += other->compute;
     }
-    return same < rules[rule].most && compute <= 7;
+    return same < rules[rule].max_count && compute <= 7;
 }
 
 /* How many more of a profile there can be, by trying all ways. */
-static unsigned most_more(struct cut *cut, unsigned rule)
+static unsigned most_instances_more(struct placed_set *placed_set, unsigned rule)
 {
-    unsigned most = 0;
+    unsigned max_count = 0;
 
     for (unsigned i = 0; i < rules[rule].start_count; i++) {
-        if (!may_add(cut, rule, rules[rule].starts[i]))
+        if (!may_add(placed_set, rule, rules[rule].starts[i]))
             continue;
-        cut->placed[cut->count++] = (struct placed){.rule = rule, .start = rules[rule].starts[i]};
-        unsigned more = 1 + most_more(cut, rule);
-        cut->count--;
-        most = more > most ? more : most;
+        placed_set->placed_instance[placed_set->count++] =
+            (struct placed_instance){.rule = rule, .start = rules[rule].starts[i]};
+        unsigned more = 1 + most_instances_more(placed_set, rule);
+        placed_set->count--;
+        max_count = more > max_count ? more : max_count;
     }
-    return most;
+    return max_count;
 }
 
-static void check_ids(const struct cut *cut)
+static void check_ids(const struct placed_set *placed_set)
 {
     unsigned seen = 0;
 
-    for (unsigned i = 0; i < cut->count; i++) {
+    for (unsigned i = 0; i < placed_set->count; i++) {
         nvmlGpuInstanceInfo_t info;
 
-        assert_int_equal(nvmlGpuInstanceGetInfo(cut->placed[i].handle, &info), NVML_SUCCESS);
-        assert_int_equal(info.profileId, rules[cut->placed[i].rule].id);
-        assert_int_equal(info.placement.start, cut->placed[i].start);
-        assert_int_equal(info.placement.size, rules[cut->placed[i].rule].memory);
+        assert_int_equal(nvmlGpuInstanceGetInfo(placed_set->placed_instance[i].handle, &info), NVML_SUCCESS);
+        assert_int_equal(info.profileId, rules[placed_set->placed_instance[i].rule].id);
+        assert_int_equal(info.placement.start, placed_set->placed_instance[i].start);
+        assert_int_equal(info.placement.size, rules[placed_set->placed_instance[i].rule].memory);
         assert_false(seen >> info.id & 1);
         seen |= 1u << info.id;
     }
 }
 
-static void check_capacity(struct cut *cut)
+static void check_capacity(struct placed_set *placed_set)
 {
     for (unsigned rule = 0; rule < RULES; rule++) {
         unsigned left;
 
         assert_int_equal(nvmlDeviceGetGpuInstanceRemainingCapacity(gpu_handle(0), rules[rule].id, &left), NVML_SUCCESS);
-        assert_int_equal(left, most_more(cut, rule));
+        assert_int_equal(left, most_instances_more(placed_set, rule));
     }
 }
 
@@ -111,11 +112,11 @@ static void check_capacity(struct cut *cut)
  * Every set once, by its places in rising order; but every other instance is tried, and removed again when it was
  * wrongly possible or only out of order.
  */
-static void explore_sets(struct cut *cut, unsigned from)
+static void explore_sets(struct placed_set *placed_set, unsigned from)
 {
-    cut->sets++;
-    check_ids(cut);
-    check_capacity(cut);
+    placed_set->set_count++;
+    check_ids(placed_set);
+    check_capacity(placed_set);
     for (unsigned number = 0; number < RULES * 8; number++) {
         unsigned rule = number % RULES, start = number / RULES;
         nvmlGpuInstancePlacement_t placement = {start, rules[rule].memory};
@@ -126,31 +127,31 @@ static void explore_sets(struct cut *cut, unsigned from)
             listed |= rules[rule].starts[i] == start;
         nvmlReturn_t result =
             nvmlDeviceCreateGpuInstanceWithPlacement(gpu_handle(0), rules[rule].id, &placement, &made);
-        if (!listed || !may_add(cut, rule, start)) {
+        if (!listed || !may_add(placed_set, rule, start)) {
             assert_int_equal(result, listed ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_ERROR_INVALID_ARGUMENT);
-            cut->refused++;
+            placed_set->refused++;
             continue;
         }
         assert_int_equal(result, NVML_SUCCESS);
         if (number >= from) {
-            cut->placed[cut->count++] = (struct placed){rule, start, made};
-            explore_sets(cut, number + 1);
-            cut->count--;
+            placed_set->placed_instance[placed_set->count++] = (struct placed_instance){rule, start, made};
+            explore_sets(placed_set, number + 1);
+            placed_set->count--;
         }
         assert_int_equal(nvmlGpuInstanceDestroy(made), NVML_SUCCESS);
     }
 }
 
-static void test_all_sets(void **state)
+static void test_all_sets_of_gpu_instances(void **state)
 {
-    struct cut cut = {0};
+    struct placed_set placed_set = {0};
 
-    explore_sets(&cut, 0);
-    assert_true(cut.sets > 500);
-    assert_true(cut.refused > cut.sets);
+    explore_sets(&placed_set, 0);
+    assert_true(placed_set.set_count > 500);
+    assert_true(placed_set.refused > placed_set.set_count);
 }
 
-static void test_profiles(void **state)
+static void test_gpu_profiles_are_as_documented(void **state)
 {
     for (unsigned rule = 0; rule < RULES; rule++)
         for (unsigned device = 0; device < 2; device++) {
@@ -158,10 +159,10 @@ static void test_profiles(void **state)
             nvmlGpuInstancePlacement_t places[8];
             unsigned count = 8, gib = device ? 141 : 80;
 
-            assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfoV(gpu_handle(device), rules[rule].place, &info),
+            assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfoV(gpu_handle(device), rules[rule].profile_index, &info),
                              NVML_SUCCESS);
             assert_int_equal(info.id, rules[rule].id);
-            assert_int_equal(info.instanceCount, rules[rule].most);
+            assert_int_equal(info.instanceCount, rules[rule].max_count);
             assert_int_equal(info.sliceCount, rules[rule].compute);
             assert_int_equal(info.memorySizeMB, gib * 1024 / 8 * rules[rule].memory);
             assert_string_equal(info.name, device ? rules[rule].name_141 : rules[rule].name_80);
@@ -194,21 +195,22 @@ static const struct {
 static const unsigned slices_of_place[] = {1, 2, 3, 4, 7};
 
 struct computes {
-    unsigned taken, count, sets;
+    unsigned taken_mask, count, set_count;
 };
 
 static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct computes *computes, unsigned from)
 {
-    computes->sets++;
+    computes->set_count++;
     for (unsigned number = 0; number < 5 * 7; number++) {
-        unsigned place = number % 5, slices = slices_of_place[place], start = number / 5;
+        unsigned profile_index = number % 5, slices = slices_of_place[profile_index], start = number / 5;
         const char *starts = compute_rules[rule].starts[slices];
         nvmlComputeInstancePlacement_t placement = {start, slices};
         unsigned run = ((1u << slices) - 1) << start;
         nvmlComputeInstance_t made;
 
-        nvmlReturn_t result = nvmlGpuInstanceCreateComputeInstanceWithPlacement(parent, place, &placement, &made);
-        if (!starts || !strchr(starts, (int)('0' + start)) || run & computes->taken) {
+        nvmlReturn_t result =
+            nvmlGpuInstanceCreateComputeInstanceWithPlacement(parent, profile_index, &placement, &made);
+        if (!starts || !strchr(starts, (int)('0' + start)) || run & computes->taken_mask) {
             assert_int_equal(result, !starts                               ? NVML_ERROR_NOT_SUPPORTED
                                      : !strchr(starts, (int)('0' + start)) ? NVML_ERROR_INVALID_ARGUMENT
                                                                            : NVML_ERROR_INSUFFICIENT_RESOURCES);
@@ -216,15 +218,15 @@ static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct com
         }
         assert_int_equal(result, NVML_SUCCESS);
         if (number >= from) {
-            computes->taken |= run;
+            computes->taken_mask |= run;
             explore_computes(parent, rule, computes, number + 1);
-            computes->taken &= ~run;
+            computes->taken_mask &= ~run;
         }
         assert_int_equal(nvmlComputeInstanceDestroy(made), NVML_SUCCESS);
     }
 }
 
-static void test_all_computes(void **state)
+static void test_all_sets_of_compute_instances(void **state)
 {
     for (unsigned rule = 0; rule < sizeof compute_rules / sizeof compute_rules[0]; rule++) {
         struct computes computes = {0};
@@ -233,13 +235,13 @@ static void test_all_computes(void **state)
         assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(0), compute_rules[rule].gpu_profile, &parent),
                          NVML_SUCCESS);
         explore_computes(parent, rule, &computes, 0);
-        assert_true(computes.sets > compute_rules[rule].slices);
+        assert_true(computes.set_count > compute_rules[rule].slices);
         assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_SUCCESS);
     }
 }
 
 /* A compute instance is a device: found by its UUID, with the memory of its GPU instance, and gone when it is. */
-static void test_devices(void **state)
+static void test_a_compute_instance_is_a_device(void **state)
 {
     nvmlGpuInstance_t parent;
     nvmlComputeInstance_t compute;
@@ -276,8 +278,8 @@ static void test_devices(void **state)
     assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu_handle(1), id, &parent), NVML_ERROR_NOT_FOUND);
 }
 
-/* A device in use changes its mode later; one that is cut does not change back; a small one has none. */
-static void test_mode(void **state)
+/* A device in use changes its mode later; a device with instances does not change back; a small device has no mode. */
+static void test_mig_mode_changes_only_when_unused(void **state)
 {
     nvmlReturn_t activation;
     unsigned current, pending;
@@ -322,8 +324,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_profiles), cmocka_unit_test(test_all_sets), cmocka_unit_test(test_all_computes),
-        cmocka_unit_test(test_devices),  cmocka_unit_test(test_mode),
+        cmocka_unit_test(test_gpu_profiles_are_as_documented),    cmocka_unit_test(test_all_sets_of_gpu_instances),
+        cmocka_unit_test(test_all_sets_of_compute_instances),     cmocka_unit_test(test_a_compute_instance_is_a_device),
+        cmocka_unit_test(test_mig_mode_changes_only_when_unused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -53,7 +53,7 @@ static uint32_t list_devices(struct facet_device_info infos[8])
     return count;
 }
 
-static void test_description(void **state)
+static void test_devices_are_described(void **state)
 {
     struct facet_device_info infos[8];
     char uuid[TEST_UUID_SIZE];
@@ -76,7 +76,7 @@ static void test_description(void **state)
     assert_int_equal(infos[2].max_partitions, 7);
 }
 
-static void test_without_libraries(void **state)
+static void test_without_libraries_there_are_no_devices(void **state)
 {
     struct facet_device_info infos[8];
     struct facet_error error = {0};
@@ -99,7 +99,7 @@ static void test_without_libraries(void **state)
     assert_int_equal(provider->device->open(&instance, &error), FACET_IO);
 }
 
-static void test_old_library(void **state)
+static void test_an_old_library_serves_what_it_has(void **state)
 {
     struct facet_process_metrics metrics[4];
     struct facet_device_info infos[8];
@@ -124,13 +124,13 @@ static uint32_t list_events(uint64_t after, struct facet_event list[16])
     return count;
 }
 
-static void test_xid(void **state)
+static void test_an_xid_error_is_an_event(void **state)
 {
     struct facet_event list[16];
 
     assert_int_equal(list_events(0, list), 0);
-    fake_raise(1, nvmlEventTypeXidCriticalError, 79);
-    fake_raise(0, nvmlEventTypeClock, 0);
+    fake_raise_event(1, nvmlEventTypeXidCriticalError, 79);
+    fake_raise_event(0, nvmlEventTypeClock, 0);
     for (int listener = 0; listener < 2; listener++) {
         assert_int_equal(list_events(0, list), 1);
         assert_int_equal(list[0].kind, FACET_EVENT_VENDOR_ERROR);
@@ -148,7 +148,7 @@ static uint32_t health_of(uint32_t device)
     return health;
 }
 
-static void test_health(void **state)
+static void test_health_changes_are_events(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[0];
     struct facet_event list[16];
@@ -178,7 +178,7 @@ static void test_health(void **state)
     atomic_store(&fake_state()->devices[1].lost, 0);
 }
 
-static void test_throttle(void **state)
+static void test_throttling_is_an_event(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[1];
     struct facet_device_metrics metrics = {.size = sizeof metrics};
@@ -198,7 +198,7 @@ static void test_throttle(void **state)
     assert_int_equal(list[0].value, 0);
 }
 
-static void test_processes(void **state)
+static void test_processes_are_listed_with_their_memory(void **state)
 {
     struct facet_process_metrics metrics[4];
     struct facet_device_metrics device = {.size = sizeof device};
@@ -231,7 +231,7 @@ static struct facet_topology_link link_of(uint32_t a, uint32_t b)
 }
 
 /* Eighteen links of each, dealt out to two others in turn. */
-static void test_topology(void **state)
+static void test_topology_has_the_nvlinks(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[0];
     struct facet_topology_link link = link_of(0, 1);
@@ -249,7 +249,7 @@ static void test_topology(void **state)
     atomic_store(&truth->links_down, 0);
 }
 
-static void test_traffic(void **state)
+static void test_link_traffic_and_errors_are_reported(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[1];
     struct facet_link_metrics metrics[8];
@@ -273,7 +273,7 @@ static void test_traffic(void **state)
 }
 
 /* A counter of 32 bits overflows within a tenth of a second, so the provider does not use it. */
-static void test_pcie(void **state)
+static void test_pcie_counters_of_64_bits_are_used(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[0];
     struct facet_device_metrics metrics = {.size = sizeof metrics};
@@ -296,7 +296,7 @@ static void test_pcie(void **state)
 }
 
 /* A partition that another program made is listed, also while it is half made, and can be destroyed. */
-static void test_partitions_of_others(void **state)
+static void test_partitions_made_by_others_are_listed(void **state)
 {
     const struct facet_partition_ops *ops = provider->partition;
     struct facet_partition_info infos[8], made = {.size = sizeof made};
@@ -343,17 +343,17 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_description, setup, teardown),
-        cmocka_unit_test(test_without_libraries),
-        cmocka_unit_test(test_old_library),
-        cmocka_unit_test_setup_teardown(test_xid, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_health, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_throttle, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_topology, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_traffic, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pcie, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_partitions_of_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_devices_are_described, setup, teardown),
+        cmocka_unit_test(test_without_libraries_there_are_no_devices),
+        cmocka_unit_test(test_an_old_library_serves_what_it_has),
+        cmocka_unit_test_setup_teardown(test_an_xid_error_is_an_event, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_health_changes_are_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_throttling_is_an_event, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_processes_are_listed_with_their_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_topology_has_the_nvlinks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_link_traffic_and_errors_are_reported, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pcie_counters_of_64_bits_are_used, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_partitions_made_by_others_are_listed, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

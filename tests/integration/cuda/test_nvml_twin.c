@@ -69,7 +69,7 @@ static void see_all(void *context)
     CHECK(lists_exactly(test_device(1), (pid_t[]){*neighbour, 0}));
 }
 
-static void test_outside_a_vgpu(void **state)
+static void test_outside_a_vgpu_all_is_seen(void **state)
 {
     pid_t neighbour = test_machine_neighbour(1, 100 * MIB);
 
@@ -78,7 +78,7 @@ static void test_outside_a_vgpu(void **state)
 }
 
 /* One vGPU of 1 GB on the second GPU. */
-struct one {
+struct single {
     struct test_segment vgpu;
     pid_t tenant, other, neighbour;
 };
@@ -88,7 +88,7 @@ static void see_own_device(void *context)
     char own[TEST_UUID_SIZE], foreign[TEST_UUID_SIZE], uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
     nvmlDevice_t device, found, near[4];
     unsigned index, count;
-    nvmlUUID_t asked = {.version = VENDOR_NVML_VERSION(nvmlUUID_t, 1), .type = NVML_UUID_TYPE_ASCII};
+    nvmlUUID_t wanted = {.version = VENDOR_NVML_VERSION(nvmlUUID_t, 1), .type = NVML_UUID_TYPE_ASCII};
 
     begin_monitor(1);
     test_machine_uuid(1, own);
@@ -99,8 +99,8 @@ static void see_own_device(void *context)
     CHECK(nvml.nvmlDeviceGetIndex(device, &index) == NVML_SUCCESS && index == 0);
     CHECK(nvml.nvmlDeviceGetHandleByUUID(own, &found) == NVML_SUCCESS && found == device);
     CHECK(nvml.nvmlDeviceGetHandleByUUID(foreign, &found) == NVML_ERROR_NOT_FOUND);
-    memcpy(asked.value.str, foreign, sizeof asked.value.str);
-    CHECK(nvml.nvmlDeviceGetHandleByUUIDV(&asked, &found) == NVML_ERROR_NOT_FOUND);
+    memcpy(wanted.value.str, foreign, sizeof wanted.value.str);
+    CHECK(nvml.nvmlDeviceGetHandleByUUIDV(&wanted, &found) == NVML_ERROR_NOT_FOUND);
     CHECK(nvml.nvmlDeviceGetHandleByPciBusId_v2("00000000:02:00.0", &found) == NVML_SUCCESS && found == device);
     CHECK(nvml.nvmlDeviceGetHandleByPciBusId_v2("00000000:01:00.0", &found) == NVML_ERROR_NOT_FOUND);
     CHECK(nvml.nvmlDeviceGetHandleBySerial("1650000001", &found) == NVML_SUCCESS && found == device);
@@ -138,7 +138,7 @@ static void see_memory(void *context)
 
 static void see_processes(void *context)
 {
-    const struct one *one = context;
+    const struct single *single = context;
     nvmlProcessDetail_v1_t details[4];
     nvmlProcessDetailList_v1_t list = {.version = VENDOR_NVML_VERSION(nvmlProcessDetailList_v1_t, 1),
                                        .mode = NVML_PROCESS_MODE_COMPUTE,
@@ -150,7 +150,7 @@ static void see_processes(void *context)
 
     begin_monitor(1);
     device = test_device(0);
-    CHECK(lists_exactly(device, (pid_t[]){one->tenant, one->other, 0}));
+    CHECK(lists_exactly(device, (pid_t[]){single->tenant, single->other, 0}));
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_ERROR_INSUFFICIENT_SIZE);
     CHECK(count == 2);
     count = 1;
@@ -158,12 +158,12 @@ static void see_processes(void *context)
     count = 2;
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 2);
     /* The first as the library says, the second, which that does not list, as the limiter counts. */
-    CHECK(entries[0].pid == (unsigned)one->tenant && entries[0].usedGpuMemory == 400 * MIB);
-    CHECK(entries[1].pid == (unsigned)one->other && entries[1].usedGpuMemory == 300 * MIB);
+    CHECK(entries[0].pid == (unsigned)single->tenant && entries[0].usedGpuMemory == 400 * MIB);
+    CHECK(entries[1].pid == (unsigned)single->other && entries[1].usedGpuMemory == 300 * MIB);
     CHECK(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 0);
 
     CHECK(nvml.nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_SUCCESS);
-    CHECK(list.numProcArrayEntries == 2 && details[0].pid == (unsigned)one->tenant);
+    CHECK(list.numProcArrayEntries == 2 && details[0].pid == (unsigned)single->tenant);
     list.version = VENDOR_NVML_VERSION(nvmlProcessDetailList_v1_t, 9);
     CHECK(nvml.nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
@@ -171,7 +171,7 @@ static void see_processes(void *context)
 /* Mapped, but never to be written to. */
 static void take_no_slot(void *context)
 {
-    const struct one *one = context;
+    const struct single *single = context;
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512];
     unsigned pages = 0;
@@ -183,56 +183,56 @@ static void take_no_slot(void *context)
         const char *path = strchr(line, '/');
 
         /* Inherited mappings that the parent made as the segments' owner do not count. */
-        if (!path || strncmp(path, one->vgpu.dir, strlen(one->vgpu.dir)) != 0 || strstr(line, " rw-s "))
+        if (!path || strncmp(path, single->vgpu.dir, strlen(single->vgpu.dir)) != 0 || strstr(line, " rw-s "))
             continue;
         pages++;
         CHECK(strstr(line, " r--s ") != NULL);
     }
     CHECK(pages == 2);
     struct facet_usage_totals totals;
-    facet_owner_totals(one->vgpu.owner, &totals);
+    facet_owner_totals(single->vgpu.owner, &totals);
     CHECK(totals.processes == 2);
 }
 
-static void make_one(struct one *one)
+static void make_single(struct single *single)
 {
     char uuid[TEST_UUID_SIZE];
 
     test_machine_uuid(1, uuid);
-    make_vgpu(&one->vgpu, uuid, GIB);
-    one->tenant = test_tenant((struct test_tenant){&one->vgpu, 1, 400 * MIB, 400 * MIB, true});
-    one->other = test_tenant((struct test_tenant){&one->vgpu, 1, 0, 300 * MIB, false});
-    one->neighbour = test_machine_neighbour(1, 8 * GIB - 600 * MIB);
+    make_vgpu(&single->vgpu, uuid, GIB);
+    single->tenant = test_tenant((struct test_tenant){&single->vgpu, 1, 400 * MIB, 400 * MIB, true});
+    single->other = test_tenant((struct test_tenant){&single->vgpu, 1, 0, 300 * MIB, false});
+    single->neighbour = test_machine_neighbour(1, 8 * GIB - 600 * MIB);
 }
 
-static void remove_one(struct one *one)
+static void remove_single(struct single *single)
 {
-    test_machine_dismiss(one->tenant);
-    test_machine_dismiss(one->other);
-    test_machine_dismiss(one->neighbour);
-    test_segment_remove(&one->vgpu);
+    test_machine_dismiss(single->tenant);
+    test_machine_dismiss(single->other);
+    test_machine_dismiss(single->neighbour);
+    test_segment_remove(&single->vgpu);
 }
 
-static void test_one_vgpu(void **state)
+static void test_one_vgpu_is_the_only_device(void **state)
 {
-    struct one one;
+    struct single single;
 
-    make_one(&one);
-    assert_true(test_monitor(fake, one.vgpu.dir, see_own_device, &one));
-    assert_true(test_monitor(fake, one.vgpu.dir, see_memory, &one));
-    assert_true(test_monitor(fake, one.vgpu.dir, see_processes, &one));
-    assert_true(test_monitor(fake, one.vgpu.dir, take_no_slot, &one));
-    remove_one(&one);
+    make_single(&single);
+    assert_true(test_monitor(fake, single.vgpu.dir, see_own_device, &single));
+    assert_true(test_monitor(fake, single.vgpu.dir, see_memory, &single));
+    assert_true(test_monitor(fake, single.vgpu.dir, see_processes, &single));
+    assert_true(test_monitor(fake, single.vgpu.dir, take_no_slot, &single));
+    remove_single(&single);
 }
 
 static void see_survivor(void *context)
 {
     nvmlMemory_v2_t v2 = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
-    const struct one *one = context;
+    const struct single *single = context;
     nvmlMemory_t v1;
 
     begin_monitor(1);
-    CHECK(lists_exactly(test_device(0), (pid_t[]){one->other, 0}));
+    CHECK(lists_exactly(test_device(0), (pid_t[]){single->other, 0}));
     CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(0), &v1) == NVML_SUCCESS);
     CHECK(v1.used == 300 * MIB && v1.free == 600 * MIB);
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_SUCCESS);
@@ -243,15 +243,15 @@ static void see_survivor(void *context)
  * A slot whose owner was killed belongs to no process, even before it is cleared: its process id may be reused by now,
  * and its memory is free.
  */
-static void test_dead_tenant(void **state)
+static void test_a_killed_tenant_is_not_listed(void **state)
 {
-    struct one one;
+    struct single single;
 
-    make_one(&one);
-    test_machine_dismiss(one.tenant);
-    assert_true(test_monitor(fake, one.vgpu.dir, see_survivor, &one));
-    one.tenant = test_machine_neighbour(0, MIB);
-    remove_one(&one);
+    make_single(&single);
+    test_machine_dismiss(single.tenant);
+    assert_true(test_monitor(fake, single.vgpu.dir, see_survivor, &single));
+    single.tenant = test_machine_neighbour(0, MIB);
+    remove_single(&single);
 }
 
 static void see_destroyed(void *context)
@@ -261,27 +261,27 @@ static void see_destroyed(void *context)
 
     begin_monitor(1);
     device = test_device(0);
-    facet_owner_retire(((struct one *)context)->vgpu.owner);
+    facet_owner_retire(((struct single *)context)->vgpu.owner);
     CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &memory) == NVML_ERROR_GPU_IS_LOST);
 }
 
-static void test_destroyed_vgpu(void **state)
+static void test_a_destroyed_vgpu_is_reported_as_lost(void **state)
 {
-    struct one one;
+    struct single single;
 
-    make_one(&one);
-    assert_true(test_monitor(fake, one.vgpu.dir, see_destroyed, &one));
-    remove_one(&one);
+    make_single(&single);
+    assert_true(test_monitor(fake, single.vgpu.dir, see_destroyed, &single));
+    remove_single(&single);
 }
 
-struct two {
+struct pair {
     struct test_segment vgpus[2];
     pid_t tenants[2];
 };
 
 static void see_two(void *context)
 {
-    const struct two *two = context;
+    const struct pair *pair = context;
     nvmlDevice_t near[4];
     nvmlMemory_t memory;
     unsigned index, count = 4;
@@ -294,50 +294,50 @@ static void see_two(void *context)
         CHECK(nvml.nvmlDeviceGetIndex(test_device(i), &index) == NVML_SUCCESS && index == i);
         CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(i), &memory) == NVML_SUCCESS);
         CHECK(memory.total == (i + 1) * GIB && memory.used == (i + 1) * 10 * MIB);
-        CHECK(lists_exactly(test_device(i), (pid_t[]){two->tenants[i], 0}));
+        CHECK(lists_exactly(test_device(i), (pid_t[]){pair->tenants[i], 0}));
     }
     CHECK(nvml.nvmlDeviceGetTopologyNearestGpus(test_device(0), NVML_TOPOLOGY_SINGLE, &count, near) == NVML_SUCCESS);
     CHECK(count == 1 && near[0] == test_device(1));
 }
 
 /* The order of the vGPUs is that of the devices, in any order of the machine. */
-static void test_two_vgpus(void **state)
+static void test_two_vgpus_come_in_the_order_of_devices(void **state)
 {
-    struct two two;
+    struct pair pair;
     char uuid[TEST_UUID_SIZE], dirs[256];
 
     for (unsigned i = 0; i < 2; i++) {
         test_machine_uuid(1 - i, uuid);
-        make_vgpu(&two.vgpus[i], uuid, (i + 1) * GIB);
-        two.tenants[i] =
-            test_tenant((struct test_tenant){&two.vgpus[i], 1 - i, (i + 1) * 10 * MIB, (i + 1) * 10 * MIB, false});
+        make_vgpu(&pair.vgpus[i], uuid, (i + 1) * GIB);
+        pair.tenants[i] =
+            test_tenant((struct test_tenant){&pair.vgpus[i], 1 - i, (i + 1) * 10 * MIB, (i + 1) * 10 * MIB, false});
     }
-    snprintf(dirs, sizeof dirs, "%s:%s", two.vgpus[0].dir, two.vgpus[1].dir);
-    assert_true(test_monitor(fake, dirs, see_two, &two));
+    snprintf(dirs, sizeof dirs, "%s:%s", pair.vgpus[0].dir, pair.vgpus[1].dir);
+    assert_true(test_monitor(fake, dirs, see_two, &pair));
     for (unsigned i = 0; i < 2; i++) {
-        test_machine_dismiss(two.tenants[i]);
-        test_segment_remove(&two.vgpus[i]);
+        test_machine_dismiss(pair.tenants[i]);
+        test_segment_remove(&pair.vgpus[i]);
     }
 }
 
 static void see_old(void *context)
 {
-    const struct one *one = context;
+    const struct single *single = context;
     nvmlMemory_v2_t v2 = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
 
     begin_monitor(1);
-    CHECK(lists_exactly(test_device(0), (pid_t[]){one->tenant, one->other, 0}));
+    CHECK(lists_exactly(test_device(0), (pid_t[]){single->tenant, single->other, 0}));
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_ERROR_FUNCTION_NOT_FOUND);
 }
 
 /* A program that finds the newest form of a list among our symbols uses no older one, so the newest works. */
-static void test_old_library(void **state)
+static void test_an_old_library_gets_the_newest_lists(void **state)
 {
-    struct one one;
+    struct single single;
 
-    make_one(&one);
-    assert_true(test_monitor(fake_old, one.vgpu.dir, see_old, &one));
-    remove_one(&one);
+    make_single(&single);
+    assert_true(test_monitor(fake_old, single.vgpu.dir, see_old, &single));
+    remove_single(&single);
 }
 
 static void see_nothing(void *context)
@@ -349,7 +349,7 @@ static void see_nothing(void *context)
     CHECK(strlen(nvml.nvmlErrorString(*(nvmlReturn_t *)context)) > 0);
 }
 
-static void test_nothing_to_see(void **state)
+static void test_a_missing_library_or_vgpu_is_an_error(void **state)
 {
     nvmlReturn_t no_library = NVML_ERROR_LIBRARY_NOT_FOUND, no_vgpu = NVML_ERROR_NOT_READY;
     struct test_segment other, own;
@@ -378,7 +378,7 @@ static void see_lost(void *context)
 }
 
 /* An absent device keeps its place. */
-static void test_absent_device(void **state)
+static void test_an_absent_device_keeps_its_place(void **state)
 {
     struct test_segment vgpu;
 
@@ -402,7 +402,7 @@ static void report_busy(struct test_segment *vgpu, uint64_t busy_ns)
 
 static void see_utilization(void *context)
 {
-    struct one *one = context;
+    struct single *single = context;
     nvmlUtilization_t utilization;
     nvmlDevice_t device;
 
@@ -413,7 +413,7 @@ static void see_utilization(void *context)
     uint64_t after_first = facet_clock_now_ns(); /* the period began with the library, or now if that is long ago */
 
     uint64_t busy = UINT64_C(120000000);
-    report_busy(&one->vgpu, busy);
+    report_busy(&single->vgpu, busy);
     sleep_ms(300);
     uint64_t before_second = facet_clock_now_ns();
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS);
@@ -421,7 +421,7 @@ static void see_utilization(void *context)
     CHECK(utilization.gpu >= busy * 100 / (after_second - before_first));
     CHECK(utilization.gpu <= busy * 100 / (before_second - after_first));
 
-    report_busy(&one->vgpu, UINT64_C(600000000000));
+    report_busy(&single->vgpu, UINT64_C(600000000000));
     sleep_ms(150);
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 100);
     sleep_ms(150);
@@ -429,8 +429,8 @@ static void see_utilization(void *context)
 }
 
 /*
- * The library samples when it is asked: so it is asked until it has seen `wanted` at work, and so many others beside
- * it, but not forever. This process works on the device, too.
+ * The library samples only during a query: so it is queried until it reports `wanted` at work, and the expected number
+ * of other processes, but not forever. This process works on the device, too.
  */
 static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others, unsigned *ret_others)
 {
@@ -465,7 +465,7 @@ static void see_all_samples(void *context)
 
 static void see_own_samples(void *context)
 {
-    const struct one *one = context;
+    const struct single *single = context;
     nvmlProcessUtilizationInfo_v1_t entries[8];
     nvmlProcessesUtilizationInfo_v1_t info = {.version = VENDOR_NVML_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1),
                                               .processSamplesCount = 8,
@@ -473,22 +473,23 @@ static void see_own_samples(void *context)
     unsigned others;
 
     begin_monitor(1);
-    CHECK(is_sampled(test_device(0), one->tenant, 0, &others));
+    CHECK(is_sampled(test_device(0), single->tenant, 0, &others));
     CHECK(others == 0);
     CHECK(nvml.nvmlDeviceGetProcessesUtilizationInfo(test_device(0), &info) == NVML_SUCCESS);
-    CHECK(info.processSamplesCount == 1 && entries[0].pid == (unsigned)one->tenant);
+    CHECK(info.processSamplesCount == 1 && entries[0].pid == (unsigned)single->tenant);
 }
 
-/* The limiter does not count the time that the driver's samples show: that is how the two are told apart. */
-static void test_utilization(void **state)
+/* The limiter does not count the time that the driver's samples show: so the reported time shows which of the two was
+ * used. */
+static void test_utilization_is_that_of_the_vgpu(void **state)
 {
-    struct one one;
+    struct single single;
 
-    make_one(&one);
-    assert_true(test_monitor(fake, one.vgpu.dir, see_utilization, &one));
-    assert_true(test_monitor(fake, NULL, see_all_samples, &one));
-    assert_true(test_monitor(fake, one.vgpu.dir, see_own_samples, &one));
-    remove_one(&one);
+    make_single(&single);
+    assert_true(test_monitor(fake, single.vgpu.dir, see_utilization, &single));
+    assert_true(test_monitor(fake, NULL, see_all_samples, &single));
+    assert_true(test_monitor(fake, single.vgpu.dir, see_own_samples, &single));
+    remove_single(&single);
 }
 
 /* Cuts the third GPU in two, by the library itself, and returns the UUID of the second part. */
@@ -557,9 +558,15 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outside_a_vgpu), cmocka_unit_test(test_one_vgpu),      cmocka_unit_test(test_dead_tenant),
-        cmocka_unit_test(test_destroyed_vgpu), cmocka_unit_test(test_two_vgpus),     cmocka_unit_test(test_old_library),
-        cmocka_unit_test(test_nothing_to_see), cmocka_unit_test(test_absent_device), cmocka_unit_test(test_utilization),
+        cmocka_unit_test(test_outside_a_vgpu_all_is_seen),
+        cmocka_unit_test(test_one_vgpu_is_the_only_device),
+        cmocka_unit_test(test_a_killed_tenant_is_not_listed),
+        cmocka_unit_test(test_a_destroyed_vgpu_is_reported_as_lost),
+        cmocka_unit_test(test_two_vgpus_come_in_the_order_of_devices),
+        cmocka_unit_test(test_an_old_library_gets_the_newest_lists),
+        cmocka_unit_test(test_a_missing_library_or_vgpu_is_an_error),
+        cmocka_unit_test(test_an_absent_device_keeps_its_place),
+        cmocka_unit_test(test_utilization_is_that_of_the_vgpu),
         cmocka_unit_test(test_part_of_a_gpu),
     };
 

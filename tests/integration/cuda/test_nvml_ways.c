@@ -7,7 +7,7 @@
 
 static const char *const clients[] = {"nvml-client", "nvml-client-linked"};
 
-static void assert_seen(const char *wanted)
+static void assert_output(const char *wanted)
 {
     for (size_t i = 0; i < sizeof clients / sizeof *clients; i++)
         assert_string_equal(fixture_run(clients[i], NULL, NULL), wanted);
@@ -15,24 +15,24 @@ static void assert_seen(const char *wanted)
 
 static void test_found_by_search(void **state)
 {
-    assert_seen("init 0, 2: 8196 MiB 8196 MiB");
+    assert_output("init 0, 2: 8196 MiB 8196 MiB");
     fixture_enter("1");
-    assert_seen("init 0, 1: 1024 MiB");
+    assert_output("init 0, 1: 1024 MiB");
     fixture_enter("1,0");
-    assert_seen("init 0, 2: 1024 MiB 1024 MiB");
+    assert_output("init 0, 2: 1024 MiB 1024 MiB");
 }
 
 /* The search path leads to the vendor's; the loader takes the library that is loaded already. */
-static void test_preloaded(void **state)
+static void test_preloaded_before_the_search_path(void **state)
 {
     char path[4096];
 
     fixture_library_path(FIXTURE_FAKE);
     fixture_enter("0");
-    assert_seen("init 0, 2: 8196 MiB 8196 MiB");
+    assert_output("init 0, 2: 8196 MiB 8196 MiB");
     snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", getenv(FIXTURE_OURS));
     setenv("LD_PRELOAD", path, 1);
-    assert_seen("init 0, 1: 1024 MiB");
+    assert_output("init 0, 1: 1024 MiB");
 }
 
 static void test_named_by_path(void **state)
@@ -43,34 +43,34 @@ static void test_named_by_path(void **state)
     fixture_enter("0");
     snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", getenv(FIXTURE_OLD));
     setenv("FACET_REAL_NVML", path, 1);
-    assert_seen("init 0, 1: 1024 MiB");
+    assert_output("init 0, 1: 1024 MiB");
     unsetenv("FACET_REAL_NVML");
 }
 
 /* The loader's message about a missing library, in the library's own words. */
-static void test_no_library(void **state)
+static void test_a_missing_library_fails_as_without_us(void **state)
 {
     fixture_library_path(FIXTURE_OURS);
     setenv("FACET_REAL_NVML", "/nonexistent/libnvidia-ml.so.1", 1);
-    assert_seen("init 12");
+    assert_output("init 12");
     fixture_enter("0");
-    assert_seen("init 12");
+    assert_output("init 12");
     unsetenv("FACET_REAL_NVML");
 }
 
 static void test_vgpu_that_cannot_be_used(void **state)
 {
     setenv("FACET_VGPU_DIR", "/nonexistent", 1);
-    assert_seen("init 27");
+    assert_output("init 27");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_found_by_search, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_preloaded, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_preloaded_before_the_search_path, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_named_by_path, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_no_library, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_a_missing_library_fails_as_without_us, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_vgpu_that_cannot_be_used, fixture_setup, fixture_teardown),
     };
 

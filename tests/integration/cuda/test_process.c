@@ -53,24 +53,25 @@ static uint32_t count_processes(void)
 /* Runs `work` in a child that lives until we have looked; its result, or 1000 when it has none. */
 static int in_child(int (*work)(void), uint32_t *ret_processes)
 {
-    int said[2], leave[2], result = 1000;
+    int result_pipe[2], leave_pipe[2], result = 1000;
 
-    if (pipe(said) != 0 || pipe(leave) != 0)
+    if (pipe(result_pipe) != 0 || pipe(leave_pipe) != 0)
         return 1000;
     pid_t pid = fork();
     if (pid == 0) {
         char byte;
-        close(leave[1]);
+        close(leave_pipe[1]);
         result = work();
-        _exit(write(said[1], &result, sizeof result) == sizeof result && read(leave[0], &byte, 1) == 0 ? 0 : 1);
+        _exit(write(result_pipe[1], &result, sizeof result) == sizeof result && read(leave_pipe[0], &byte, 1) == 0 ? 0
+                                                                                                                   : 1);
     }
-    close(said[1]);
-    close(leave[0]);
-    if (read(said[0], &result, sizeof result) != sizeof result)
+    close(result_pipe[1]);
+    close(leave_pipe[0]);
+    if (read(result_pipe[0], &result, sizeof result) != sizeof result)
         result = 1000;
     *ret_processes = count_processes();
-    close(leave[1]);
-    close(said[0]);
+    close(leave_pipe[1]);
+    close(result_pipe[0]);
     waitpid(pid, NULL, 0);
     return result;
 }

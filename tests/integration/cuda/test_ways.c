@@ -23,7 +23,7 @@ static const char *output_of_devices(const char *devices)
     return text;
 }
 
-static const char *seen_twice(const char *devices)
+static const char *output_of_both_programs(const char *devices)
 {
     static char text[512];
 
@@ -46,14 +46,14 @@ static void test_opened_by_name(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so", NULL), output_of_devices("1"));
 }
 
-static void test_linked(void **state)
+static void test_program_linked_to_the_driver(void **state)
 {
     fixture_enter("1");
     assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
 /* The search path leads to the vendor's; the loader takes the library that is loaded already. */
-static void test_preloaded(void **state)
+static void test_preloaded_before_the_search_path(void **state)
 {
     fixture_enter("1");
     fixture_library_path(FIXTURE_FAKE);
@@ -67,7 +67,7 @@ static void test_preloaded_and_opened(void **state)
 {
     fixture_enter("1");
     preload_ours();
-    assert_string_equal(fixture_run("program", "libcuda.so.1", "libcuda.so"), seen_twice("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", "libcuda.so"), output_of_both_programs("1"));
 }
 
 /* A copy is not taken for the driver; both serve the same vGPU, each with a slot of its own. */
@@ -84,7 +84,7 @@ static void test_a_copy_of_ours(void **state)
     const char *output = fixture_run("program", copy, "libcuda.so.1");
     unlink(copy);
     rmdir(folder);
-    assert_string_equal(output, seen_twice("1"));
+    assert_string_equal(output, output_of_both_programs("1"));
 }
 
 static void test_driver_named_by_path(void **state)
@@ -100,15 +100,15 @@ static void test_driver_named_by_path(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
-/* In no vGPU the machine is as it is. */
-static void test_no_vgpu(void **state)
+/* Outside of a vGPU the program sees all devices. */
+static void test_outside_a_vgpu_all_devices_are_seen(void **state)
 {
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
-static void test_several_vgpus(void **state)
+static void test_several_vgpus_keep_their_order(void **state)
 {
     fixture_enter("0,1");
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));
@@ -117,7 +117,7 @@ static void test_several_vgpus(void **state)
 }
 
 /* CUDA_VISIBLE_DEVICES counts the vGPUs: the program can choose among them, and reach nothing else. */
-static void test_program_chooses(void **state)
+static void test_program_chooses_among_its_vgpus(void **state)
 {
     char uuid[64];
 
@@ -156,7 +156,7 @@ static void test_vgpu_that_cannot_be_used(void **state)
     test_segment_remove(&other);
 }
 
-static void test_no_driver(void **state)
+static void test_no_driver_fails_as_without_us(void **state)
 {
     fixture_library_path(FIXTURE_OURS);
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
@@ -176,12 +176,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_opened_by_name),  TEST(test_linked),
-        TEST(test_preloaded),       TEST(test_preloaded_and_opened),
-        TEST(test_a_copy_of_ours),  TEST(test_driver_named_by_path),
-        TEST(test_no_vgpu),         TEST(test_several_vgpus),
-        TEST(test_program_chooses), TEST(test_vgpu_that_cannot_be_used),
-        TEST(test_no_driver),       TEST(test_driver_older_than_our_list),
+        TEST(test_opened_by_name),
+        TEST(test_program_linked_to_the_driver),
+        TEST(test_preloaded_before_the_search_path),
+        TEST(test_preloaded_and_opened),
+        TEST(test_a_copy_of_ours),
+        TEST(test_driver_named_by_path),
+        TEST(test_outside_a_vgpu_all_devices_are_seen),
+        TEST(test_several_vgpus_keep_their_order),
+        TEST(test_program_chooses_among_its_vgpus),
+        TEST(test_vgpu_that_cannot_be_used),
+        TEST(test_no_driver_fails_as_without_us),
+        TEST(test_driver_older_than_our_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

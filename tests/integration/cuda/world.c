@@ -199,7 +199,7 @@ uint64_t world_busy_ns(pid_t pid)
 {
     const struct fake_process_device *device = device_of(pid);
 
-    return device ? fake_had_ns(device, facet_clock_now_ns()) : 0;
+    return device ? fake_consumed_ns(device, facet_clock_now_ns()) : 0;
 }
 
 uint64_t world_launches(pid_t pid)

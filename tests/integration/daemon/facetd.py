@@ -157,7 +157,7 @@ def read_all(fd):
         return pipe.read()
 
 
-class Hold:
+class VgpuHolder:
     """Keeps a vGPU as `facet run` does: the lock on the first byte of its usage file; the others are of the slots."""
 
     def __init__(self, segment, byte=0):

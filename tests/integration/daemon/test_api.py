@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 
-from facetd import BUILD, Facetd, Hold, SOURCE, wait_until
+from facetd import BUILD, Facetd, VgpuHolder, SOURCE, wait_until
 from tap import Skip, contains, equal, main, test
 
 GIB = 1 << 30
@@ -52,7 +52,7 @@ def a_node_is_the_document_that_the_command_shows():
         equal([device["facet_id"] for device in document["devices"]], ["test:0", "test:1"])
 
 
-def meters(document, kind):
+def meters_of_kind(document, kind):
     return {subject["id"]: {measured["key"]: measured for measured in subject["measurements"]}
             for subject in document["subjects"] if subject["kind"] == kind}
 
@@ -61,15 +61,15 @@ def meters(document, kind):
 def measurements_have_the_node_and_its_devices():
     with Facetd() as daemon:
         first = daemon.get("/v1/measurements").json
-        equal(sorted(meters(first, "device")), ["test:0", "test:1"])
-        node, = meters(first, "node").values()
+        equal(sorted(meters_of_kind(first, "device")), ["test:0", "test:1"])
+        node, = meters_of_kind(first, "node").values()
         equal(node["memory_used"]["value"] > 0, True)
         equal((node["cpu_utilization"]["value"], node["cpu_utilization"]["unmeasured"]), (None, "first"))
-        again, = meters(daemon.get("/v1/measurements").json, "node").values()
+        again, = meters_of_kind(daemon.get("/v1/measurements").json, "node").values()
         equal(again["cpu_utilization"]["unmeasured"] == "first", False, "the second look has something to compare with")
 
 
-def call_it(name):
+def name_machine(name):
     """Names the machine for the process that starts now, in a name space of its own, so that no other process sees
     the name."""
     libc = ctypes.CDLL(None)
@@ -82,12 +82,12 @@ def a_machine_may_have_any_name():
     with Facetd(start=False) as daemon:
         for name, shown in ((b"a\xffb", "a?b"), (b"a\nb", "a?b"), (b"\x1b[31m", "?[31m"), (b"", "node")):
             try:
-                daemon.start(preexec_fn=lambda name=name: call_it(name))
+                daemon.start(preexec_fn=lambda name=name: name_machine(name))
             except subprocess.SubprocessError as denied:
                 raise Skip("no name spaces here") from denied
-            equal(list(meters(daemon.get("/v1/measurements").json, "node")), [shown])
+            equal(list(meters_of_kind(daemon.get("/v1/measurements").json, "node")), [shown])
             done = subprocess.run([os.path.join(BUILD, "facet"), "metrics", "--node"], env=daemon.environment,
-                                  capture_output=True, text=True, check=True, preexec_fn=lambda name=name: call_it(name))
+                                  capture_output=True, text=True, check=True, preexec_fn=lambda name=name: name_machine(name))
             contains(done.stdout, f'{{id="{shown}"}}')
             daemon.end()
 
@@ -168,7 +168,7 @@ def destroying_removes_the_segment():
 def a_vgpu_in_use_is_destroyed_by_force_only():
     with Facetd() as daemon:
         vgpu = daemon.create(name="a")
-        with Hold(vgpu["segment"]):
+        with VgpuHolder(vgpu["segment"]):
             answer = daemon.call("DELETE", "/v1/vgpus/a")
             equal((answer.status, answer.error["code"]), (409, "busy"))
             equal(daemon.call("DELETE", "/v1/vgpus/a?force=0").status, 409)
@@ -197,7 +197,7 @@ def an_ephemeral_vgpu_ends_without_a_holder():
     with Facetd() as daemon:
         vgpu = daemon.create(name="brief", ephemeral=True)
         daemon.create(name="lasting")
-        with Hold(vgpu["segment"]):
+        with VgpuHolder(vgpu["segment"]):
             daemon.create(name="unheld", ephemeral=True)
             wait_until(lambda: "unheld" not in daemon.names(), "the unheld one goes")
             equal(daemon.names(), ["brief", "lasting"])

@@ -8,7 +8,7 @@ import signal
 import struct
 import subprocess
 
-from facetd import BUILD, Facetd, Hold, wait_until
+from facetd import BUILD, Facetd, VgpuHolder, wait_until
 from tap import contains, equal, main, test
 
 SLOT, VERSION_AT, MEMORY = 128, 8, 1 << 20
@@ -37,7 +37,7 @@ class Tenant:
 
     def __init__(self, segment):
         usage = os.path.join(segment, "usage")
-        self.lock = Hold(segment, 1)
+        self.lock = VgpuHolder(segment, 1)
         overwrite(usage, SLOT + 28, struct.pack("<I", os.getpid()))
         overwrite(usage, SLOT, struct.pack("<Q", MEMORY))
         overwrite(usage, 24, struct.pack("<Q", MEMORY))
@@ -55,7 +55,7 @@ def other_name(path):
     overwrite(path, 24, b"another")
 
 
-def begin(daemon):
+def create_with_tenant(daemon):
     vgpu = daemon.create(name="a", memory_limit_bytes=4 * MEMORY)
     tenant = Tenant(vgpu["segment"])
     wait_until(lambda: daemon.get("/v1/vgpus/a").json.get("memory_used_bytes") == MEMORY, "the tenant is seen")
@@ -92,7 +92,7 @@ def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
     for name, damage in (("policy", random), ("usage", random), ("policy", other_name), ("policy", os.unlink),
                          ("policy", lambda path: os.truncate(path, 0)), ("usage", lambda path: os.truncate(path, 0))):
         with Facetd() as daemon:
-            segment, tenant = begin(daemon)
+            segment, tenant = create_with_tenant(daemon)
             daemon.end(signal.SIGKILL)
             damage(os.path.join(segment, name))
             what = f"damage of {name}"
@@ -113,7 +113,7 @@ def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
 @test
 def a_segment_of_another_release_with_processes_in_it_is_no_damage():
     with Facetd() as daemon:
-        segment, tenant = begin(daemon)
+        segment, tenant = create_with_tenant(daemon)
         daemon.end(signal.SIGKILL)
         for name in ("policy", "usage"):
             overwrite(os.path.join(segment, name), VERSION_AT, struct.pack("<I", 1))
@@ -135,7 +135,7 @@ def what_a_living_daemon_sees_damaged_is_not_entered():
 @test
 def a_damaged_segment_goes_by_force_and_its_processes_are_told():
     with Facetd() as daemon:
-        segment, tenant = begin(daemon)
+        segment, tenant = create_with_tenant(daemon)
         with open(os.path.join(segment, "policy"), "rb") as policy:
             daemon.end(signal.SIGKILL)
             other_name(os.path.join(segment, "policy"))
@@ -160,7 +160,7 @@ def a_damaged_ephemeral_vgpu_goes_with_its_last_process():
         wait_until(lambda: daemon.names() == [], "it goes")
 
 
-def lose(path):
+def remove_file(path):
     os.unlink(path)
 
 
@@ -171,9 +171,9 @@ def become_a_folder(path):
 
 @test
 def a_damaged_note_loses_no_process():
-    for damage in (lose, become_a_folder, random, lambda path: os.truncate(path, 20)):
+    for damage in (remove_file, become_a_folder, random, lambda path: os.truncate(path, 20)):
         with Facetd() as daemon:
-            segment, tenant = begin(daemon)
+            segment, tenant = create_with_tenant(daemon)
             daemon.end(signal.SIGKILL)
             damage(os.path.join(segment, "belief"))
             for _ in range(2):
@@ -192,7 +192,7 @@ def a_damaged_note_loses_no_process():
 @test
 def a_peak_is_never_less_than_what_is_held():
     with Facetd() as daemon:
-        segment, tenant = begin(daemon)
+        segment, tenant = create_with_tenant(daemon)
         usage = os.path.join(segment, "usage")
         overwrite(usage, 24, struct.pack("<Q", 4096))
         for _ in range(2):

@@ -12,7 +12,7 @@ import subprocess
 import time
 from random import Random
 
-from facetd import BUILD, Facetd, Hold, mount_small, unmount, wait_until
+from facetd import BUILD, Facetd, VgpuHolder, mount_small, unmount, wait_until
 from tap import Skip, contains, equal, main, test
 
 
@@ -336,7 +336,7 @@ def stray_segments_are_removed_unless_a_process_holds_them():
         for suffix in ("-wal", "-shm"):
             if os.path.exists(database(daemon) + suffix):
                 os.unlink(database(daemon) + suffix)
-        with Hold(held["segment"]):
+        with VgpuHolder(held["segment"]):
             daemon.start()
             equal(daemon.names(), [])
             equal(os.path.isdir(held["segment"]), True)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 
-from facetd import FACETD, Facetd, Hold, read_all, wait_until
+from facetd import FACETD, Facetd, VgpuHolder, read_all, wait_until
 from tap import contains, equal, main, test
 
 
@@ -63,7 +63,7 @@ def a_stop_keeps_vgpus_and_their_segments():
             equal((again["id"], again["created_ns"]), (vgpu["id"], vgpu["created_ns"]))
 
 
-def kept(daemon):
+def lasting_values(daemon):
     """The values that a restart may not change: a share is measured anew."""
     return [{key: value for key, value in vgpu.items() if key != "share_milli"}
             for vgpu in daemon.get("/v1/vgpus").json["vgpus"]]
@@ -77,9 +77,9 @@ def kill_9_loses_no_vgpu():
         daemon.call("POST", "/v1/vgpus/v2/freeze")
         daemon.call("PATCH", "/v1/vgpus/v3", {"memory_limit_bytes": 77})
         daemon.call("DELETE", "/v1/vgpus/v4")
-        before = kept(daemon)
+        before = lasting_values(daemon)
         daemon.restart(signal.SIGKILL)
-        equal(kept(daemon), before)
+        equal(lasting_values(daemon), before)
         equal(daemon.get("/v1/vgpus/v2").json["state"], "frozen")
 
 
@@ -111,7 +111,7 @@ def kill_9_in_the_middle_of_creating_loses_nothing_acknowledged():
 def an_ephemeral_vgpu_in_use_survives_kill_9():
     with Facetd() as daemon:
         vgpu = daemon.create(name="held", ephemeral=True)
-        with Hold(vgpu["segment"]):
+        with VgpuHolder(vgpu["segment"]):
             daemon.create(name="unheld", ephemeral=True)
             daemon.restart(signal.SIGKILL)
             equal(daemon.names(), ["held"])
@@ -246,10 +246,10 @@ def the_background_daemon_answers_when_the_starter_returns():
             equal(os.readlink(f"/proc/{pid}/fd/2"), os.path.join(daemon.runtime, "facetd.log"))
         finally:
             os.kill(pid, signal.SIGTERM)
-            wait_until(lambda: not os.path.exists(f"/proc/{pid}/exe") or gone(pid), "it ends")
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}/exe") or has_ended(pid), "it ends")
 
 
-def gone(pid):
+def has_ended(pid):
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         return file.read().rsplit(")", 1)[1].split()[0] == "Z"
 
@@ -293,7 +293,7 @@ def a_private_daemon_stays_while_a_vgpu_is_in_use():
     with Facetd(start=False, FACET_IDLE_EXIT_S="1") as daemon:
         daemon.start("--private")
         vgpu = daemon.create(name="held", ephemeral=True)
-        with Hold(vgpu["segment"]):
+        with VgpuHolder(vgpu["segment"]):
             try:
                 daemon.process.wait(timeout=4)
                 raise AssertionError("it left")

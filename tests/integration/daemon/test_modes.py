@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import threading
 
-from facetd import Hold, wait_until
+from facetd import VgpuHolder, wait_until
 from simulated import Simulated
 from tap import contains, equal, main, test
 
@@ -249,7 +249,7 @@ def kill_9_at_any_moment_leaves_no_partition_without_a_vgpu():
 def an_ephemeral_partition_goes_with_its_holder():
     with Simulated() as daemon:
         vgpu = daemon.create(mode="partitioned", template="1g.10gb", ephemeral=True)
-        with Hold(vgpu["segment"]):
+        with VgpuHolder(vgpu["segment"]):
             daemon.restart(signal.SIGKILL)
             equal(len(daemon.partitions()), 1)
         wait_until(lambda: daemon.names() == [], "it goes when it is let go")

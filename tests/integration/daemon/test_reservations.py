@@ -20,13 +20,13 @@ def reserve(daemon, amount, slot="test.device", query="", **more):
     return daemon.call("POST", PATH + query, {"slots": {slot: amount}, **more})
 
 
-def must(answer, status=201):
+def check_status(answer, status=201):
     if answer.status != status:
         raise AssertionError(answer.text)
     return answer.json
 
 
-def held(daemon):
+def reservations_of(daemon):
     return daemon.get(PATH).json["reservations"]
 
 
@@ -54,7 +54,7 @@ def per_device(reservations):
 @test
 def a_reservation_is_granted_shown_and_released_once():
     with Facetd() as daemon:
-        got = must(reserve(daemon, "1.5", name="job", affinity="prefer-single-node", strategy="fill"))
+        got = check_status(reserve(daemon, "1.5", name="job", affinity="prefer-single-node", strategy="fill"))
         equal((got["name"], got["state"], got["strategy"], got["affinity"]),
               ("job", "held", "fill", "prefer-single-node"))
         equal(got["slots"], {"test.device": "1.5"})
@@ -62,17 +62,17 @@ def a_reservation_is_granted_shown_and_released_once():
         equal(got["grants"][0]["device_id"], daemon.get("/v1/node").json["devices"][0]["device_id"])
         for ref in ("job", got["id"]):
             equal(daemon.get(f"{PATH}/{ref}").json, got)
-        equal([each["id"] for each in held(daemon)], [got["id"]])
-        equal(must(daemon.call("DELETE", f"{PATH}/job"), 200), {})
+        equal([each["id"] for each in reservations_of(daemon)], [got["id"]])
+        equal(check_status(daemon.call("DELETE", f"{PATH}/job"), 200), {})
         answer = daemon.call("DELETE", f"{PATH}/{got['id']}")
         equal((answer.status, answer.error["code"], answer.error["argument"]), (404, "not_found", "reservation"))
-        equal(held(daemon), [])
+        equal(reservations_of(daemon), [])
 
 
 @test
 def refusals_name_the_available_amount():
     with Facetd() as daemon:
-        must(reserve(daemon, "0.75"))
+        check_status(reserve(daemon, "0.75"))
         for amount, status, code, said in (("2", 507, "no_space", "1.25 can be had on 2 places: 0.75 short; "
                                                              "reservation reservation-1 has 0.75 of test:1"),
                                            ("2.5", 400, "out_of_range", "2.5 asked for, expected at most 2: all that "
@@ -91,22 +91,22 @@ def refusals_name_the_available_amount():
         equal((answer.status, answer.error["argument"]), (400, "render"))
         contains(answer.error["message"], "docker, oci, cdi or environment")
         equal(reserve(daemon, "0.1", query="?force=1").status, 400)
-        equal(len(held(daemon)), 1)
+        equal(len(reservations_of(daemon)), 1)
 
 
 @test
 def a_dry_run_keeps_nothing():
     with Facetd() as daemon:
-        got = must(reserve(daemon, "2", dry_run=True), 200)
+        got = check_status(reserve(daemon, "2", dry_run=True), 200)
         equal((got["state"], "id" in got, grants(got)), ("planned", False, {"test:0": "1", "test:1": "1"}))
-        equal(held(daemon), [])
-        must(reserve(daemon, "2"))
+        equal(reservations_of(daemon), [])
+        check_status(reserve(daemon, "2"))
 
 
 @test
 def a_configuration_comes_with_it_in_any_form():
     with Simulated("h200x8") as daemon:
-        got = must(reserve(daemon, "1.5", slot="sim.device"))
+        got = check_status(reserve(daemon, "1.5", slot="sim.device"))
         uuids = [grant["device_id"] for grant in got["grants"]]
         equal(len(uuids), 2)
         workload = got["workload"]
@@ -125,7 +125,7 @@ def a_configuration_comes_with_it_in_any_form():
 @test
 def a_vgpu_in_it_is_entered_by_its_configuration():
     with Facetd() as daemon:
-        must(reserve(daemon, "0.5", name="job"))
+        check_status(reserve(daemon, "0.5", name="job"))
         equal("environment" in daemon.get(f"{PATH}/job").json["workload"], False)
         vgpu = daemon.create(reservation="job", memory_limit_bytes=4096)
         equal(vgpu["device"], daemon.get(f"{PATH}/job").json["grants"][0]["device"])
@@ -147,7 +147,7 @@ def a_vgpu_in_it_is_entered_by_its_configuration():
 @test
 def a_provider_that_says_nothing_is_named():
     with Facetd() as daemon:
-        got = must(reserve(daemon, "0.5"))
+        got = check_status(reserve(daemon, "0.5"))
         contains(got["warning"], "its provider does not say what a container needs")
 
 
@@ -196,15 +196,15 @@ def kill_9_anywhere_loses_nothing_acknowledged():
                 thread.join()
             daemon.process.communicate()
             daemon.start()
-            there = {each["name"]: each["grants"] for each in held(daemon)}
+            there = {each["name"]: each["grants"] for each in reservations_of(daemon)}
             for name, grant in acknowledged.items():
                 if name not in unsure:
                     equal(there.get(name), grant, name)
-            for each in held(daemon):
+            for each in reservations_of(daemon):
                 equal(each["state"], "held")
-            equal(max(per_device(held(daemon)).values(), default=0) <= 1000000, True, "a device above the whole")
+            equal(max(per_device(reservations_of(daemon)).values(), default=0) <= 1000000, True, "a device above the whole")
             for name in set(there) - set(acknowledged):  # written, and killed before the answer
-                must(daemon.call("DELETE", f"{PATH}/{name}"), 200)
+                check_status(daemon.call("DELETE", f"{PATH}/{name}"), 200)
             for name in unsure:
                 acknowledged.pop(name, None)
                 daemon.call("DELETE", f"{PATH}/{name}")
@@ -214,7 +214,7 @@ def kill_9_anywhere_loses_nothing_acknowledged():
 @test
 def of_many_requests_for_the_last_unit_one_succeeds():
     with Facetd() as daemon:
-        must(reserve(daemon, "1.5"))
+        check_status(reserve(daemon, "1.5"))
         for _ in range(5):
             answers = []
 
@@ -227,7 +227,7 @@ def of_many_requests_for_the_last_unit_one_succeeds():
             for thread in threads:
                 thread.join()
             equal(sorted(answer.status for answer in answers), [201] + [507] * 7)
-            equal(total(held(daemon)), 2000000)
+            equal(total(reservations_of(daemon)), 2000000)
             winner = next(answer.json["name"] for answer in answers if answer.status == 201)
             outcomes = []
 
@@ -245,7 +245,7 @@ def of_many_requests_for_the_last_unit_one_succeeds():
 @test
 def devices_that_have_gone_are_told():
     with Facetd(FACET_TEST_DEVICES="3") as daemon:
-        got = must(reserve(daemon, "3", name="all"))
+        got = check_status(reserve(daemon, "3", name="all"))
         daemon.end()
         daemon.environment["FACET_TEST_DEVICES"] = "1"
         daemon.start()
@@ -261,21 +261,21 @@ def devices_that_have_gone_are_told():
         daemon.environment["FACET_TEST_DEVICES"] = "3"
         daemon.start()
         equal(daemon.get(f"{PATH}/all").json["state"], "held")
-        equal(must(daemon.call("DELETE", f"{PATH}/all"), 200), {})
+        equal(check_status(daemon.call("DELETE", f"{PATH}/all"), 200), {})
 
 
 @test
 def a_reservation_of_devices_that_have_gone_can_be_released():
     with Facetd() as daemon:
-        must(reserve(daemon, "1.5", name="a"))
+        check_status(reserve(daemon, "1.5", name="a"))
         daemon.end()
         daemon.environment["FACET_TEST_DEVICES"] = "0"
         daemon.start()
         equal(daemon.get(f"{PATH}/a").json["state"], "impaired")
         equal(reserve(daemon, "0.5").error["code"], "not_found")
-        must(daemon.call("DELETE", f"{PATH}/a"), 200)
+        check_status(daemon.call("DELETE", f"{PATH}/a"), 200)
         daemon.restart()
-        equal(held(daemon), [])
+        equal(reservations_of(daemon), [])
 
 
 def change(daemon, sql, *values):
@@ -287,7 +287,7 @@ def change(daemon, sql, *values):
 @test
 def damaged_state_is_refused_and_left_as_it_is():
     with Facetd() as daemon:
-        must(reserve(daemon, "0.5", name="a"))
+        check_status(reserve(daemon, "0.5", name="a"))
         daemon.end()
         with sqlite3.connect(os.path.join(daemon.state, "facet.db")) as database:
             text, = database.execute("SELECT resources FROM reservation").fetchone()
@@ -310,14 +310,14 @@ def damaged_state_is_refused_and_left_as_it_is():
 @test
 def of_a_node_that_became_smaller_no_more_is_granted_than_is_left():
     with Facetd(FACET_TEST_DEVICES="2") as daemon:
-        first = must(reserve(daemon, "0.6", name="first"))
-        second = must(reserve(daemon, "0.6", name="second"))
+        first = check_status(reserve(daemon, "0.6", name="first"))
+        second = check_status(reserve(daemon, "0.6", name="second"))
         equal(per_device([first, second]), {each["grants"][0]["device_id"]: 600000 for each in (first, second)})
         daemon.end()
         daemon.environment["FACET_TEST_DEVICES"] = "1"
         daemon.start()
-        equal([each["state"] for each in held(daemon)].count("impaired"), 1)
-        equal(max(micro(must(reserve(daemon, "0.4", dry_run=True), 200)["grants"][0]["amount"]), 0), 400000)
+        equal([each["state"] for each in reservations_of(daemon)].count("impaired"), 1)
+        equal(max(micro(check_status(reserve(daemon, "0.4", dry_run=True), 200)["grants"][0]["amount"]), 0), 400000)
         equal(reserve(daemon, "0.41").status, 507)
 
 
@@ -331,7 +331,7 @@ def partitions_are_slots_of_their_own():
         equal((answer.status, answer.error["code"]), (507, "no_space"), "the vGPU has it")
         equal(reserve(daemon, "0.5", slot="sim.device").error["code"], "not_found")
         daemon.call("DELETE", "/v1/vgpus/cut")
-        got = must(reserve(daemon, "0.5", slot="sim.device", name="half"))
+        got = check_status(reserve(daemon, "0.5", slot="sim.device", name="half"))
         answer = daemon.call("POST", "/v1/vgpus", {"mode": "partitioned", "template": "1g.10gb"})
         equal((answer.status, answer.error["code"], answer.error["argument"]), (409, "bad_state", "mode"))
         contains(answer.error["message"], "half")
@@ -344,7 +344,7 @@ def hard_vgpus_and_reservations_leave_each_other_alone():
         daemon.create(mode="hard", compute_request_milli=250, memory_limit_bytes=1 << 30, name="own")
         answer = reserve(daemon, "0.8", slot="sim.device")
         equal((answer.status, answer.error["code"]), (507, "no_space"))
-        must(reserve(daemon, "0.5", slot="sim.device", name="job"))
+        check_status(reserve(daemon, "0.5", slot="sim.device", name="job"))
         answer = daemon.call("POST", "/v1/vgpus", {"mode": "hard", "compute_request_milli": 300,
                                                    "memory_limit_bytes": 1 << 30})
         equal((answer.status, answer.error["code"], answer.error["argument"]), (507, "no_space", "reservation"))
@@ -358,8 +358,8 @@ def hard_vgpus_and_reservations_leave_each_other_alone():
         equal((answer.status, answer.error["code"]), (409, "busy"))
         daemon.restart(signal.SIGKILL)
         equal(daemon.get(f"{PATH}/job").json["vgpus"], [inside["name"]])
-        must(daemon.call("DELETE", f"/v1/vgpus/{inside['name']}"), 200)
-        must(daemon.call("DELETE", f"{PATH}/job"), 200)
+        check_status(daemon.call("DELETE", f"/v1/vgpus/{inside['name']}"), 200)
+        check_status(daemon.call("DELETE", f"{PATH}/job"), 200)
 
 
 @test
@@ -368,10 +368,10 @@ def a_lost_provider_is_told_and_its_reservations_stay():
     profile = shutil.copy(daemon.environment["FACET_SIM_PROFILE"], daemon.base)
     daemon.environment["FACET_SIM_PROFILE"] = profile
     with daemon:
-        must(reserve(daemon, "0.5", slot="sim.device", name="job"))
+        check_status(reserve(daemon, "0.5", slot="sim.device", name="job"))
         os.rename(profile, profile + ".away")  # the machine is gone for a daemon that starts anew
         equal(daemon.kill_provider() > 0, True)
-        wait_until(lambda: held(daemon)[0]["state"] == "impaired", "the reservation shows it")
+        wait_until(lambda: reservations_of(daemon)[0]["state"] == "impaired", "the reservation shows it")
         got = daemon.get(f"{PATH}/job").json
         equal(grants(got), {"sim:0": "0.5"})
         contains(got["grants"][0]["trouble"], "device sim:0 is not available")
@@ -379,9 +379,9 @@ def a_lost_provider_is_told_and_its_reservations_stay():
         answer = reserve(daemon, "0.5", slot="sim.device")
         equal((answer.status, answer.error["code"]), (404, "not_found"), "nothing is offered")
         os.rename(profile + ".away", profile)
-        wait_until(lambda: held(daemon)[0]["state"] == "held", "the provider is back")
+        wait_until(lambda: reservations_of(daemon)[0]["state"] == "held", "the provider is back")
         equal(reserve(daemon, "0.6", slot="sim.device").error["code"], "no_space")
-        must(reserve(daemon, "0.5", slot="sim.device"))
+        check_status(reserve(daemon, "0.5", slot="sim.device"))
 
 
 @test
@@ -401,15 +401,15 @@ def answers_keep_to_their_schemas():
         body = {"slots": {"sim.device": "1.25"}, "affinity": "interleaved", "strategy": "evenly", "name": "job"}
         check("reserve.schema.json", body)
         check("reserve.schema.json", {"slots": {"sim.device": 2}, "dry_run": True})
-        check("reservation.schema.json", must(reserve(daemon, 2, slot="sim.device", dry_run=True), 200))
+        check("reservation.schema.json", check_status(reserve(daemon, 2, slot="sim.device", dry_run=True), 200))
         for query in ("", "?render=docker", "?render=oci", "?render=cdi", "?render=environment"):
-            got = must(daemon.call("POST", PATH + query, body))
+            got = check_status(daemon.call("POST", PATH + query, body))
             check("reservation.schema.json", got)
             check("accelerator-workload.schema.json", got["workload"])
             check("reservations.schema.json", daemon.get(PATH).json)
-            must(daemon.call("DELETE", f"{PATH}/job"), 200)
+            check_status(daemon.call("DELETE", f"{PATH}/job"), 200)
         check("error.schema.json", reserve(daemon, "99", slot="sim.device").json)
-        must(reserve(daemon, "0.5", slot="sim.device", name="job"))
+        check_status(reserve(daemon, "0.5", slot="sim.device", name="job"))
         vgpu = daemon.create(mode="hard", compute_request_milli=100, reservation="job")
         check("vgpu.schema.json", vgpu)
         check("request.schema.json", {"mode": "hard", "compute_request_milli": 100, "reservation": "job"})

@@ -268,7 +268,7 @@ def kept_by_kernel(pid):
             "disk": libc.syscall(ioprio_get, 1, pid)}
 
 
-def be_modest():
+def lower_own_priorities():
     libc = ctypes.CDLL(None, use_errno=True)
     ioprio_set = {"x86_64": 251, "aarch64": 30, "riscv64": 30}[os.uname().machine]
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
@@ -286,7 +286,7 @@ NICER = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
 @test
 def manners_of_one_shell_are_not_the_daemons():
     with Shell() as place:
-        equal(place.facet("vgpu", "list", preexec_fn=be_modest).returncode, 0)
+        equal(place.facet("vgpu", "list", preexec_fn=lower_own_priorities).returncode, 0)
         got = kept_by_kernel(place.daemon_pid())
         may = {name: value for name, value in got.items() if name not in ("nice", "oom")}  # which needs rights
         equal(may, {"policy": os.SCHED_OTHER, "slack": "50000", "personality": "00000000", "disk": 0})
@@ -351,14 +351,14 @@ def files_that_may_not_be_written_are_reported_and_end_no_process():
 def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
     first = min(os.sched_getaffinity(0))
 
-    def narrow():
+    def narrow_own_process():
         os.sched_setaffinity(0, {first})
         for number in (1, 2, 3, 10, 12, 13, 15, 17):  # SIGCHLD among them
             signal.signal(number, signal.SIG_IGN)
         for number in (32, 33):  # the C library keeps them for itself, but some runners of tests have them ignored
             ignore_in_kernel(number)
     with Shell() as place:
-        equal(place.facet("vgpu", "list", preexec_fn=narrow).returncode, 0)
+        equal(place.facet("vgpu", "list", preexec_fn=narrow_own_process).returncode, 0)
         status = dict(re.findall(r"^(\w+):\s+(.*)$", place.of_daemon("status"), re.M))
         mine = dict(re.findall(r"^(\w+):\s+(.*)$", open("/proc/self/status", encoding="utf-8").read(), re.M))
         equal(status["Cpus_allowed_list"], mine["Cpus_allowed_list"])

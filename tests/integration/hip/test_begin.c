@@ -13,7 +13,7 @@
 
 #include "machine.h"
 
-#define AT_ONCE 3u
+#define PROCESSES 3u
 
 #define MACHINES_PIDS "pid:[4026531836]"
 #define OTHER_PIDS    "pid:[4026532841]"
@@ -61,7 +61,7 @@ static void clear_machine(void)
 static void wait_for_all(uint32_t time)
 {
     atomic_fetch_add(ready, 1);
-    while (atomic_load(ready) < time * AT_ONCE)
+    while (atomic_load(ready) < time * PROCESSES)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
@@ -77,16 +77,16 @@ static void begin_with_the_others(void)
     wait_for_all(2);
 }
 
-static void role_exact(void *argument)
+static void role_exact_charge(void *argument)
 {
     begin_with_the_others();
     CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_BEGIN);
-    CHECK_EQUAL(fake_used(0), AT_ONCE * MACHINE_BEGIN);
+    CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
     wait_for_all(3);
 }
 
-static void role_bounded(void *argument)
+static void role_bounded_charge(void *argument)
 {
     begin_with_the_others();
     CHECK(machine_own(0) >= MACHINE_BEGIN);
@@ -94,7 +94,7 @@ static void role_bounded(void *argument)
     wait_for_all(3);
 }
 
-static void role_outside(void *argument)
+static void role_with_outsiders(void *argument)
 {
     begin_with_the_others();
     wait_for_all(3);
@@ -103,44 +103,44 @@ static void role_outside(void *argument)
 /* Two in one vGPU, and one that is in none. */
 static void run_in_namespace(void (*role)(void *argument), const char *namespace)
 {
-    pid_t pids[AT_ONCE];
+    pid_t pids[PROCESSES];
 
     make_machine(namespace, 2 * GIB);
-    for (uint32_t i = 0; i < AT_ONCE; i++)
-        pids[i] = machine_start(i ? role : role_outside, NULL, i > 0);
-    for (uint32_t i = 0; i < AT_ONCE; i++)
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        pids[i] = machine_start(i ? role : role_with_outsiders, NULL, i > 0);
+    for (uint32_t i = 0; i < PROCESSES; i++)
         machine_wait(pids[i]);
     clear_machine();
 }
 
 static void test_processes_that_begin_together_are_charged_their_own(void **state)
 {
-    run_in_namespace(role_exact, MACHINES_PIDS);
+    run_in_namespace(role_exact_charge, MACHINES_PIDS);
 }
 
 /* The driver's process numbers are not ours there: the whole device's memory is counted, within bounds. */
 static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **state)
 {
-    run_in_namespace(role_bounded, OTHER_PIDS);
+    run_in_namespace(role_bounded_charge, OTHER_PIDS);
 }
 
 /* All in one vGPU, so that all of the device is charged to it. */
-static void role_among(void *argument)
+static void role_all_in_one_vgpu(void *argument)
 {
     begin_with_the_others();
-    CHECK_EQUAL(fake_used(0), AT_ONCE * MACHINE_BEGIN);
+    CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
     CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
     wait_for_all(3);
 }
 
 static void test_without_driver_files_processes_are_measured_one_by_one(void **state)
 {
-    pid_t pids[AT_ONCE];
+    pid_t pids[PROCESSES];
 
     make_machine(OTHER_PIDS, 2 * GIB);
-    for (uint32_t i = 0; i < AT_ONCE; i++)
-        pids[i] = machine_start(role_among, NULL, true);
-    for (uint32_t i = 0; i < AT_ONCE; i++)
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        pids[i] = machine_start(role_all_in_one_vgpu, NULL, true);
+    for (uint32_t i = 0; i < PROCESSES; i++)
         machine_wait(pids[i]);
     clear_machine();
 }
@@ -168,7 +168,7 @@ static void test_a_device_that_begins_again_is_charged_as_the_first_time(void **
 }
 
 /* A beginning that the driver's files show whole is charged whole, however large. */
-static void role_large(void *argument)
+static void role_large_start(void *argument)
 {
     hipStream_t stream;
 
@@ -182,7 +182,7 @@ static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
     for (int i = 0; i < 2; i++) {
         make_machine(i ? MACHINES_PIDS : OTHER_PIDS, GIB);
         setenv("FAKE_HIP_CONTEXT", "700M", 1);
-        machine_wait(machine_start(role_large, i ? root : NULL, true));
+        machine_wait(machine_start(role_large_start, i ? root : NULL, true));
         clear_machine();
     }
 }
@@ -191,7 +191,7 @@ static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
  * In the vGPU of the first of two GPUs. An error's name needs no device, nor do the calls that hipcc makes at a
  * program's start.
  */
-static void role_late_choice(void *argument)
+static void role_late_choice_of_device(void *argument)
 {
     char first[64];
     hipUUID uuid;
@@ -212,7 +212,7 @@ static void role_late_choice(void *argument)
 static void test_a_variable_set_after_the_first_call_leads_to_no_other_device(void **state)
 {
     machine_make(2, (uint64_t[]){GIB, GIB}, "300M");
-    machine_wait(machine_start(role_late_choice, NULL, true));
+    machine_wait(machine_start(role_late_choice_of_device, NULL, true));
     machine_remove();
 }
 

@@ -11,9 +11,9 @@
 
 #include "machine.h"
 
-#define CODE    (64 * KIB) /* of each function, as FAKE_HIP_CODE says */
-#define GLOBALS (8 * MIB)
-#define MANAGED (3 * MIB)
+#define CODE_BYTES    (64 * KIB) /* of each function, as FAKE_HIP_CODE says */
+#define GLOBALS_BYTES (8 * MIB)
+#define MANAGED_BYTES (3 * MIB)
 
 static const char image[] = "FAKE-HIP\n@global table 8388608\nfirst 1000\nsecond 1000\n";
 static const struct vendor_hip_fat_binary binary = {.magic = VENDOR_HIP_FAT_BINARY, .version = 1, .binary = image};
@@ -21,14 +21,14 @@ static char first, second, table;
 static char root[96];
 
 /* The charge is the memory that the runtime has taken, now. */
-static void check_held(int line, uint64_t code)
+static void check_code_charged(int line, uint64_t code)
 {
-    if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
+    if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
         fprintf(stderr, "line %d:\n", line);
-    CHECK_EQUAL(fake_held(0, FAKE_MODULE), code);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), code);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + code);
 }
-#define CHECK_HELD(code) check_held(__LINE__, code)
+#define CHECK_CODE_CHARGED(code) check_code_charged(__LINE__, code)
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
@@ -73,20 +73,20 @@ static void role_modules(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipModuleLoadData(&modules[0], image), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipModuleGetFunction(&function, modules[0], "first"), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipModuleLoadDataEx(&modules[1], image, 0, NULL, NULL), hipSuccess);
-    CHECK_HELD(2 * (GLOBALS + 2 * CODE));
+    CHECK_CODE_CHARGED(2 * (GLOBALS_BYTES + 2 * CODE_BYTES));
     CHECK_EQUAL(hip.hipModuleUnload(modules[0]), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK(hip.hipModuleUnload(modules[0]) != hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(fake_used(0), 0);
     CHECK_EQUAL(hip.hipModuleLoadFatBinary(&modules[0], image), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
 }
 
 static void test_a_module_is_charged_until_it_is_unloaded(void **state)
@@ -94,7 +94,7 @@ static void test_a_module_is_charged_until_it_is_unloaded(void **state)
     run_both_forms(role_modules, GIB);
 }
 
-static void role_no_room(void *argument)
+static void role_code_over_quota(void *argument)
 {
     hipLibrary_t library;
     hipKernel_t kernel;
@@ -102,35 +102,35 @@ static void role_no_room(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipErrorOutOfMemory);
-    CHECK_HELD(0); /* it was loaded, and is not any more */
+    CHECK_CODE_CHARGED(0); /* it was loaded, and is not any more */
     CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
     CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
     CHECK_EQUAL(hip.hipModuleLoadData(&module, "FAKE-HIP\nfirst 1000\n"), hipSuccess);
-    CHECK_HELD(CODE);
+    CHECK_CODE_CHARGED(CODE_BYTES);
 }
 
 static void test_a_module_that_the_quota_has_no_room_for_is_refused(void **state)
 {
-    run_both_forms(role_no_room, MACHINE_BEGIN + 4 * MIB);
+    run_both_forms(role_code_over_quota, MACHINE_BEGIN + 4 * MIB);
 }
 
-static void role_library(void *argument)
+static void role_library_code(void *argument)
 {
     hipLibrary_t library;
     hipKernel_t kernel;
 
     role_open();
     CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
     CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "second"), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
 }
 
 static void role_library_of_a_file(void *argument)
@@ -144,20 +144,20 @@ static void role_library_of_a_file(void *argument)
     CHECK(file && fputs(image, file) >= 0 && fclose(file) == 0);
     role_open();
     CHECK_EQUAL(hip.hipLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
     for (int i = 0; i < 2; i++) {
         CHECK_EQUAL(hip.hipLibraryGetKernelCount(&count, library), hipSuccess);
         CHECK_EQUAL(count, 2);
-        CHECK_HELD(GLOBALS + 2 * CODE);
+        CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     }
     CHECK(hip.hipLibraryGetKernelCount(&count, NULL) != hipSuccess);
     CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
 }
 
 static void test_a_library_is_charged_when_something_is_first_asked_of_it(void **state)
 {
-    run_both_forms(role_library, GIB);
+    run_both_forms(role_library_code, GIB);
     run_both_forms(role_library_of_a_file, GIB);
 }
 
@@ -181,20 +181,20 @@ static void role_launches(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
     for (uint32_t i = 0; i < 3; i++) {
         CHECK_EQUAL(hip.hipLaunchKernel(i == 1 ? &second : &first, one, one, NULL, 0, NULL), hipSuccess);
-        CHECK_HELD(GLOBALS + 2 * CODE);
+        CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     }
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(hip.hipGetFuncBySymbol(&function, &first), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipLaunchKernel(&first, one, one, NULL, 0, NULL), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK(hip.hipLaunchKernel(&function, one, one, NULL, 0, NULL) != hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
     hip.__hipUnregisterFatBinary(modules);
-    CHECK_EQUAL(fake_held(0, FAKE_MODULE), 0);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), 0);
     CHECK_EQUAL(machine_charged(0),
-                MACHINE_BEGIN + (argument ? 0 : GLOBALS + 2 * CODE)); /* a neighbour may free, too */
+                MACHINE_BEGIN + (argument ? 0 : GLOBALS_BYTES + 2 * CODE_BYTES)); /* a neighbour may free, too */
 }
 
 static void test_code_loaded_by_a_first_launch_is_charged(void **state)
@@ -203,13 +203,13 @@ static void test_code_loaded_by_a_first_launch_is_charged(void **state)
 }
 
 /* Each query of a kernel or a variable loads its code, and none twice. */
-static hipError_t ask_question(int question)
+static hipError_t call_lookup(int lookup)
 {
     int blocks = 0, block = 0;
     void *address = NULL;
     size_t size = 0;
 
-    switch (question) {
+    switch (lookup) {
     case 0:
         return hip.hipFuncGetAttributes(NULL, &first);
     case 1:
@@ -225,16 +225,16 @@ static hipError_t ask_question(int question)
     }
 }
 
-static void role_questions(void *argument)
+static void role_each_lookup(void *argument)
 {
     static char name[] = "table";
 
     role_open();
-    for (int question = 0; question < 6; question++) {
-        hip.__hipRegisterVar(register_kernels(), &table, name, name, 0, GLOBALS, 0, 0);
+    for (int lookup = 0; lookup < 6; lookup++) {
+        hip.__hipRegisterVar(register_kernels(), &table, name, name, 0, GLOBALS_BYTES, 0, 0);
         for (int i = 0; i < 3; i++) {
-            CHECK_EQUAL(ask_question(i ? question : (question + 1) % 6), hipSuccess);
-            CHECK_HELD(GLOBALS + 2 * CODE);
+            CHECK_EQUAL(call_lookup(i ? lookup : (lookup + 1) % 6), hipSuccess);
+            CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
         }
         CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
         CHECK_EQUAL(machine_charged(0), 0);
@@ -243,11 +243,11 @@ static void role_questions(void *argument)
 
 static void test_code_loaded_by_a_query_is_charged(void **state)
 {
-    run_both_forms(role_questions, GIB);
+    run_both_forms(role_each_lookup, GIB);
 }
 
 /* The kernel runs; further requests are refused until the quota has room for its charge. */
-static void role_owes(void *argument)
+static void role_charge_above_the_quota(void *argument)
 {
     const dim3 one = {1, 1, 1};
     hipModule_t module;
@@ -260,59 +260,59 @@ static void role_owes(void *argument)
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 3 * MIB);
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipLaunchKernel(&second, one, one, NULL, 0, NULL), hipSuccess);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
     CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipErrorOutOfMemory);
-    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_CODE_CHARGED(GLOBALS_BYTES + 2 * CODE_BYTES);
 }
 
 static void test_a_charge_beyond_the_quota_is_tried_again(void **state)
 {
-    run_both_forms(role_owes, MACHINE_BEGIN + 10 * MIB);
+    run_both_forms(role_charge_above_the_quota, MACHINE_BEGIN + 10 * MIB);
 }
 
 /* The older runtimes begin the device there: without the driver's files that memory is not seen. */
-static void role_managed(void *argument)
+static void role_managed_variable(void *argument)
 {
-    static char start[MANAGED];
+    static char start[MANAGED_BYTES];
     uint64_t begin = argument ? MACHINE_BEGIN : 0;
     void *variable = NULL, *more = NULL, *pointer;
 
     role_open();
     void **modules = hip.__hipRegisterFatBinary(&binary), **others = hip.__hipRegisterFatBinary(&binary);
     start[7] = 7;
-    hip.__hipRegisterManagedVar(modules, &variable, start, "variable", MANAGED, 16);
+    hip.__hipRegisterManagedVar(modules, &variable, start, "variable", MANAGED_BYTES, 16);
     CHECK(((char *)variable)[7] == 7);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(hip.hipMalloc(&pointer, MIB), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), begin + MANAGED + MIB);
-    hip.__hipRegisterManagedVar(others, &more, start, "more", MANAGED - 1, 16);
-    CHECK_EQUAL(machine_charged(0), begin + 2 * MANAGED + MIB);
+    CHECK_EQUAL(machine_charged(0), begin + MANAGED_BYTES + MIB);
+    hip.__hipRegisterManagedVar(others, &more, start, "more", MANAGED_BYTES - 1, 16);
+    CHECK_EQUAL(machine_charged(0), begin + 2 * MANAGED_BYTES + MIB);
     hip.__hipUnregisterFatBinary(modules);
-    CHECK_EQUAL(machine_charged(0), begin + MANAGED + MIB);
-    CHECK_EQUAL(fake_held(0, FAKE_MANAGED), MANAGED);
+    CHECK_EQUAL(machine_charged(0), begin + MANAGED_BYTES + MIB);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_MANAGED), MANAGED_BYTES);
     hip.__hipUnregisterFatBinary(others);
     CHECK_EQUAL(machine_charged(0), begin + MIB);
 }
 
 static void test_managed_variables_are_charged_with_their_device(void **state)
 {
-    run_both_forms(role_managed, GIB);
+    run_both_forms(role_managed_variable, GIB);
 }
 
-static void role_managed_too_large(void *argument)
+static void role_managed_variable_over_quota(void *argument)
 {
-    static char start[MANAGED];
+    static char start[MANAGED_BYTES];
     void *variable = NULL, *pointer;
 
     role_open();
-    hip.__hipRegisterManagedVar(hip.__hipRegisterFatBinary(&binary), &variable, start, "variable", MANAGED, 16);
+    hip.__hipRegisterManagedVar(hip.__hipRegisterFatBinary(&binary), &variable, start, "variable", MANAGED_BYTES, 16);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
 static void test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call(void **state)
 {
-    run_form(role_managed_too_large, MACHINE_BEGIN + MIB, true);
+    run_form(role_managed_variable_over_quota, MACHINE_BEGIN + MIB, true);
 }
 
 static void *load_and_unload(void *argument)
@@ -325,7 +325,7 @@ static void *load_and_unload(void *argument)
         CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipSuccess);
         CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
         CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "second"), hipSuccess);
-        CHECK(machine_charged(0) >= MACHINE_BEGIN + GLOBALS + 2 * CODE);
+        CHECK(machine_charged(0) >= MACHINE_BEGIN + GLOBALS_BYTES + 2 * CODE_BYTES);
         CHECK_EQUAL(hip.hipModuleUnload(module), hipSuccess);
         CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
     }
@@ -333,7 +333,7 @@ static void *load_and_unload(void *argument)
 }
 
 /* No thread is charged for another's growth: each measures while no other thread loads. */
-static void role_threads(void *argument)
+static void role_loads_in_threads(void *argument)
 {
     pthread_t threads[4];
 
@@ -342,16 +342,16 @@ static void role_threads(void *argument)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, load_and_unload, NULL), 0);
     for (uint32_t i = 0; i < 4; i++)
         CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
 }
 
 static void test_threads_load_at_once(void **state)
 {
-    run_both_forms(role_threads, GIB);
+    run_both_forms(role_loads_in_threads, GIB);
 }
 
 /* The runtime's own error comes back, and nothing is charged. */
-static void role_garbage(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     hipLibrary_t library = NULL;
     hipModule_t module = NULL;
@@ -367,12 +367,12 @@ static void role_garbage(void *argument)
     CHECK(hip.hipLibraryLoadData(&library, NULL, NULL, NULL, 0, NULL, NULL, 0) != hipSuccess);
     CHECK(hip.hipLibraryUnload(NULL) != hipSuccess);
     CHECK(hip.hipGetFuncBySymbol(NULL, NULL) != hipSuccess);
-    CHECK_HELD(0);
+    CHECK_CODE_CHARGED(0);
 }
 
 static void test_wrong_arguments_get_the_runtimes_own_error(void **state)
 {
-    run_both_forms(role_garbage, GIB);
+    run_both_forms(role_wrong_arguments, GIB);
 }
 
 int main(void)

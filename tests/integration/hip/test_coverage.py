@@ -19,12 +19,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/integration/command"))
 from tap import contains, equal, main, test  # noqa: E402
 
-LIST = "hipA hip_4.2\nhipA_spt hip_5.2\nhipB hip_4.3\n"
+ENTRY_POINTS = "hipA hip_4.2\nhipA_spt hip_5.2\nhipB hip_4.3\n"
 HOOKS = "X(hipA) X(hipA_spt)"
 PASSED = "#   asks     answers a question\nhipB asks\n"
 
 
-def tool():
+def load_coverage_check():
     loader = importlib.machinery.SourceFileLoader("coverage", str(ROOT / "tools/check-hip-coverage"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("coverage", loader))
     loader.exec_module(module)
@@ -46,20 +46,20 @@ def faults_of(entries, hooks, passed):
                            "interpose/hip/hooks.h": f"#define FACET_HIP_HOOKS(X) {hooks}\n"}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        return list(tool().faults_of(root, None, []))
+        return list(load_coverage_check().faults_of(root, None, []))
 
 
 @test
-def each_kind_of_hole_is_named():
-    equal(faults_of(LIST, HOOKS, PASSED), [])
+def each_missing_hook_is_named():
+    equal(faults_of(ENTRY_POINTS, HOOKS, PASSED), [])
     for (entries, hooks, passed), fault in {
-        (LIST, "X(hipA)", PASSED + "hipA_spt asks\n"): "hipA_spt is passed through, another form of hipA is not",
-        (LIST, HOOKS + " X(hipC)", PASSED): "hipC is not in vendor/hip/entry_points.txt",
-        (LIST, HOOKS + " X(hipA)", PASSED): "hipA is listed twice",
-        (LIST + "hipC hip_6.0\n", HOOKS, PASSED): "hipC is not hooked and has no line here",
-        (LIST, HOOKS, PASSED + "hipA asks\n"): "hipA is hooked",
-        (LIST, HOOKS, PASSED + "hipC asks\n"): "hipC is not in vendor/hip/entry_points.txt",
-        (LIST, HOOKS, PASSED.replace("hipB asks", "hipB perhaps")): "perhaps is not a known verdict",
+        (ENTRY_POINTS, "X(hipA)", PASSED + "hipA_spt asks\n"): "hipA_spt is passed through, another form of hipA is not",
+        (ENTRY_POINTS, HOOKS + " X(hipC)", PASSED): "hipC is not in vendor/hip/entry_points.txt",
+        (ENTRY_POINTS, HOOKS + " X(hipA)", PASSED): "hipA is listed twice",
+        (ENTRY_POINTS + "hipC hip_6.0\n", HOOKS, PASSED): "hipC is not hooked and has no line here",
+        (ENTRY_POINTS, HOOKS, PASSED + "hipA asks\n"): "hipA is hooked",
+        (ENTRY_POINTS, HOOKS, PASSED + "hipC asks\n"): "hipC is not in vendor/hip/entry_points.txt",
+        (ENTRY_POINTS, HOOKS, PASSED.replace("hipB asks", "hipB perhaps")): "perhaps is not a known verdict",
     }.items():
         faults = faults_of(entries, hooks, passed)
         equal(len(faults), 1, faults)
@@ -67,8 +67,8 @@ def each_kind_of_hole_is_named():
 
 
 @test
-def library_and_list_are_one():
-    module = tool()
+def library_and_list_agree():
+    module = load_coverage_check()
     entries = module.read_pairs(ROOT / module.LIST)
     equal(list(module.check_library(entries, LIBRARY)), [])
     contains("".join(module.check_library({**entries, "hipNew": "hip_9.0"}, LIBRARY)),
@@ -81,7 +81,7 @@ def library_and_list_are_one():
 
 @test
 def runtime_that_has_more_or_another_version_is_seen():
-    module = tool()
+    module = load_coverage_check()
     entries = module.read_pairs(ROOT / module.LIST)
     for runtime in (FAKE, OLD):
         equal(list(module.check_runtime(entries, runtime)), [])

@@ -29,7 +29,7 @@ static hipError_t begin_by(int way)
     }
 }
 
-static void role_begins(void *argument)
+static void role_begins_a_device(void *argument)
 {
     role_open();
     CHECK_EQUAL(machine_charged(0), 0);
@@ -41,7 +41,7 @@ static void role_begins(void *argument)
     CHECK_EQUAL(fake_used(0), 0);
 }
 
-static void role_has_no_room(void *argument)
+static void role_quota_below_a_device(void *argument)
 {
     role_open();
     for (int time = 0; time < 2; time++) {
@@ -58,21 +58,21 @@ static void test_a_device_is_charged_at_each_form_of_first_call(void **state)
     for (int way = 0; way < 5; way++)
         for (int i = 0; i < 2; i++) {
             machine_make(1, &limits[i], "300M");
-            machine_wait(machine_start(i ? role_has_no_room : role_begins, &way, true));
+            machine_wait(machine_start(i ? role_quota_below_a_device : role_begins_a_device, &way, true));
             machine_remove();
         }
 }
 
-/* ---- the same by another name ---- */
+/* ---- other names of the same function ---- */
 
 /* The charge is the bytes requested from the runtime and the device's beginning. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
-        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+        CHECK_EQUAL(fake_requested(0), bytes);                                                                         \
     } while (0)
 
-static void role_arrays(void *argument)
+static void role_array_forms(void *argument)
 {
     const hipChannelFormatDesc four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
     HIP_ARRAY_DESCRIPTOR flat = {.Width = 1000, .Height = 1000, .Format = HIP_AD_FORMAT_FLOAT, .NumChannels = 4};
@@ -87,8 +87,8 @@ static void role_arrays(void *argument)
     CHECK_CHARGED(16384000);
     CHECK_EQUAL(hip.hipFreeArray(array), hipSuccess);
     CHECK_EQUAL(hip.hipMallocMipmappedArray(&levels, &four, (hipExtent){1000, 1000, 0}, 3, 0), hipSuccess);
-    CHECK(fake_asked(0) > 16384000);
-    CHECK_CHARGED(fake_asked(0));
+    CHECK(fake_requested(0) > 16384000);
+    CHECK_CHARGED(fake_requested(0));
     CHECK_EQUAL(hip.hipMipmappedArrayDestroy(levels), hipSuccess);
     CHECK_CHARGED(0);
     flat.Height = 10 * 1000 * 1000; /* more than there can be */
@@ -103,10 +103,10 @@ static void role_arrays(void *argument)
 
 static void test_an_array_is_charged_however_it_is_made(void **state)
 {
-    machine_run(role_arrays, GIB);
+    machine_run(role_array_forms, GIB);
 }
 
-static void role_told(void *argument)
+static void role_properties_forms(void *argument)
 {
     hipDeviceProp_tR0000 properties;
 
@@ -119,11 +119,11 @@ static void role_told(void *argument)
 
 static void test_the_older_properties_show_the_quota(void **state)
 {
-    machine_run(role_told, GIB);
+    machine_run(role_properties_forms, GIB);
 }
 
 /* By each existing lookup: the hook itself, of the form that was asked for. */
-static void role_looks(void *argument)
+static void role_each_lookup(void *argument)
 {
     hipDriverProcAddressQueryResult status;
     void *allocate = NULL, *own = NULL, *launch = NULL, *unknown = NULL;
@@ -143,7 +143,7 @@ static void role_looks(void *argument)
 
 static void test_a_driver_entry_point_is_the_hook(void **state)
 {
-    machine_run(role_looks, GIB);
+    machine_run(role_each_lookup, GIB);
 }
 
 int main(void)

@@ -5,7 +5,7 @@
 #include "machine.h"
 
 /* The charge is the memory that the runtime holds for graphs, now. */
-static void check_held(int line, uint64_t bytes)
+static void check_graph_bytes(int line, uint64_t bytes)
 {
     uint64_t reserved;
 
@@ -13,10 +13,10 @@ static void check_held(int line, uint64_t bytes)
     if (reserved != bytes || machine_charged(0) != MACHINE_BEGIN + bytes)
         fprintf(stderr, "line %d:\n", line);
     CHECK_EQUAL(reserved, bytes);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), bytes);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + bytes);
 }
-#define CHECK_HELD(bytes) check_held(__LINE__, bytes)
+#define CHECK_GRAPH_BYTES(bytes) check_graph_bytes(__LINE__, bytes)
 
 static hipStream_t enter_role(void)
 {
@@ -63,32 +63,32 @@ static hipGraph_t capture_row(hipStream_t stream, uint32_t count, uint64_t bytes
     return graph;
 }
 
-static void role_launched(void *argument)
+static void role_launched_graph(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraph_t graph = capture_row(stream, 1, 10 * MIB, true);
     hipGraphExec_t executable = instantiate_graph(graph, 0);
 
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
-    CHECK_HELD(10 * MIB);
+    CHECK_GRAPH_BYTES(10 * MIB);
     CHECK_EQUAL(hip.hipGraphLaunch_spt(executable, stream), hipSuccess);
     CHECK_EQUAL(hip.hipGraphUpload(executable, stream), hipSuccess);
-    CHECK_HELD(10 * MIB);
+    CHECK_GRAPH_BYTES(10 * MIB);
     CHECK_EQUAL(hip.hipGraphExecDestroy(executable), hipSuccess);
     CHECK(hip.hipGraphExecDestroy(executable) != hipSuccess);
     CHECK_EQUAL(hip.hipGraphDestroy(graph), hipSuccess);
-    CHECK_HELD(10 * MIB); /* the runtime holds it on */
+    CHECK_GRAPH_BYTES(10 * MIB); /* the runtime holds it on */
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_memory_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
 {
-    machine_run(role_launched, GIB);
+    machine_run(role_launched_graph, GIB);
 }
 
-static void role_kept(void *argument)
+static void role_kept_graph_memory(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraphNode_t node;
@@ -100,13 +100,13 @@ static void role_kept(void *argument)
     hipGraphExec_t executable = instantiate_graph(graph, 0);
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_HELD(6 * MIB); /* in use */
+    CHECK_GRAPH_BYTES(6 * MIB); /* in use */
     CHECK_EQUAL(hip.hipMemset(pointer, 1, 6 * MIB), hipSuccess);
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK(hip.hipFree(pointer) != hipSuccess);
-    CHECK_HELD(6 * MIB);
+    CHECK_GRAPH_BYTES(6 * MIB);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
     CHECK_EQUAL(machine_charged(0), fake_used(0));
@@ -114,11 +114,11 @@ static void role_kept(void *argument)
 
 static void test_memory_that_outlives_its_graph_is_charged_until_it_is_freed(void **state)
 {
-    machine_run(role_kept, GIB);
+    machine_run(role_kept_graph_memory, GIB);
 }
 
 /* The quota leaves 100 MiB beside the device's beginning. */
-static void role_refused(void *argument)
+static void role_graph_over_quota(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraphExec_t large = instantiate_graph(capture_row(stream, 3, 40 * MIB, false), 0);
@@ -130,16 +130,16 @@ static void role_refused(void *argument)
     CHECK_EQUAL(hip.hipGraphUpload(large, stream), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrUsedMemHigh, &used), hipSuccess);
     CHECK_EQUAL(used, 0); /* the runtime was not called */
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess); /* 320 in sum, 40 at a time */
-    CHECK_HELD(40 * MIB);
+    CHECK_GRAPH_BYTES(40 * MIB);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 80 * MIB);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
 /* A node, or a captured allocation, that cannot fit: some runtimes would allocate it right there. */
-static void role_nodes(void *argument)
+static void role_nodes_over_quota(void *argument)
 {
     hipGraphNodeParams any = {.type = hipGraphNodeTypeMemAlloc,
                               .alloc = {.poolProps = {.allocType = hipMemAllocationTypePinned,
@@ -153,11 +153,11 @@ static void role_nodes(void *argument)
     CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
     CHECK_EQUAL(add_allocation(graph, &nodes[0], NULL, 200 * MIB, &pointer), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipGraphAddNode(&nodes[0], graph, NULL, 0, &any), hipErrorOutOfMemory);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal), hipSuccess);
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 200 * MIB, stream), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     /* Parallel nodes, whose order is unknown, are counted together. */
     CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
     CHECK_EQUAL(add_allocation(graph, &nodes[0], NULL, 60 * MIB, &pointer), hipSuccess);
@@ -167,36 +167,36 @@ static void role_nodes(void *argument)
     CHECK_EQUAL(add_allocation(graph, &nodes[2], NULL, 60 * MIB, &pointer), hipSuccess);
     CHECK_EQUAL(hip.hipGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, pointer), hipSuccess);
     CHECK_EQUAL(hip.hipGraphLaunch(instantiate_graph(graph, 0), stream), hipErrorOutOfMemory);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_called(void **state)
 {
-    machine_run(role_refused, MACHINE_BEGIN + 100 * MIB);
-    machine_run(role_nodes, MACHINE_BEGIN + 100 * MIB);
+    machine_run(role_graph_over_quota, MACHINE_BEGIN + 100 * MIB);
+    machine_run(role_nodes_over_quota, MACHINE_BEGIN + 100 * MIB);
 }
 
 /* Unused graph memory makes room for pools, and the other way. */
-static void role_makes_room(void *argument)
+static void role_trims_for_pools(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraphExec_t row = instantiate_graph(capture_row(stream, 2, 90 * MIB, true), 0);
     void *pointer;
 
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
-    CHECK_HELD(90 * MIB);
+    CHECK_GRAPH_BYTES(90 * MIB);
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 64 * MIB, stream), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 64 * MIB);
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(stream), hipSuccess);
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_held(0, FAKE_POOL));
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_used_of_kind(0, FAKE_POOL));
 }
 
 static void test_graphs_and_pools_make_room_for_each_other(void **state)
 {
-    machine_run(role_makes_room, MACHINE_BEGIN + 100 * MIB);
+    machine_run(role_trims_for_pools, MACHINE_BEGIN + 100 * MIB);
 }
 
 static void role_fork(void *argument)
@@ -215,7 +215,7 @@ static void role_fork(void *argument)
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_EQUAL(status, 0);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_a_child_has_none_of_its_parents_graphs(void **state)
@@ -224,7 +224,7 @@ static void test_a_child_has_none_of_its_parents_graphs(void **state)
 }
 
 /* The quota leaves 100 MiB beside the device's beginning. */
-static void role_uploaded(void *argument)
+static void role_uploaded_graph(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraphInstantiateParams parameters = {.flags = hipGraphInstantiateFlagUpload, .uploadStream = stream};
@@ -233,21 +233,21 @@ static void role_uploaded(void *argument)
 
     CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, large, &parameters), hipErrorOutOfMemory);
     CHECK_EQUAL(parameters.result_out, hipGraphInstantiateError);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, row, &parameters), hipSuccess);
-    CHECK_HELD(40 * MIB);
+    CHECK_GRAPH_BYTES(40 * MIB);
     CHECK(hip.hipGraphInstantiateWithParams(&executable, row, NULL) != hipSuccess);
     CHECK_EQUAL(hip.hipGraphExecDestroy(executable), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_a_graph_uploaded_at_instantiation_needs_room_before(void **state)
 {
-    machine_run(role_uploaded, MACHINE_BEGIN + 100 * MIB);
+    machine_run(role_uploaded_graph, MACHINE_BEGIN + 100 * MIB);
 }
 
-static void role_garbage(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraphExec_t executable = NULL;
@@ -263,12 +263,12 @@ static void role_garbage(void *argument)
     CHECK(hip.hipGraphAddNode(&node, NULL, NULL, 0, NULL) != hipSuccess);
     CHECK(hip.hipDeviceGraphMemTrim(77) != hipSuccess);
     CHECK(hip.hipDeviceGraphMemTrim(-1) != hipSuccess);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_wrong_arguments_get_the_runtimes_own_error(void **state)
 {
-    machine_run(role_garbage, GIB);
+    machine_run(role_wrong_arguments, GIB);
 }
 
 int main(void)

@@ -12,10 +12,10 @@
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
-        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+        CHECK_EQUAL(fake_requested(0), bytes);                                                                         \
     } while (0)
 
-static void *take_memory(uint64_t bytes)
+static void *allocate_memory(uint64_t bytes)
 {
     void *pointer = NULL;
 
@@ -34,14 +34,14 @@ static void enter_role(void)
     CHECK_CHARGED(0);
 }
 
-static void role_plain(void *argument)
+static void role_plain_allocations(void *argument)
 {
     static const uint64_t sizes[][2] = {
         {1, 4 * KIB}, {4 * KIB, 4 * KIB}, {4 * KIB + 1, 8 * KIB}, {3 * MIB, 3 * MIB}, {3 * MIB + 1, 3 * MIB + 4 * KIB}};
 
     enter_role();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        void *pointer = take_memory(sizes[i][0]);
+        void *pointer = allocate_memory(sizes[i][0]);
 
         CHECK_CHARGED(sizes[i][1]);
         CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
@@ -49,17 +49,17 @@ static void role_plain(void *argument)
         CHECK_EQUAL(hip.hipFree(pointer), hipErrorInvalidValue);
         CHECK_CHARGED(0);
     }
-    CHECK(take_memory(0) == NULL);
+    CHECK(allocate_memory(0) == NULL);
     CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
     CHECK_CHARGED(0);
 }
 
 static void test_plain_memory_is_charged_as_the_runtime_takes_it(void **state)
 {
-    machine_run(role_plain, GIB);
+    machine_run(role_plain_allocations, GIB);
 }
 
-static void role_kinds(void *argument)
+static void role_each_allocation_form(void *argument)
 {
     hipPitchedPtr block;
     void *pointer, *host;
@@ -93,7 +93,7 @@ static void role_kinds(void *argument)
 
 static void test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_the_hosts_is_not(void **state)
 {
-    machine_run(role_kinds, GIB);
+    machine_run(role_each_allocation_form, GIB);
 }
 
 /* Any call with which a program begins a device. */
@@ -137,8 +137,8 @@ static void role_arrays(void *argument)
     CHECK(hip.hipArrayDestroy(array) != hipSuccess);
     deep.Flags = hipArrayLayered;
     CHECK_EQUAL(hip.hipMipmappedArrayCreate(&levels, &deep, 100), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
-    CHECK(fake_asked(0) > 0);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
+    CHECK(fake_requested(0) > 0);
     CHECK_EQUAL(hip.hipFreeMipmappedArray(levels), hipSuccess);
     CHECK_CHARGED(0);
     deep.Format = 0x77; /* an unknown format: charged, refused by the runtime, and given back */
@@ -162,8 +162,8 @@ static void role_pools(void *argument)
 
     enter_role();
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 3 * MIB, NULL), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
-    CHECK(fake_asked(0) >= 3 * MIB);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
+    CHECK(fake_requested(0) >= 3 * MIB);
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolCreate(&pool, &properties), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep), hipSuccess);
@@ -172,10 +172,10 @@ static void role_pools(void *argument)
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
     CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* it keeps its memory */
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 2 * GIB, pool, NULL), hipErrorOutOfMemory);
-    pointer = take_memory(GIB - MACHINE_BEGIN); /* unused memory makes room */
+    pointer = allocate_memory(GIB - MACHINE_BEGIN); /* unused memory makes room */
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolDestroy(pool), hipSuccess);
-    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
 }
 
 static void test_pools_are_charged_for_the_memory_they_hold(void **state)
@@ -209,7 +209,7 @@ static void role_virtual(void *argument)
 }
 
 /* The descriptor holds it, as long as any process may have one. */
-static void role_exported(void *argument)
+static void role_exported_memory(void *argument)
 {
     hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
                                        .requestedHandleTypes = hipMemHandleTypePosixFileDescriptor,
@@ -230,7 +230,7 @@ static void role_exported(void *argument)
 
 static void test_memory_that_was_exported_stays_charged(void **state)
 {
-    machine_run(role_exported, GIB);
+    machine_run(role_exported_memory, GIB);
 }
 
 static void test_virtual_memory_is_charged_until_its_last_holder_goes(void **state)
@@ -238,11 +238,11 @@ static void test_virtual_memory_is_charged_until_its_last_holder_goes(void **sta
     machine_run(role_virtual, GIB);
 }
 
-static void role_refused(void *argument)
+static void role_requests_over_quota(void *argument)
 {
     uint64_t left = GIB - MACHINE_BEGIN - 4 * KIB;
     void *pointer = &pointer, *last;
-    size_t is_free, total, pitch;
+    size_t free_bytes, total, pitch;
 
     enter_role();
     CHECK_EQUAL(hip.hipMalloc(&pointer, GIB), hipErrorOutOfMemory);
@@ -252,44 +252,44 @@ static void role_refused(void *argument)
     CHECK(pointer == &pointer);
     CHECK_CHARGED(0);
     CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 4);
-    take_memory(left);
-    last = take_memory(1);
-    CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
-    CHECK_EQUAL(is_free, 0);
+    allocate_memory(left);
+    last = allocate_memory(1);
+    CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
+    CHECK_EQUAL(free_bytes, 0);
     CHECK_EQUAL(total, GIB);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFree(last), hipSuccess);
-    take_memory(4 * KIB);
+    allocate_memory(4 * KIB);
     CHECK_CHARGED(left + 4 * KIB);
 }
 
 static void test_one_byte_beyond_the_quota_is_refused(void **state)
 {
-    machine_run(role_refused, GIB);
+    machine_run(role_requests_over_quota, GIB);
 }
 
-static void role_reset(void *argument)
+static void role_resets_the_device(void *argument)
 {
     enter_role();
-    take_memory(5 * MIB);
-    take_memory(7 * KIB);
+    allocate_memory(5 * MIB);
+    allocate_memory(7 * KIB);
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(fake_used(0), 0);
-    take_memory(MIB);
+    allocate_memory(MIB);
     CHECK_CHARGED(MIB);
 }
 
 static void test_a_reset_gives_all_back_and_the_device_begins_anew(void **state)
 {
-    machine_run(role_reset, GIB);
+    machine_run(role_resets_the_device, GIB);
 }
 
-static void role_reports(void *argument)
+static void role_reported_sizes(void *argument)
 {
     hipDeviceProp_tR0000 old;
     hipDeviceProp_tR0600 now;
-    size_t bytes, is_free;
+    size_t bytes, free_bytes;
     int count, value;
     void *function;
 
@@ -308,9 +308,9 @@ static void role_reports(void *argument)
         CHECK_EQUAL(now.totalGlobalMem, limit);
         CHECK_EQUAL(now.totalConstMem, limit);
         CHECK_EQUAL(hip.hipSetDevice(i), hipSuccess);
-        CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &bytes), hipSuccess);
+        CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &bytes), hipSuccess);
         CHECK_EQUAL(bytes, limit);
-        CHECK_EQUAL(is_free, limit);
+        CHECK_EQUAL(free_bytes, limit);
     }
     CHECK_EQUAL(hip.hipDeviceGetAttribute(&value, hipDeviceAttributeTotalGlobalMem, 0), hipSuccess);
     CHECK_EQUAL(value, GIB);
@@ -321,7 +321,7 @@ static void role_reports(void *argument)
     CHECK_EQUAL(((__typeof__(hip.hipMalloc))function)(&function, 2 * GIB), hipSuccess);
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + 2 * GIB);
     CHECK_EQUAL(machine_charged(0), 0);
-    take_memory(0);
+    allocate_memory(0);
     CHECK_EQUAL(hip.hipSetDevice(0), hipSuccess);
     CHECK_EQUAL(hip.hipMalloc(&function, 2 * GIB), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFree((void *)function), hipSuccess); /* of the other device: it is given back there */
@@ -334,11 +334,11 @@ static void test_two_devices_have_their_own_quotas_in_every_report(void **state)
     const uint64_t limits[] = {GIB, 3 * GIB};
 
     machine_make(2, limits, "300M");
-    machine_wait(machine_start(role_reports, NULL, true));
+    machine_wait(machine_start(role_reported_sizes, NULL, true));
     machine_remove();
 }
 
-static void role_small(void *argument)
+static void role_quota_below_a_device(void *argument)
 {
     void *pointer = NULL;
     hipStream_t stream;
@@ -352,11 +352,11 @@ static void role_small(void *argument)
 
 static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays(void **state)
 {
-    machine_run(role_small, 200 * MIB);
+    machine_run(role_quota_below_a_device, 200 * MIB);
 }
 
-/* A program that does not check whether a stream was made goes on with the garbage in its place. */
-static void role_no_stream(void *argument)
+/* A program that does not check whether its stream was created uses an uninitialised handle. */
+static void role_unchecked_stream(void *argument)
 {
     uint64_t garbage[64] = {0};
     hipStream_t stream = (hipStream_t)garbage;
@@ -379,9 +379,9 @@ static void role_no_stream(void *argument)
 
 static void test_a_stream_that_is_none_gets_nothing_uncharged(void **state)
 {
-    machine_run(role_no_stream, 200 * MIB);
+    machine_run(role_unchecked_stream, 200 * MIB);
     machine_make(1, &(uint64_t){GIB}, "300M");
-    machine_wait(machine_start(role_no_stream, &machine, true));
+    machine_wait(machine_start(role_unchecked_stream, &machine, true));
     machine_remove();
 }
 
@@ -460,39 +460,39 @@ static void test_a_device_that_begins_with_a_launch_is_charged_there(void **stat
     }
 }
 
-static void role_forks(void *argument)
+static void role_forked_child(void *argument)
 {
     int status = -1;
 
     role_open();
-    pid_t early = fork(); /* before the runtime is loaded: the child has its own */
-    if (early == 0) {
-        take_memory(MIB);
+    pid_t fork_early = fork(); /* before the runtime is loaded: the child has its own */
+    if (fork_early == 0) {
+        allocate_memory(MIB);
         CHECK_CHARGED(MIB);
         _exit(0);
     }
-    CHECK_EQUAL(waitpid(early, &status, 0), early);
+    CHECK_EQUAL(waitpid(fork_early, &status, 0), fork_early);
     CHECK_EQUAL(status, 0);
-    take_memory(3 * MIB);
+    allocate_memory(3 * MIB);
     CHECK_CHARGED(3 * MIB);
-    pid_t late = fork(); /* the runtime serves such a child no more, and it costs nothing */
-    if (late == 0) {
+    pid_t fork_late = fork(); /* the runtime serves such a child no more, and it costs nothing */
+    if (fork_late == 0) {
         void *pointer;
 
         CHECK(hip.hipMalloc(&pointer, MIB) != hipSuccess);
         _exit(0);
     }
-    CHECK_EQUAL(waitpid(late, &status, 0), late);
+    CHECK_EQUAL(waitpid(fork_late, &status, 0), fork_late);
     CHECK_EQUAL(status, 0);
     CHECK_CHARGED(3 * MIB);
 }
 
 static void test_a_child_pays_for_itself_and_the_parent_keeps_its_account(void **state)
 {
-    machine_run(role_forks, GIB);
+    machine_run(role_forked_child, GIB);
 }
 
-static void role_closed(void *argument)
+static void role_vgpu_is_missing(void *argument)
 {
     int count = 7;
     void *pointer;
@@ -507,10 +507,10 @@ static void role_closed(void *argument)
 
 static void test_a_vgpu_that_cannot_be_used_closes_the_runtime(void **state)
 {
-    machine_run(role_closed, GIB);
+    machine_run(role_vgpu_is_missing, GIB);
 }
 
-static void role_chooses(void *argument)
+static void role_chooses_devices(void *argument)
 {
     char digits[17], lists[64];
     size_t bytes;
@@ -529,7 +529,7 @@ static void role_chooses(void *argument)
     CHECK_EQUAL(hip.hipDeviceTotalMem(&bytes, 0), hipSuccess);
     CHECK_EQUAL(bytes, 3 * GIB);
     CHECK(strcmp(getenv("HIP_VISIBLE_DEVICES"), "0") == 0); /* a child of this one chooses the same */
-    take_memory(MIB);
+    allocate_memory(MIB);
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + MIB);
     CHECK_EQUAL(machine_charged(0), 0);
 }
@@ -539,7 +539,7 @@ static void test_a_program_chooses_among_its_vgpus_by_index_and_uuid(void **stat
     const uint64_t limits[] = {GIB, 3 * GIB};
 
     machine_make(2, limits, "300M");
-    machine_wait(machine_start(role_chooses, NULL, true));
+    machine_wait(machine_start(role_chooses_devices, NULL, true));
     machine_remove();
 }
 

@@ -8,7 +8,7 @@
 #include "machine.h"
 #include "vendor/cuda/copy.h"
 
-static void role_moves(void *argument)
+static void role_moves_managed(void *argument)
 {
     void *pointer = NULL, *small;
     hipMemLocation second = {.type = hipMemLocationTypeDevice, .id = 1};
@@ -24,8 +24,8 @@ static void role_moves(void *argument)
         CHECK_EQUAL(turn ? hip.hipMemPrefetchAsync(pointer, 300 * MIB, 0, NULL)
                          : hip.hipMemPrefetchAsync_v2(pointer, 300 * MIB, second, 0, NULL),
                     hipSuccess);
-        CHECK_EQUAL(fake_held(!turn, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
-        CHECK_EQUAL(fake_held((uint32_t)turn, FAKE_MANAGED), 0);
+        CHECK_EQUAL(fake_used_of_kind(!turn, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)turn, FAKE_MANAGED), 0);
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
     }
@@ -37,7 +37,7 @@ static void role_moves(void *argument)
 }
 
 /* Memory left behind is freed with the device that it was made on, on each. */
-static void role_leaves_behind(void *argument)
+static void role_leaves_memory_behind(void *argument)
 {
     void *pointer;
 
@@ -53,15 +53,15 @@ static void role_leaves_behind(void *argument)
 static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **state)
 {
     machine_make(2, (uint64_t[]){2 * GIB, 300 * MIB}, "300M");
-    machine_wait(machine_start(role_moves, NULL, true));
-    machine_wait(machine_start(role_leaves_behind, NULL, true));
+    machine_wait(machine_start(role_moves_managed, NULL, true));
+    machine_wait(machine_start(role_leaves_memory_behind, NULL, true));
     machine_remove();
 }
 
 /* ---- copies ---- */
 
 /* The runtime refuses an absurd count, and a call without its array: we read neither before. */
-static void role_unreadable(void *argument)
+static void role_unreadable_arguments(void *argument)
 {
     long page = sysconf(_SC_PAGESIZE);
     unsigned char *readable = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -78,7 +78,7 @@ static void role_unreadable(void *argument)
 
 static void test_lists_that_cannot_be_read_are_the_runtimes_to_refuse(void **state)
 {
-    machine_run(role_unreadable, GIB);
+    machine_run(role_unreadable_arguments, GIB);
 }
 
 static void check_launches(uint64_t count)
@@ -94,7 +94,7 @@ static void check_launches(uint64_t count)
 }
 
 /* The sizes of these copies are unknown: each counts. */
-static void role_copies_of_the_driver(void *argument)
+static void role_copies_of_unknown_size(void *argument)
 {
     void *memory;
 
@@ -120,7 +120,7 @@ static void role_copies_of_the_driver(void *argument)
 
 static void test_copies_of_unknown_size_count_each(void **state)
 {
-    machine_run(role_copies_of_the_driver, GIB);
+    machine_run(role_copies_of_unknown_size, GIB);
 }
 
 int main(void)

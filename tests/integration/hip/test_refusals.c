@@ -5,8 +5,8 @@
  */
 #include "machine.h"
 
-#define QUOTA GIB
-#define MUCH  (2 * GIB) /* more than the quota, less than the device */
+#define QUOTA      GIB
+#define OVER_QUOTA (2 * GIB) /* more than the quota, less than the device */
 
 static uint64_t denied_count(void)
 {
@@ -25,10 +25,10 @@ static uint64_t denied_count(void)
         CHECK_EQUAL(fake_used(0), used);                                                                               \
     } while (0)
 
-static const hipChannelFormatDesc four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
+static const hipChannelFormatDesc pixel_of_four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
 static const hipExtent extent = {1000, 1000, 600}; /* of texels */
 
-static void role_asks_for_too_much(void *argument)
+static void role_requests_over_quota(void *argument)
 {
     HIP_ARRAY3D_DESCRIPTOR cube = {
         .Width = 1000, .Height = 1000, .Depth = 600, .Format = HIP_AD_FORMAT_FLOAT, .NumChannels = 4};
@@ -47,32 +47,32 @@ static void role_asks_for_too_much(void *argument)
     role_open();
     CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGetDefaultMemPool(&pool, 0), hipSuccess);
-    REFUSED(hip.hipMalloc(&pointer, MUCH), hipErrorOutOfMemory);
+    REFUSED(hip.hipMalloc(&pointer, OVER_QUOTA), hipErrorOutOfMemory);
     REFUSED(hip.hipMalloc(&pointer, UINT64_MAX), hipErrorOutOfMemory);
-    REFUSED(hip.hipExtMallocWithFlags(&pointer, MUCH, 0), hipErrorOutOfMemory);
-    REFUSED(hip.hipMallocManaged(&pointer, MUCH, hipMemAttachGlobal), hipErrorOutOfMemory);
+    REFUSED(hip.hipExtMallocWithFlags(&pointer, OVER_QUOTA, 0), hipErrorOutOfMemory);
+    REFUSED(hip.hipMallocManaged(&pointer, OVER_QUOTA, hipMemAttachGlobal), hipErrorOutOfMemory);
     REFUSED(hip.hipMallocPitch(&pointer, &pitch, MIB, 2048), hipErrorOutOfMemory);
     REFUSED(hip.hipMemAllocPitch(&place, &pitch, MIB, 2048, 4), hipErrorOutOfMemory);
     REFUSED(hip.hipMalloc3D(&block, (hipExtent){MIB, 32, 64}), hipErrorOutOfMemory);
-    REFUSED(hip.hipMallocArray(&array, &four, 16384, 16384, 0), hipErrorOutOfMemory);
-    REFUSED(hip.hipMalloc3DArray(&array, &four, extent, 0), hipErrorOutOfMemory);
+    REFUSED(hip.hipMallocArray(&array, &pixel_of_four, 16384, 16384, 0), hipErrorOutOfMemory);
+    REFUSED(hip.hipMalloc3DArray(&array, &pixel_of_four, extent, 0), hipErrorOutOfMemory);
     REFUSED(hip.hipArrayCreate(&array, &flat), hipErrorOutOfMemory);
     REFUSED(hip.hipArray3DCreate(&array, &cube), hipErrorOutOfMemory);
-    REFUSED(hip.hipMallocMipmappedArray(&levels, &four, extent, 3, 0), hipErrorOutOfMemory);
+    REFUSED(hip.hipMallocMipmappedArray(&levels, &pixel_of_four, extent, 3, 0), hipErrorOutOfMemory);
     REFUSED(hip.hipMipmappedArrayCreate(&levels, &cube, 3), hipErrorOutOfMemory);
-    REFUSED(hip.hipMemCreate(&handle, MUCH, &properties, 0), hipErrorOutOfMemory);
-    REFUSED(hip.hipMallocAsync(&pointer, MUCH, NULL), hipErrorOutOfMemory);
-    REFUSED(hip.hipMallocFromPoolAsync(&pointer, MUCH, pool, NULL), hipErrorOutOfMemory);
+    REFUSED(hip.hipMemCreate(&handle, OVER_QUOTA, &properties, 0), hipErrorOutOfMemory);
+    REFUSED(hip.hipMallocAsync(&pointer, OVER_QUOTA, NULL), hipErrorOutOfMemory);
+    REFUSED(hip.hipMallocFromPoolAsync(&pointer, OVER_QUOTA, pool, NULL), hipErrorOutOfMemory);
     CHECK(!pointer && pitch == 7 && !place && !block.ptr && !array && !levels && !handle);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
 }
 
 static void test_a_refusal_by_the_quota_alone_is_counted_once(void **state)
 {
-    machine_run(role_asks_for_too_much, QUOTA);
+    machine_run(role_requests_over_quota, QUOTA);
 }
 
-static void role_asks_wrongly(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     HIP_ARRAY3D_DESCRIPTOR cube = {
         .Width = 1000, .Height = 1000, .Depth = 600, .Format = HIP_AD_FORMAT_FLOAT, .NumChannels = 4};
@@ -88,30 +88,31 @@ static void role_asks_wrongly(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
-    REFUSED(hip.hipMalloc(NULL, MUCH), hipErrorInvalidValue);
-    REFUSED(hip.hipExtMallocWithFlags(&pointer, MUCH, 77), hipErrorInvalidValue);
-    REFUSED(hip.hipMallocManaged(NULL, MUCH, hipMemAttachGlobal), hipErrorInvalidValue);
-    REFUSED(hip.hipMallocManaged(&pointer, MUCH, 77), hipErrorInvalidValue);
+    REFUSED(hip.hipMalloc(NULL, OVER_QUOTA), hipErrorInvalidValue);
+    REFUSED(hip.hipExtMallocWithFlags(&pointer, OVER_QUOTA, 77), hipErrorInvalidValue);
+    REFUSED(hip.hipMallocManaged(NULL, OVER_QUOTA, hipMemAttachGlobal), hipErrorInvalidValue);
+    REFUSED(hip.hipMallocManaged(&pointer, OVER_QUOTA, 77), hipErrorInvalidValue);
     REFUSED(hip.hipMallocPitch(NULL, &pitch, MIB, 2048), hipErrorInvalidValue);
     REFUSED(hip.hipMallocPitch(&pointer, NULL, MIB, 2048), hipErrorInvalidValue);
     REFUSED(hip.hipMemAllocPitch(&place, &pitch, MIB, 2048, 3), hipErrorInvalidValue);
     REFUSED(hip.hipMalloc3D(NULL, (hipExtent){MIB, 32, 64}), hipErrorInvalidValue);
-    REFUSED(hip.hipMallocArray(NULL, &four, 16384, 16384, 0), hipErrorInvalidValue);
-    REFUSED(hip.hipMalloc3DArray(NULL, &four, extent, 0), hipErrorInvalidValue);
+    REFUSED(hip.hipMallocArray(NULL, &pixel_of_four, 16384, 16384, 0), hipErrorInvalidValue);
+    REFUSED(hip.hipMalloc3DArray(NULL, &pixel_of_four, extent, 0), hipErrorInvalidValue);
     REFUSED(hip.hipArrayCreate(NULL, &flat), hipErrorInvalidValue);
     REFUSED(hip.hipArray3DCreate(NULL, &cube), hipErrorInvalidValue);
-    REFUSED(hip.hipMallocMipmappedArray(NULL, &four, extent, 3, 0), hipErrorInvalidValue);
+    REFUSED(hip.hipMallocMipmappedArray(NULL, &pixel_of_four, extent, 3, 0), hipErrorInvalidValue);
     REFUSED(hip.hipMipmappedArrayCreate(NULL, &cube, 3), hipErrorInvalidValue);
-    REFUSED(hip.hipMalloc3DArray(&array, &four, (hipExtent){1000, 1000, 16385}, 0), hipErrorInvalidValue);
-    REFUSED(hip.hipMallocMipmappedArray(&levels, &four, (hipExtent){1000, 1000, 16385}, 3, 0), hipErrorInvalidValue);
-    REFUSED(hip.hipMemCreate(NULL, MUCH, &properties, 0), hipErrorInvalidValue);
-    REFUSED(hip.hipMemCreate(&handle, MUCH, &properties, 1), hipErrorInvalidValue);
+    REFUSED(hip.hipMalloc3DArray(&array, &pixel_of_four, (hipExtent){1000, 1000, 16385}, 0), hipErrorInvalidValue);
+    REFUSED(hip.hipMallocMipmappedArray(&levels, &pixel_of_four, (hipExtent){1000, 1000, 16385}, 3, 0),
+            hipErrorInvalidValue);
+    REFUSED(hip.hipMemCreate(NULL, OVER_QUOTA, &properties, 0), hipErrorInvalidValue);
+    REFUSED(hip.hipMemCreate(&handle, OVER_QUOTA, &properties, 1), hipErrorInvalidValue);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
 }
 
 static void test_wrong_arguments_are_refused_as_such(void **state)
 {
-    machine_run(role_asks_wrongly, QUOTA);
+    machine_run(role_wrong_arguments, QUOTA);
 }
 
 int main(void)

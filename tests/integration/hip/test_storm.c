@@ -4,30 +4,30 @@
 
 #include "../cuda/storm.h"
 
-#define HELD   96u
-#define PLACES 16u
-#define PAGE   (2 * MIB)
+#define OBJECTS    96u
+#define PAGE_COUNT 16u
+#define PAGE       (2 * MIB)
 
 /* The objects that one worker holds, of each kind. */
 struct storm_bag {
-    void *pointers[HELD];
-    hipArray_t arrays[HELD];
-    hipMipmappedArray_t levels[HELD];
-    hipMemGenericAllocationHandle_t handles[PLACES];
+    void *pointers[OBJECTS];
+    hipArray_t arrays[OBJECTS];
+    hipMipmappedArray_t levels[OBJECTS];
+    hipMemGenericAllocationHandle_t handles[PAGE_COUNT];
     hipMemPool_t pools[2];
-    char *places; /* addresses of PLACES pages */
-    bool mapped[PLACES];
+    char *addresses; /* PAGE_COUNT pages are reserved here */
+    bool mapped[PAGE_COUNT];
 };
 
-/* A refusal for want of memory is no failure. */
-static bool was_given(hipError_t result)
+/* A call that is refused because memory is out has not failed. */
+static bool succeeded(hipError_t result)
 {
     if (result != hipErrorOutOfMemory)
         CHECK_EQUAL(result, hipSuccess);
     return result == hipSuccess;
 }
 
-static hipError_t take_pointer(struct storm_bag *bag, void **pointer)
+static hipError_t allocate_pointer(struct storm_bag *bag, void **pointer)
 {
     hipPitchedPtr block;
     hipError_t result;
@@ -53,66 +53,66 @@ static hipError_t take_pointer(struct storm_bag *bag, void **pointer)
     }
 }
 
-static void do_pointer(struct storm_bag *bag)
+static void change_pointer(struct storm_bag *bag)
 {
-    void **pointer = &bag->pointers[storm_draw(HELD)];
+    void **pointer = &bag->pointers[storm_draw(OBJECTS)];
 
     if (*pointer) {
         CHECK_EQUAL(storm_draw(2) ? hip.hipFree(*pointer) : hip.hipFreeAsync(*pointer, NULL), hipSuccess);
         *pointer = NULL;
-    } else if (!was_given(take_pointer(bag, pointer))) {
+    } else if (!succeeded(allocate_pointer(bag, pointer))) {
         *pointer = NULL;
     }
 }
 
-static void do_array(struct storm_bag *bag)
+static void change_array(struct storm_bag *bag)
 {
     hipChannelFormatDesc channels = {.x = 32, .y = 32, .f = hipChannelFormatKindFloat};
-    uint64_t index = storm_draw(HELD);
+    uint64_t index = storm_draw(OBJECTS);
 
     if (bag->arrays[index])
         CHECK_EQUAL(storm_draw(2) ? hip.hipFreeArray(bag->arrays[index]) : hip.hipArrayDestroy(bag->arrays[index]),
                     hipSuccess);
-    else if (was_given(hip.hipMallocArray(&bag->arrays[index], &channels, 1 + storm_draw(600), storm_draw(600), 0)))
+    else if (succeeded(hip.hipMallocArray(&bag->arrays[index], &channels, 1 + storm_draw(600), storm_draw(600), 0)))
         return;
     bag->arrays[index] = NULL;
 }
 
-static void do_levels(struct storm_bag *bag)
+static void change_mipmapped(struct storm_bag *bag)
 {
     HIP_ARRAY3D_DESCRIPTOR shape = {
         .Width = 1 + storm_draw(300), .Height = 1 + storm_draw(300), .Format = HIP_AD_FORMAT_HALF, .NumChannels = 2};
-    uint64_t index = storm_draw(HELD);
+    uint64_t index = storm_draw(OBJECTS);
 
     if (bag->levels[index])
         CHECK_EQUAL(hip.hipFreeMipmappedArray(bag->levels[index]), hipSuccess);
-    else if (was_given(hip.hipMipmappedArrayCreate(&bag->levels[index], &shape, 1 + (unsigned)storm_draw(12))))
+    else if (succeeded(hip.hipMipmappedArrayCreate(&bag->levels[index], &shape, 1 + (unsigned)storm_draw(12))))
         return;
     bag->levels[index] = NULL;
 }
 
-/* Handles of one page, mapped at places and let go in any order. */
-static void do_virtual(struct storm_bag *bag)
+/* Handles of one page, mapped at any page and released in any order. */
+static void change_virtual(struct storm_bag *bag)
 {
     hipMemAllocationProp shape = {.type = hipMemAllocationTypePinned, .location = {.type = hipMemLocationTypeDevice}};
-    uint64_t index = storm_draw(PLACES), place = storm_draw(PLACES);
-    void *address = bag->places + place * PAGE;
+    uint64_t index = storm_draw(PAGE_COUNT), page = storm_draw(PAGE_COUNT);
+    void *address = bag->addresses + page * PAGE;
 
-    if (storm_draw(2) && bag->mapped[place]) {
+    if (storm_draw(2) && bag->mapped[page]) {
         CHECK_EQUAL(hip.hipMemUnmap(address, PAGE), hipSuccess);
-        bag->mapped[place] = false;
+        bag->mapped[page] = false;
     } else if (!bag->handles[index]) {
-        if (!was_given(hip.hipMemCreate(&bag->handles[index], PAGE, &shape, 0)))
+        if (!succeeded(hip.hipMemCreate(&bag->handles[index], PAGE, &shape, 0)))
             bag->handles[index] = NULL;
-    } else if (storm_draw(2) && !bag->mapped[place]) {
-        bag->mapped[place] = was_given(hip.hipMemMap(address, PAGE, 0, bag->handles[index], 0));
+    } else if (storm_draw(2) && !bag->mapped[page]) {
+        bag->mapped[page] = succeeded(hip.hipMemMap(address, PAGE, 0, bag->handles[index], 0));
     } else {
         CHECK_EQUAL(hip.hipMemRelease(bag->handles[index]), hipSuccess);
         bag->handles[index] = NULL;
     }
 }
 
-static void do_pool(struct storm_bag *bag)
+static void change_pool(struct storm_bag *bag)
 {
     uint64_t keep = storm_draw(2) * 16 * MIB;
     hipMemPool_t pool = bag->pools[storm_draw(2)];
@@ -123,32 +123,32 @@ static void do_pool(struct storm_bag *bag)
         CHECK_EQUAL(hip.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep), hipSuccess);
 }
 
-static void do_wrong(struct storm_bag *bag)
+static void make_wrong_calls(struct storm_bag *bag)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
     CHECK_EQUAL(hip.hipFree(bag), hipErrorInvalidValue);
     CHECK(hip.hipMemRelease((hipMemGenericAllocationHandle_t)12345678) != hipSuccess);
-    CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
-    CHECK(is_free <= total && total == STORM_LIMIT);
+    CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
+    CHECK(free_bytes <= total && total == STORM_LIMIT);
 }
 
-static void do_any(struct storm_bag *bag)
+static void change_any(struct storm_bag *bag)
 {
     uint64_t kind = storm_draw(1000);
 
     if (kind < 500)
-        do_pointer(bag);
+        change_pointer(bag);
     else if (kind < 640)
-        do_array(bag);
+        change_array(bag);
     else if (kind < 740)
-        do_levels(bag);
+        change_mipmapped(bag);
     else if (kind < 940)
-        do_virtual(bag);
+        change_virtual(bag);
     else if (kind < 970)
-        do_pool(bag);
+        change_pool(bag);
     else
-        do_wrong(bag);
+        make_wrong_calls(bag);
 }
 
 static struct storm_bag *prepare_bag(struct storm_worker *self)
@@ -156,32 +156,32 @@ static struct storm_bag *prepare_bag(struct storm_worker *self)
     static struct storm_bag bag;
     hipMemPoolProps shape = {.allocType = hipMemAllocationTypePinned, .location = {.type = hipMemLocationTypeDevice}};
     hipStream_t stream;
-    void *places;
+    void *addresses;
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    atomic_store(&self->begun, machine_own(0));
+    atomic_store(&self->device_charge, machine_own(0));
     CHECK_EQUAL(hip.hipMemPoolCreate(&bag.pools[0], &shape), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGetDefaultMemPool(&bag.pools[1], 0), hipSuccess);
-    CHECK_EQUAL(hip.hipMemAddressReserve(&places, PLACES * PAGE, 0, NULL, 0), hipSuccess);
-    bag.places = places;
+    CHECK_EQUAL(hip.hipMemAddressReserve(&addresses, PAGE_COUNT * PAGE, 0, NULL, 0), hipSuccess);
+    bag.addresses = addresses;
     return &bag;
 }
 
 static void settle_charges(void)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
+    CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
 }
 
 /* Charges for beginning a device are no part of the requested memory. */
-static uint64_t true_bytes(void)
+static uint64_t requested_bytes(void)
 {
-    uint64_t bytes = fake_asked(0);
+    uint64_t bytes = fake_requested(0);
 
     for (uint32_t i = 0; i < STORM_WORKERS; i++)
-        bytes += atomic_load(&storm->workers[i].begun);
+        bytes += atomic_load(&storm->workers[i].device_charge);
     return bytes;
 }
 
@@ -193,12 +193,12 @@ static void enter_role(void)
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
 }
 
-static bool take_memory(void **pointer, uint64_t bytes)
+static bool allocate_memory(void **pointer, uint64_t bytes)
 {
-    return was_given(hip.hipMalloc(pointer, bytes));
+    return succeeded(hip.hipMalloc(pointer, bytes));
 }
 
-static void give_back(void *pointer)
+static void free_memory(void *pointer)
 {
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
 }
@@ -206,13 +206,13 @@ static void give_back(void *pointer)
 static const struct storm_vendor storm_vendor = {
     .calls = 50000,
     .greedy_calls = 20000,
-    .prepare = prepare_bag,
-    .call = do_any,
-    .settle = settle_charges,
-    .truth = true_bytes,
-    .enter = enter_role,
-    .take = take_memory,
-    .give = give_back,
+    .prepare_bag = prepare_bag,
+    .call_any = change_any,
+    .settle_charges = settle_charges,
+    .expected_charge = requested_bytes,
+    .enter_role = enter_role,
+    .allocate = allocate_memory,
+    .release = free_memory,
 };
 
 int main(void)

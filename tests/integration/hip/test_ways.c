@@ -14,11 +14,11 @@
 #define INSIDE  "1 devices, 1024 MiB, 2 GiB 2, launch 0, 0"
 #define OUTSIDE "1 devices, 8192 MiB, 2 GiB 0, launch 0, 0"
 
-struct way {
+struct client_case {
     const char *program, *argument;
     const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
     bool in_vgpu;        /* then with the variables of facet run */
-    bool ours;           /* preloaded, in no vGPU */
+    bool uses_ours;      /* preloaded, in no vGPU */
 };
 
 /* As the command does between fork and exec. */
@@ -31,26 +31,26 @@ static void enter_role(void)
     CHECK(launch_hip_enter(&entrance));
 }
 
-static void become_program(const struct way *way)
+static void become_program(const struct client_case *client_case)
 {
     char path[4096];
 
-    machine_environment(way->in_vgpu);
+    machine_environment(client_case->in_vgpu);
     unsetenv("FACET_REAL_HIP");
-    setenv("LD_LIBRARY_PATH", way->runtime ? getenv(way->runtime) : "", 1);
+    setenv("LD_LIBRARY_PATH", client_case->runtime ? getenv(client_case->runtime) : "", 1);
     snprintf(path, sizeof path, "%s/libamdhip64.so", getenv("FACET_TEST_HIP_OURS"));
-    if (way->in_vgpu)
+    if (client_case->in_vgpu)
         enter_role();
-    else if (way->ours)
+    else if (client_case->uses_ours)
         setenv("LD_PRELOAD", path, 1);
-    snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_HIP_PROGRAMS"), way->program);
+    snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_HIP_PROGRAMS"), client_case->program);
     alarm(60);
-    execl(path, way->program, way->argument, (char *)NULL);
+    execl(path, client_case->program, client_case->argument, (char *)NULL);
     _exit(127);
 }
 
 /* The program's output, without the end of its line. */
-static const char *answer_of(struct way way)
+static const char *answer_of(struct client_case client_case)
 {
     static char output[4096];
     int ends[2], status = 0;
@@ -65,7 +65,7 @@ static const char *answer_of(struct way way)
         dup2(ends[1], STDERR_FILENO); /* a loader that complains of versions is heard, too */
         close(ends[0]);
         close(ends[1]);
-        become_program(&way);
+        become_program(&client_case);
     }
     close(ends[1]);
     while (used < sizeof output - 1 && (got = read(ends[0], output + used, sizeof output - 1 - used)) > 0)
@@ -75,7 +75,8 @@ static const char *answer_of(struct way way)
     output[used] = 0;
     output[strcspn(output, "\n")] = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("%s %s: status %#x: %s", way.program, way.argument ? way.argument : "", (unsigned)status, output);
+        fail_msg("%s %s: status %#x: %s", client_case.program, client_case.argument ? client_case.argument : "",
+                 (unsigned)status, output);
     return output;
 }
 
@@ -96,38 +97,38 @@ static int teardown(void **state)
 
 static void test_a_linked_program_starts_with_its_versions_and_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, true, false}), INSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, true, false}), INSIDE);
 }
 
 static void test_a_program_linked_with_an_older_release_has_its_limits(void **state)
 {
     setenv("FAKE_HIP_VERSION", "50200000", 1);
-    assert_string_equal(answer_of((struct way){"program-old", NULL, OLD, true, false}), INSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-old", NULL, OLD, true, false}), INSIDE);
     unsetenv("FAKE_HIP_VERSION");
 }
 
 static void test_a_program_that_bundles_the_runtime_uses_its_own_behind_ours(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, false, false}), OUTSIDE);
-    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, false}), INSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-bundled", NULL, NULL, false, false}), OUTSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-bundled", NULL, NULL, true, false}), INSIDE);
 }
 
 static void test_a_program_that_opens_the_runtime_by_any_name_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so.6", FAKE, true, false}), INSIDE);
-    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
+    assert_string_equal(answer_of((struct client_case){"program", "libamdhip64.so.6", FAKE, true, false}), INSIDE);
+    assert_string_equal(answer_of((struct client_case){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
 }
 
 static void test_in_no_vgpu_everything_is_the_runtimes(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
-    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
-    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, false, true}), OUTSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
+    assert_string_equal(answer_of((struct client_case){"program-bundled", NULL, NULL, false, true}), OUTSIDE);
 }
 
 static void test_where_no_runtime_is_there_is_no_device(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-linked", NULL, NULL, true, false}),
+    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, NULL, true, false}),
                         "0 devices, 0 MiB, 2 GiB 100, launch 100, 100");
 }
 

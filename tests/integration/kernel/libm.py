@@ -21,11 +21,11 @@ def function(name, answer, *arguments):
     return found
 
 
-def one(name):
+def unary(name):
     return function(name, c_double, c_double)
 
 
-def two(name):
+def binary(name):
     return function(name, c_double, c_double, c_double)
 
 
@@ -35,7 +35,7 @@ def of_type(name, type_):
     return function(name + ("f" if type_ == "float" else ""), kind, kind, kind)
 
 
-def through(name, kind):
+def function_with_pointer(name, kind):
     """A function that gives a second result through a pointer: both."""
     called = function(name, c_double, c_double, POINTER(kind))
 
@@ -48,7 +48,7 @@ def through(name, kind):
 
 def remquo(x, y):
     """The last seven bits of the quotient, which C's has not, and its sign; 0 where there is none."""
-    rest = two("remainder")(x, y)
+    rest = binary("remainder")(x, y)
     if math.isnan(rest) or math.isinf(y):
         return rest, 0
     quotient = round(Fraction(x) / Fraction(y))
@@ -103,13 +103,13 @@ def in_half_turns(called):
 # --- functions that C lacks -------------------------------------------------------------------------------------------
 
 def rsqrt(x):
-    return math.copysign(math.inf, x) if x == 0 else 1 / one("sqrt")(x)
+    return math.copysign(math.inf, x) if x == 0 else 1 / unary("sqrt")(x)
 
 
 def powr(x, y):
     """IEEE 754's exp(y log x)."""
     none = x < 0 or (y == 0 and (x == 0 or math.isinf(x))) or (x == 1 and math.isinf(y))
-    return math.nan if none or math.isnan(x) or math.isnan(y) else two("pow")(abs(x), y)
+    return math.nan if none or math.isnan(x) or math.isnan(y) else binary("pow")(abs(x), y)
 
 
 def rootn(x, n):
@@ -130,7 +130,7 @@ def fract(x, below):
 def by_size(first, same):
     def call(x, y):
         if abs(x) == abs(y) or math.isnan(x) or math.isnan(y):
-            return two(same)(x, y)
+            return binary(same)(x, y)
         return x if (abs(x) > abs(y)) == first else y
 
     return call

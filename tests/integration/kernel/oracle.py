@@ -73,7 +73,7 @@ class Local:
         self.bytes = count
 
 
-def out(kind, *shape):
+def output(kind, *shape):
     """Memory that a kernel fills. It begins with bytes that no kernel writes."""
     data = numpy.empty(shape, kind)
     data.view(numpy.uint8)[...] = 0xA5
@@ -132,13 +132,13 @@ def need_facet():
         raise tap.Skip(f"PoCL agrees with the reference; Facet: {NO_FACET}")
 
 
-def each(results, index):
+def results_of_each(results, index):
     """The implementation, and its memory of argument `index`. Facet's is the one under test; PoCL's shows that the
     reference is right."""
     return [(who, answers[index]) for who, answers in results.items()]
 
 
-def places(wrong, got, expected, inputs):
+def describe_wrong(wrong, got, expected, inputs):
     at = [tuple(int(i) for i in place) for place in numpy.argwhere(wrong)[:5]]
     return "; ".join(f"at {place}: got {got[place]!r}, expected {expected[place]!r}"
                      + "".join(f", of {value[place[:value.ndim]]!r}" for value in inputs
@@ -147,14 +147,14 @@ def places(wrong, got, expected, inputs):
 
 def exact(results, index, expected, what, inputs=()):
     """Every bit, but NaNs are alike."""
-    for who, got in each(results, index):
+    for who, got in results_of_each(results, index):
         expected = numpy.asarray(expected).astype(got.dtype, copy=False).reshape(got.shape)
         wrong = got != expected
         if got.dtype.kind == "f":
             wrong &= ~(numpy.isnan(got) & numpy.isnan(expected))
         if wrong.any():
             raise AssertionError(f"{who}, {what}: {wrong.sum()} of {wrong.size} wrong: "
-                                 + places(wrong, got, expected, inputs))
+                                 + describe_wrong(wrong, got, expected, inputs))
 
 
 def distance(got, expected):
@@ -176,7 +176,7 @@ def distance(got, expected):
 def near(results, index, expected, bound, what, inputs=(), of=None):
     """Within `bound` units of the last place; results below the smallest normal number may be zero. `of`: those that
     are held to it, where not all are."""
-    for who, got in each(results, index):
+    for who, got in results_of_each(results, index):
         if of and who not in of:
             continue
         expected = numpy.asarray(expected, numpy.longdouble).reshape(got.shape)
@@ -185,7 +185,7 @@ def near(results, index, expected, bound, what, inputs=(), of=None):
         wrong = (away > bound) & ~tiny
         if wrong.any():
             raise AssertionError(f"{who}, {what}: {wrong.sum()} of {wrong.size} beyond {bound} ULP, the worst "
-                                 f"{away[wrong].max():.4g}: " + places(wrong, got, expected, inputs))
+                                 f"{away[wrong].max():.4g}: " + describe_wrong(wrong, got, expected, inputs))
 
 
 def agree(results, index, what):

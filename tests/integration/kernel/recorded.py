@@ -27,20 +27,20 @@ SEPARATOR = b"\0;"
 MOST_BYTES = 1 << 20  # of an answer in a file; a longer one is not kept
 
 
-def named(*parts):
+def hash_of(*parts):
     """A name made of these parts, each of them bytes."""
     return hashlib.sha256(SEPARATOR.join(parts)).hexdigest()[:32]
 
 
 def name_of_source(source, arguments):
-    return named(source, *(text.encode() for text in arguments))
+    return hash_of(source, *(text.encode() for text in arguments))
 
 
 def name_of_run(source, kernel, range_, arguments):
     extents = repr((range_.size, range_.group, range_.offset)).encode()
     given = [str(argument.bytes).encode() if argument.kind == "local" else argument.data.tobytes()
              for argument in arguments]
-    return named(source.encode(), kernel.encode(), extents, *given)
+    return hash_of(source.encode(), kernel.encode(), extents, *given)
 
 
 # --- recording ---

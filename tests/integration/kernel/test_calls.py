@@ -65,11 +65,11 @@ def functions_that_are_called_compute_what_copies_of_them_do():
         text, results = kernel(seed, kind), []
         for how in ([], ["-cl-opt-disable"]):
             program = oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2", *how])
-            given = [oracle.Buffer(numbers(seed, kind)), oracle.out(WORDS[kind][1], ITEMS),
+            given = [oracle.Buffer(numbers(seed, kind)), oracle.output(WORDS[kind][1], ITEMS),
                      oracle.Value(numpy.int32(5)), oracle.Value(numbers(seed, kind).view(FLOATS[kind])[1])]
             results.append(program.run("k", oracle.Range((ITEMS,), (group,)), given)[1])
         wrong = results[0] != results[1]
-        assert not wrong.any(), f"seed {seed}: " + oracle.places(wrong, results[0], results[1], [])
+        assert not wrong.any(), f"seed {seed}: " + oracle.describe_wrong(wrong, results[0], results[1], [])
 
 
 READS = """
@@ -96,10 +96,10 @@ def images_that_are_read_often_are_read_as_once():
     for address, filter_, normalized in ((CLAMP, LINEAR, 0), (REPEAT, LINEAR, 1), (CLAMP, NEAREST, 0)):
         results = [program.run(name, oracle.Range(size, None),
                                [image, Sampler(normalized, address, filter_),
-                                oracle.out(numpy.float32, count, items, 4)])[2]
+                                oracle.output(numpy.float32, count, items, 4)])[2]
                    for name, size in (("one", (items, count)), ("many", (items,)))]
         wrong = results[0] != results[1]
-        assert not wrong.any(), f"sampler {address:#x}: " + oracle.places(wrong, results[1], results[0], [])
+        assert not wrong.any(), f"sampler {address:#x}: " + oracle.describe_wrong(wrong, results[1], results[0], [])
 
 
 tap.main()

@@ -73,7 +73,7 @@ def run(source, *arguments, option=("--check",), out=None, **settings):
         return done
 
 
-def told(done, item, line, access, expected):
+def check_message(done, item, line, access, expected):
     """One line on standard error, nothing on standard output."""
     equal(done.stdout, "", "standard output")
     equal(done.returncode in FAILED, True, f"exit status {done.returncode}")
@@ -85,35 +85,35 @@ def told(done, item, line, access, expected):
 
 @test
 def an_overrun_is_told_at_the_first_element_that_was_not_asked_for():
-    told(run(SHIFTED_WRITE, BUFFER, "i64:2"), 62, 2, "write", GLOBAL)
-    told(run(SHIFTED_READ, BUFFER, BUFFER, "i64:1"), 63, 2, "read", GLOBAL)
+    check_message(run(SHIFTED_WRITE, BUFFER, "i64:2"), 62, 2, "write", GLOBAL)
+    check_message(run(SHIFTED_READ, BUFFER, BUFFER, "i64:1"), 63, 2, "read", GLOBAL)
     equal(run(SHIFTED_WRITE, BUFFER, "i64:0").returncode, 0)
 
 
 @test
 def an_underrun_is_told():
-    told(run(SHIFTED_WRITE, BUFFER, "i64:-1"), 0, 2, "write", GLOBAL)
-    told(run(SHIFTED_READ, BUFFER, BUFFER, "i64:-1"), 0, 2, "read", GLOBAL)
+    check_message(run(SHIFTED_WRITE, BUFFER, "i64:-1"), 0, 2, "write", GLOBAL)
+    check_message(run(SHIFTED_READ, BUFFER, BUFFER, "i64:-1"), 0, 2, "read", GLOBAL)
 
 
 @test
 def no_distance_ends_the_process():
     for by in (1024, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1):
-        told(run(SHIFTED_WRITE, BUFFER, f"i64:{by}"), 0, 2, "write", GLOBAL)
-        told(run(SHIFTED_READ, BUFFER, BUFFER, f"i64:{by}"), 0, 2, "read", GLOBAL)
+        check_message(run(SHIFTED_WRITE, BUFFER, f"i64:{by}"), 0, 2, "write", GLOBAL)
+        check_message(run(SHIFTED_READ, BUFFER, BUFFER, f"i64:{by}"), 0, 2, "read", GLOBAL)
 
 
 @test
 def whole_pages_have_an_end_too():
     pages = "buffer:i32:1024=0"
-    told(run(SHIFTED_READ, pages, pages, "i64:1"), 1023, 2, "read", GLOBAL)
-    told(run(SHIFTED_READ, pages, pages, "i64:-1"), 0, 2, "read", GLOBAL)
+    check_message(run(SHIFTED_READ, pages, pages, "i64:1"), 1023, 2, "read", GLOBAL)
+    check_message(run(SHIFTED_READ, pages, pages, "i64:-1"), 0, 2, "read", GLOBAL)
 
 
 @test
 def null_is_told():
     source = "kernel void k(global int *x, long at) {\n    x[get_global_id(0)] = *(global int *)at;\n}\n"
-    told(run(source, BUFFER, "i64:0"), 0, 2, "read", GLOBAL)
+    check_message(run(source, BUFFER, "i64:0"), 0, 2, "read", GLOBAL)
 
 
 @test
@@ -125,8 +125,8 @@ def an_overrun_of_local_memory_is_told():
     x[get_global_id(0)] = t[get_local_id(0)];
 }
 """
-    told(run(source, BUFFER, "i32:1", "--group", "64"), 63, 3, "write", LOCAL)
-    told(run(source, BUFFER, "i32:-100000000", "--group", "64"), 0, 3, "write", LOCAL)
+    check_message(run(source, BUFFER, "i32:1", "--group", "64"), 63, 3, "write", LOCAL)
+    check_message(run(source, BUFFER, "i32:-100000000", "--group", "64"), 0, 3, "write", LOCAL)
     equal(run(source, BUFFER, "i32:0", "--group", "64").returncode, 0)
 
 
@@ -165,7 +165,7 @@ def the_first_element_beyond_an_array_is_told():
             if by in (-1, -7):
                 continue
             by = by if by > 0 else by - 7
-            told(run(source, BUFFER, *more, f"i64:{by}", "--group", "8"), 0, line, "read", expected)
+            check_message(run(source, BUFFER, *more, f"i64:{by}", "--group", "8"), 0, line, "read", expected)
         for by in (0, -1, -7) if not more else (0, -1, -6):
             done = run(source, BUFFER, *more, f"i64:{by}", "--group", "8", out=0)
             equal((done.returncode, done.data), (0, array.array("i", [7] * 64).tobytes()), done.stderr)
@@ -187,8 +187,8 @@ def a_write_beyond_a_local_array_is_not_made():
 }
 """
     for by in (32, 8, 16):
-        told(run(source, BUFFER, "local:32", "local:32", f"i32:{by}", "--group", "8"), "(0|8)", 6, "write", LOCAL)
-    told(run(source.replace("t[by] = 2;", ""), BUFFER, "local:32", "local:32", "i32:4", "--group", "8"), "(0|8)", 7,
+        check_message(run(source, BUFFER, "local:32", "local:32", f"i32:{by}", "--group", "8"), "(0|8)", 6, "write", LOCAL)
+    check_message(run(source.replace("t[by] = 2;", ""), BUFFER, "local:32", "local:32", "i32:4", "--group", "8"), "(0|8)", 7,
          "write", LOCAL)
 
 
@@ -199,7 +199,7 @@ def an_index_that_the_compiler_knows_is_told_as_well():
         done = run(source % 4, BUFFER, "-O", level)
         contains(done.stderr, "past the end of the array")
         done.stderr = done.stderr[done.stderr.index("facet kernel run"):]
-        told(done, 0, 3, "read", CONSTANT)
+        check_message(done, 0, 3, "read", CONSTANT)
         done = run(source % 3, BUFFER, "-O", level, out=0)
         equal((done.returncode, done.data), (0, array.array("i", [4] * 64).tobytes()), done.stderr)
 
@@ -211,7 +211,7 @@ def a_wild_index_into_a_private_array_is_told():
                                  (PRIVATE_READ, "read", 2)):
         for by in WILD:
             first = 7 if by == 1 else 0
-            told(run(source, BUFFER, f"i64:{by}", "--group", "16"), first, line, access, PRIVATE)
+            check_message(run(source, BUFFER, f"i64:{by}", "--group", "16"), first, line, access, PRIVATE)
 
 
 @test
@@ -243,9 +243,9 @@ def a_wild_access_to_private_memory_is_not_made():
 """
     for by in (8, -1, 9, -9):
         done = run(source, BUFFER, f"i64:{by}")
-        told(done, 0, 5, "write", PRIVATE)
+        check_message(done, 0, 5, "write", PRIVATE)
     done = run(source.replace("t[by] = 100;", ""), BUFFER, "i64:-8")
-    told(done, 0, 6, "read", PRIVATE)
+    check_message(done, 0, 6, "read", PRIVATE)
 
 
 @test
@@ -276,17 +276,17 @@ kernel void k(global int *x, long by, int way, pair given) {
     }
 }
 """
-    def go(way, by):
+    def run_access(way, by):
         return run(source, BUFFER, f"i64:{by}", f"i32:{way}", "i32:7,7,7,7,7,7,7,7")
 
     for way, line, within, without in ((0, 8, (0, 5), (6, -1)), (1, 8, (0, 3), (4, -1)), (2, 11, (-5, -1), (0, 1)),
                                        (3, 13, (0, 2), (3, -1)), (4, 16, (0, 2), (3, -1)), (5, 19, (-4, 3), (4, -9)),
                                        (6, 21, (0, 5), (6, -1))):
         for by in within:
-            done = go(way, by)
+            done = run_access(way, by)
             equal(done.returncode, 0, f"way {way} by {by}: {done.stderr}")
         for by in without:
-            done = go(way, by)
+            done = run_access(way, by)
             equal(done.returncode, 1, f"way {way} by {by}")
             contains(done.stderr, f"wrong.cl:{line}:")
             contains(done.stderr, PRIVATE)
@@ -301,14 +301,14 @@ def a_missing_barrier_is_a_race_in_local_memory():
     x[get_global_id(0)] = t[63 - get_local_id(0)];
 }
 """
-    told(run(source % "", BUFFER, "--group", "64"), r"\d+", "[35]", "(read|write)", BARRIER)
+    check_message(run(source % "", BUFFER, "--group", "64"), r"\d+", "[35]", "(read|write)", BARRIER)
     equal(run(source % "barrier(CLK_LOCAL_MEM_FENCE);", BUFFER, "--group", "64").returncode, 0)
 
 
 @test
 def a_race_within_a_group_is_told_in_global_memory():
     source = "kernel void k(global int *x) {\n    x[get_global_id(0) / 2] = get_global_id(0);\n}\n"
-    told(run(source, BUFFER, "--group", "64"), 1, 2, "write", BARRIER)
+    check_message(run(source, BUFFER, "--group", "64"), 1, 2, "write", BARRIER)
 
 
 @test
@@ -320,7 +320,7 @@ def atomics_are_no_race():
 
 @test
 def the_environment_asks_for_it_as_well():
-    told(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
+    check_message(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
     equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)  # within the page: not told
 
 

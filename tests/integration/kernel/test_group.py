@@ -34,7 +34,7 @@ def work_items():
                                 ((12, 6), (12, 2), (5, 9)), ((4, 6, 8), (2, 3, 4), (0, 0, 0)),
                                 ((4, 6, 8), (1, 6, 2), (1, 2, 3)), ((3, 5, 7), (3, 5, 7), (0, 4, 0))]:
         expected = item_ids(size, group, offset)
-        results = GROUP.run("items", size, [oracle.out(numpy.uint32, *expected.shape)], group, offset)
+        results = GROUP.run("items", size, [oracle.output(numpy.uint32, *expected.shape)], group, offset)
         if "PoCL" in results:  # PoCL 3.1 answers 0 for the sizes of a fourth dimension: 6.12.1 says 1
             results["PoCL"][0][..., 18:20] = 101, 100
         oracle.exact(results, 0, expected, f"{size} by {group} from {offset}")
@@ -58,11 +58,11 @@ def rows():
 
 @test
 def a_required_size():
-    results = GROUP.run("required", (16, 8), [oracle.out(numpy.uint32, 128)], (8, 4))
+    results = GROUP.run("required", (16, 8), [oracle.output(numpy.uint32, 128)], (8, 4))
     oracle.exact(results, 0, numpy.full(128, 84), "sizes")
     oracle.need_facet()
     try:
-        GROUP.run("required", (16, 8), [oracle.out(numpy.uint32, 128)], (4, 4))
+        GROUP.run("required", (16, 8), [oracle.output(numpy.uint32, 128)], (4, 4))
     except Exception:
         return
     raise AssertionError("a group of another size than the required was launched")
@@ -79,7 +79,7 @@ def local_memory():
         item = numpy.arange(size)
         expected = by_group(lambda part, _: numpy.roll(part, -1) + numpy.roll(part, -1) * 2000
                             + numpy.roll(part, -2) * 3 + numpy.roll(item, -1), x, size)
-        results = GROUP.run("locals", COUNT, [x, oracle.out(numpy.int32, COUNT), oracle.Local(size * 4),
+        results = GROUP.run("locals", COUNT, [x, oracle.output(numpy.int32, COUNT), oracle.Local(size * 4),
                                               oracle.Local(size * 2)], size)
         oracle.exact(results, 1, expected, f"groups of {size}")
     oracle.need_facet()
@@ -97,7 +97,7 @@ def barriers_in_a_loop():
                 total = total * numpy.int32(3) + mine
             return total
 
-        results = GROUP.run("rounds", size * 2, [x, oracle.out(numpy.int32, size * 2), oracle.Local(size * 4),
+        results = GROUP.run("rounds", size * 2, [x, oracle.output(numpy.int32, size * 2), oracle.Local(size * 4),
                                                  numpy.int32(count)], size)
         oracle.exact(results, 1, by_group(result, x, size), f"{count} rounds of {size}")
     oracle.need_facet()
@@ -127,7 +127,7 @@ def barriers_in_uniform_branches():
     for how in range(16):
         x = oracle.random(how).integers(0, 100, COUNT).astype(numpy.int32)
         expected = by_group(lambda part, number, how=how: branches_result(part, number, how), x, 32)
-        results = GROUP.run("branches", COUNT, [x, oracle.out(numpy.int32, COUNT), oracle.Local(128), numpy.int32(how)],
+        results = GROUP.run("branches", COUNT, [x, oracle.output(numpy.int32, COUNT), oracle.Local(128), numpy.int32(how)],
                             32)
         oracle.exact(results, 1, expected, f"branches {how}")
     oracle.need_facet()
@@ -169,7 +169,7 @@ def many_result(part, x, how):
 def many_barriers():
     for size, how in ((32, 0), (32, 5), (24, 10), (7, 15)):
         x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
-        results = GROUP.run("many", size * 3, [x, oracle.out(numpy.int32, size * 3), oracle.Local(size * 4),
+        results = GROUP.run("many", size * 3, [x, oracle.output(numpy.int32, size * 3), oracle.Local(size * 4),
                                                numpy.int32(how)], size)
         expected = by_group(lambda part, _, x=x, how=how: many_result(part, x, how), x, size)
         oracle.exact(results, 1, expected, f"many barriers, {how}, groups of {size}")
@@ -191,7 +191,7 @@ def maybe_result(part, x, how):
 def barriers_in_many_branches():
     for size, how in ((32, 0), (32, 0x271), (24, 0x3ff), (7, 0x201)):
         x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
-        results = GROUP.run("maybe", size * 3, [x, oracle.out(numpy.int32, size * 3), oracle.Local(size * 4),
+        results = GROUP.run("maybe", size * 3, [x, oracle.output(numpy.int32, size * 3), oracle.Local(size * 4),
                                                 numpy.int32(how)], size, only="Facet")  # PoCL makes each way of its own
         expected = by_group(lambda part, _, x=x, how=how: maybe_result(part, x, how), x, size)
         oracle.exact(results, 1, expected, f"many branches, {how}, groups of {size}")
@@ -201,7 +201,7 @@ def barriers_in_many_branches():
 @test
 def barriers_in_functions():
     x = oracle.random(2).integers(0, 1000, COUNT).astype(numpy.int32)
-    results = GROUP.run("helpers", COUNT, [x, oracle.out(numpy.int32, COUNT), oracle.Local(128)], 32)
+    results = GROUP.run("helpers", COUNT, [x, oracle.output(numpy.int32, COUNT), oracle.Local(128)], 32)
     oracle.exact(results, 1, by_group(helpers_result, x, 32), "functions with barriers")
     oracle.need_facet()
 
@@ -212,7 +212,7 @@ def groups_in_three_dimensions():
     z, y, column = numpy.indices(x.shape)
     # The numbers in the group of an item: its own, turned over in some bits.
     expected = x[z, y, column ^ 1] + 10 * x[z, y ^ 2, column] + 100 * x[z ^ 3, y, column]
-    results = GROUP.run("cube", (12, 4, 8), [x, oracle.out(numpy.int32, *x.shape)], (4, 4, 4))
+    results = GROUP.run("cube", (12, 4, 8), [x, oracle.output(numpy.int32, *x.shape)], (4, 4, 4))
     oracle.exact(results, 1, expected, "neighbours")
     oracle.need_facet()
 
@@ -220,7 +220,7 @@ def groups_in_three_dimensions():
 @test
 def one_item_for_all():
     x = oracle.random(4).integers(-999, 999, COUNT).astype(numpy.int32)
-    results = GROUP.run("leader", COUNT, [x, oracle.out(numpy.int32, COUNT)], 16)
+    results = GROUP.run("leader", COUNT, [x, oracle.output(numpy.int32, COUNT)], 16)
     oracle.exact(results, 1, by_group(lambda part, _: part - part.min(), x, 16), "less the least")
     oracle.need_facet()
 
@@ -228,7 +228,7 @@ def one_item_for_all():
 @test
 def copies_by_the_group():
     x = oracle.random(5).random(COUNT).astype(numpy.float32)
-    results = GROUP.run("copies", COUNT, [x, oracle.out(numpy.float32, COUNT), oracle.Local(64)], 16)
+    results = GROUP.run("copies", COUNT, [x, oracle.output(numpy.float32, COUNT), oracle.Local(64)], 16)
     oracle.exact(results, 1, x * 2, "copies")
     x = oracle.random(6).random((COUNT * 2, 2)).astype(numpy.float32)
     expected = numpy.zeros((COUNT * 3, 2), numpy.float32)
@@ -297,7 +297,7 @@ def atomics_on_local_memory():
 def answers_of_atomic_operations():
     count = COUNT * 8
     results = ATOMIC.run("tickets", count, [numpy.zeros(2, numpy.uint32), numpy.zeros(count, numpy.uint32),
-                                            oracle.out(numpy.uint32, count), numpy.full(1, -1, numpy.float32)], 64)
+                                            oracle.output(numpy.uint32, count), numpy.full(1, -1, numpy.float32)], 64)
     for who, (counter, taken, left, place) in results.items():
         assert counter[0] == count and (taken == 1).all(), f"{who}: {counter[0]} tickets, {taken.sum()} taken"
         passed = sorted([*left.tolist(), int(counter[1])])
@@ -359,9 +359,9 @@ def alignments_are_kept():
         source = oracle.Source("aligned", f"-DSIZE={size}ul", text=ALIGNED)
         for kernel in ("groups", "items", "odd"):
             for group in (16, 5):
-                results = source.run(kernel, COUNT // group * group, [oracle.out(numpy.uint64, COUNT, 3), x], group,
+                results = source.run(kernel, COUNT // group * group, [oracle.output(numpy.uint64, COUNT, 3), x], group,
                                      only="Facet")  # PoCL keeps not all
-                for _, low in oracle.each(results, 0):
+                for _, low in oracle.results_of_each(results, 0):
                     low = low[:COUNT // group * group]
                     assert (low[:, :2] == 0).all(), f"{kernel}, aligned({size}): {low[:8, :2]}"
                     assert (low[:, 2] == x[:len(low)] + 7).all(), f"{kernel}, aligned({size}): {low[:8, 2]}"

@@ -50,7 +50,7 @@ def read(kernel, image, kind):
     """PoCL 3.1 has no RG, answers 0 for the missing alpha of integers, and rubbish for halves of one channel."""
     simple = image.order in (RGBA, BGRA) or (image.order == R and (image.type in NORMALIZED or image.type == FLOAT))
     only = None if simple else "Facet"
-    return IMAGE.run(kernel, (WIDTH, HEIGHT), [image, oracle.out(kind, HEIGHT, WIDTH, 4)], only=only)
+    return IMAGE.run(kernel, (WIDTH, HEIGHT), [image, oracle.output(kind, HEIGHT, WIDTH, 4)], only=only)
 
 
 @test
@@ -58,7 +58,7 @@ def reading_normalized():
     for (channel_type, (kind, most)), order in itertools.product(NORMALIZED.items(), (R, RG, RGBA)):
         data = pixels(kind, order, channel_type, HEIGHT, WIDTH)
         expected = shifted(whole(numpy.maximum(data.astype(numpy.float64) / most, -1), order))
-        for who, got in oracle.each(read("floats", Image(data, order, channel_type), numpy.float32), 1):
+        for who, got in oracle.results_of_each(read("floats", Image(data, order, channel_type), numpy.float32), 1):
             worst = numpy.abs(got - expected).max()
             assert worst <= 3e-7, f"{who}: type {channel_type:#x}, order {order:#x}: off by {worst}"
     oracle.need_facet()
@@ -68,7 +68,7 @@ def reading_normalized():
 def reading_bgra():
     data = pixels(numpy.uint8, BGRA, 1, HEIGHT, WIDTH)
     expected = shifted(whole(data.astype(numpy.float64) / 255, BGRA))
-    for who, got in oracle.each(read("floats", Image(data, BGRA, 0x10D2), numpy.float32), 1):
+    for who, got in oracle.results_of_each(read("floats", Image(data, BGRA, 0x10D2), numpy.float32), 1):
         assert numpy.abs(got - expected).max() <= 3e-7, f"{who}: BGRA"
     oracle.need_facet()
 
@@ -106,7 +106,7 @@ def writing():
         least = 0 if numpy.dtype(kind).kind == "u" else -most - 1
         expected = numpy.clip(numpy.rint(data.astype(numpy.float64) * most), least, most)
         image = Image(numpy.zeros((HEIGHT, WIDTH, 4), kind), RGBA, channel_type)
-        for who, got in oracle.each(write("write_floats", image, data), 0):
+        for who, got in oracle.results_of_each(write("write_floats", image, data), 0):
             away = numpy.abs(got.astype(numpy.int64) - expected).max()
             assert away <= 1, f"{who}: type {channel_type:#x}: off by {away}"
     for channel_type, kind in FLOATS.items():
@@ -183,8 +183,8 @@ def compare_sampling(kernel, extent, width):
         coordinates = numpy.zeros((len(at), width), numpy.float32)
         coordinates[:, :len(extent)] = at[:, ::-1]
         results = IMAGE.run(kernel, len(at), [Image(data, RGBA, FLOAT), sampler, coordinates,
-                                              oracle.out(numpy.float32, len(at), 4)])
-        for who, got in oracle.each(results, 3):
+                                              oracle.output(numpy.float32, len(at), 4)])
+        for who, got in oracle.results_of_each(results, 3):
             away = numpy.abs(got - expected).max(1)
             if (away > 1e-4).any():
                 place = int(away.argmax())
@@ -213,7 +213,7 @@ def samplers_of_a_box():
 def sizes_and_formats_of_images():
     plane = Image(pixels(numpy.uint8, RGBA, 7, HEIGHT, WIDTH), RGBA, 0x10DA)
     box = Image(pixels(numpy.float32, RGBA, 8, 2, 3, 4), RGBA, FLOAT)
-    results = IMAGE.run("about", 1, [plane, box, oracle.out(numpy.int32, 8)])
+    results = IMAGE.run("about", 1, [plane, box, oracle.output(numpy.int32, 8)])
     oracle.exact(results, 2, [WIDTH, HEIGHT, WIDTH, RGBA, 0x10DA, 4, 3, 2], "sizes and format")
     oracle.need_facet()
 

@@ -72,7 +72,7 @@ def compare(source, name, reference):
         values[2] = [1 if c == -1 and a == width.least else c for a, c in zip(values[0], values[2])]
         expected = numpy.array([reference(width, *items) for items in zip(*values)], number)
         arrays = [numpy.array(items, number) for items in values]
-        results = source.run(f"{name}_{kind}", COUNT, [*arrays, oracle.out(number, *expected.shape)], 32)
+        results = source.run(f"{name}_{kind}", COUNT, [*arrays, oracle.output(number, *expected.shape)], 32)
         oracle.exact(results, 3, expected, f"{name} of {kind}", arrays)
 
 
@@ -106,8 +106,8 @@ def wider_and_24_bits():
                                             (x & 0xffffff) * (y & 0xffffff), (x & 0xffffff) * (y & 0xffffff) + y)]
             for x, y in zip(a, b)]
     arrays = [numpy.array(a, numpy.int32), numpy.array(b, numpy.uint32)]
-    results = INTEGER.run("wider", COUNT, [*arrays, oracle.out(numpy.int64, COUNT, 3),
-                                           oracle.out(numpy.int32, COUNT, 4)], 32)
+    results = INTEGER.run("wider", COUNT, [*arrays, oracle.output(numpy.int64, COUNT, 3),
+                                           oracle.output(numpy.int32, COUNT, 4)], 32)
     oracle.exact(results, 2, longs, "upsample", arrays)
     oracle.exact(results, 3, ints, "mul24 and mad24", arrays)
     oracle.need_facet()

@@ -52,8 +52,8 @@ def fields_that_are_stored_again():
     pairs[:, 0], pairs[:, 1] = numpy.where(x > 4, x, -1), 1
     fours[:, 0], fours[:, 1] = x + 1, x * 2
     fours[:, 2] = fours[:, 3] = pairs[:, 0] + 1
-    results = LANGUAGE.run("fields_again", COUNT, [x, oracle.out(numpy.float32, COUNT * 2),
-                                                   oracle.out(numpy.float32, COUNT * 4)], 16)
+    results = LANGUAGE.run("fields_again", COUNT, [x, oracle.output(numpy.float32, COUNT * 2),
+                                                   oracle.output(numpy.float32, COUNT * 4)], 16)
     oracle.exact(results, 1, pairs.reshape(-1), "pairs")
     oracle.exact(results, 2, fours.reshape(-1), "fours")
     oracle.need_facet()
@@ -64,7 +64,7 @@ def values_of_all_sizes():
     floats = numpy.array([1, 2, 3, 0], numpy.float32)
     arguments = [numpy.int8(-5), numpy.uint16(60000), numpy.int64(-(1 << 40)), oracle.Value(floats),
                  oracle.Value(numpy.array([1, 2, 3, 4], numpy.uint8)), numpy.float64(0.125)]
-    results = LANGUAGE.run("values", 1, [*arguments, oracle.out(numpy.float64, 6)], 1)
+    results = LANGUAGE.run("values", 1, [*arguments, oracle.output(numpy.float64, 6)], 1)
     oracle.exact(results, 6, [-5, 60000, -(1 << 40), 321, 0x04030201, 0.125], "values")
     oracle.need_facet()
 
@@ -77,7 +77,7 @@ def constants():
     primes, table = numpy.array([2, 3, 5, 7, 11, 13, 17, 19]), numpy.array([[0.5, 1.5, 2.5], [10, 20, 30]])
     expected = primes[which & 7] + table[which & 1, which % 3] + given[which & 15] + \
         numpy.array([0.25, 0.75])[which >> 1 & 1] * (1 + (which & 1))
-    results = LANGUAGE.run("constants", COUNT, [given, which, oracle.out(numpy.float32, COUNT)], 16)
+    results = LANGUAGE.run("constants", COUNT, [given, which, oracle.output(numpy.float32, COUNT)], 16)
     oracle.exact(results, 2, expected, "constants", [which])
     oracle.need_facet()
 
@@ -101,7 +101,7 @@ def private_result(keys):
 def private_arrays():
     keys = oracle.random(4).integers(0, 1 << 20, (COUNT, 32)).astype(numpy.int32)
     expected = [private_result(row) for row in keys.tolist()]
-    results = LANGUAGE.run("privates", COUNT, [keys, oracle.out(numpy.int32, COUNT)], 32)
+    results = LANGUAGE.run("privates", COUNT, [keys, oracle.output(numpy.int32, COUNT)], 32)
     oracle.exact(results, 1, expected, "private arrays")
     oracle.need_facet()
 
@@ -120,7 +120,7 @@ def private_arrays_whose_index_follows_the_items():
     given = oracle.random(5).integers(0, 1 << 16, COUNT).astype(numpy.int32)
     for group in (32, 16, 8, 4):
         expected = [followed_result(int(value), at % group) for at, value in enumerate(given)]
-        results = LANGUAGE.run("followed", COUNT, [given, oracle.out(numpy.int32, COUNT * 8)], group)
+        results = LANGUAGE.run("followed", COUNT, [given, oracle.output(numpy.int32, COUNT * 8)], group)
         oracle.exact(results, 1, numpy.array(expected).ravel(), f"groups of {group}")
     oracle.need_facet()
 
@@ -150,7 +150,7 @@ def loops_of_each_items_own_that_mostly_load():
     values = random.integers(-1000, 1000, COUNT).astype(numpy.int32)
     expected = [own_way_result(i, starts.tolist(), order.tolist(), values.tolist()) for i in range(COUNT)]
     for group in (32, 3):
-        results = LANGUAGE.run("own_ways", COUNT, [starts, order, values, oracle.out(numpy.int32, COUNT * 4)], group)
+        results = LANGUAGE.run("own_ways", COUNT, [starts, order, values, oracle.output(numpy.int32, COUNT * 4)], group)
         oracle.exact(results, 3, numpy.array(expected).ravel(), f"groups of {group}")
     oracle.need_facet()
 
@@ -192,7 +192,7 @@ def flow_result(i, value):
 def control_flow():
     x = oracle.random(5).integers(-20, 300, COUNT).astype(numpy.int32)
     expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
-    results = LANGUAGE.run("flow", COUNT, [x, oracle.out(numpy.int32, COUNT)], 32)
+    results = LANGUAGE.run("flow", COUNT, [x, oracle.output(numpy.int32, COUNT)], 32)
     oracle.exact(results, 1, expected, "control flow", [x])
     oracle.need_facet()
 
@@ -203,7 +203,7 @@ def odd_sizes_of_groups():
     for size, group in ((1, 1), (7, 7), (33, 33), (30, 10), (96, 3), (95, 19)):
         x = oracle.random(size).integers(-20, 300, size).astype(numpy.int32)
         expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
-        results = LANGUAGE.run("flow", size, [x, oracle.out(numpy.int32, size)], group)
+        results = LANGUAGE.run("flow", size, [x, oracle.output(numpy.int32, size)], group)
         oracle.exact(results, 1, expected, f"groups of {group}", [x])
     oracle.need_facet()
 
@@ -211,7 +211,7 @@ def odd_sizes_of_groups():
 @test
 def pointers():
     x = oracle.random(6).integers(-99, 99, (COUNT, 8)).astype(numpy.int32)
-    results = LANGUAGE.run("pointers", COUNT, [x, oracle.out(numpy.int32, COUNT, 8)], 16)
+    results = LANGUAGE.run("pointers", COUNT, [x, oracle.output(numpy.int32, COUNT, 8)], 16)
     oracle.exact(results, 1, numpy.sort(x, 1), "sorted")
     oracle.need_facet()
 
@@ -228,7 +228,7 @@ def loads_close_to_each_other():
         size = min(count, 2048 * 8 // 5)
         for group in (64, 17, 1):
             size -= size % group
-            results = LANGUAGE.run("sampled", size, [table, words, oracle.out(numpy.float32, size),
+            results = LANGUAGE.run("sampled", size, [table, words, oracle.output(numpy.float32, size),
                                                      numpy.int32(last), numpy.float32(scale)], group)
             oracle.exact(results, 2, expected[:size].astype(numpy.float32), f"scale {scale}, groups of {group}")
     oracle.need_facet()
@@ -247,7 +247,7 @@ def stores_past_the_caches():
         expected[start:start + most] = x[:most] * 3
         wide = numpy.stack([numpy.arange(count), x, numpy.ones(count), numpy.full(count, start)], 1)
         results = LANGUAGE.run("flood", count, [x, numpy.full(count + 64, -1, numpy.int32),
-                                                oracle.out(numpy.float32, count, 4), numpy.int32(start),
+                                                oracle.output(numpy.float32, count, 4), numpy.int32(start),
                                                 numpy.int32(most)], 256)
         oracle.exact(results, 1, expected, f"guarded, from {start}")
         oracle.exact(results, 2, wide.astype(numpy.float32), f"vectors, from {start}")
@@ -260,7 +260,7 @@ def private_memory_beyond_a_stack():
     expected = (201 * x.astype(numpy.int64) + 997 * 201 * 200 // 2).astype(numpy.int32)
     for size in (16, 48, 1):
         # PoCL keeps it on a stack, which ends with it
-        results = LANGUAGE.run("large", 48, [x, oracle.out(numpy.int32, 48)], size, only="Facet")
+        results = LANGUAGE.run("large", 48, [x, oracle.output(numpy.int32, 48)], size, only="Facet")
         oracle.exact(results, 1, expected, f"groups of {size}")
     oracle.need_facet()
 
@@ -270,7 +270,7 @@ def unions_and_bools():
     x = oracle.random(7).integers(0, 1 << 32, COUNT, numpy.uint32)
     negative = x.view(numpy.float32) < 0
     expected = (x & 0xff) << 24 | x >> 24 | numpy.where(x & 1, 8 << 8, 0) | negative.astype(numpy.uint32) << 16
-    results = LANGUAGE.run("bits", COUNT, [x, oracle.out(numpy.uint32, COUNT)], 16)
+    results = LANGUAGE.run("bits", COUNT, [x, oracle.output(numpy.uint32, COUNT)], 16)
     oracle.exact(results, 1, expected, "bits", [x])
     oracle.need_facet()
 
@@ -279,7 +279,7 @@ def unions_and_bools():
 def kernels_call_kernels():
     x = oracle.random(8).integers(-99, 99, COUNT).astype(numpy.float32)
     for kernel, expected in (("twice", [2 * x]), ("twice_and_more", [2 * x, 2 * x + 1])):
-        results = LANGUAGE.run(kernel, COUNT, [x, oracle.out(numpy.float32, COUNT)][:len(expected)], 16)
+        results = LANGUAGE.run(kernel, COUNT, [x, oracle.output(numpy.float32, COUNT)][:len(expected)], 16)
         for index, values in enumerate(expected):
             oracle.exact(results, index, values, f"{kernel}, argument {index}", [x])
     oracle.need_facet()
@@ -288,7 +288,7 @@ def kernels_call_kernels():
 @test
 def bits_that_meet_only_where_nobody_is():
     x, i = oracle.random(5).integers(0, 4, COUNT, dtype=numpy.int32), numpy.arange(COUNT, dtype=numpy.int32)
-    results = LANGUAGE.run("bits_apart", COUNT, [x, oracle.out(numpy.int32, COUNT)], 16)
+    results = LANGUAGE.run("bits_apart", COUNT, [x, oracle.output(numpy.int32, COUNT)], 16)
     oracle.exact(results, 1, numpy.where((i & 1) & (x & 1), (i * 6 + 3) | 2, 0).astype(numpy.int32), "bits apart", [x])
     oracle.need_facet()
 
@@ -333,7 +333,7 @@ def many_cases_and_jumps():
     source = oracle.Source("many cases", text=TANGLED)
     x = oracle.random(9).integers(-9, 3 * CASES + 9, COUNT, dtype=numpy.int32)
     for kernel, reference in (("choose", choose), ("jump", jump)):
-        results = source.run(kernel, COUNT, [x, oracle.out(numpy.uint32, COUNT)], 16)
+        results = source.run(kernel, COUNT, [x, oracle.output(numpy.uint32, COUNT)], 16)
         oracle.exact(results, 1, numpy.array([reference(int(one)) for one in x], numpy.uint32), kernel, [x])
     oracle.need_facet()
 
@@ -365,7 +365,7 @@ def many_branches_in_a_loop():
     source = oracle.Source("many branches", text=LOOPED)
     x = oracle.random(10).integers(-1000, 1000, COUNT, dtype=numpy.int32)
     for group in (16, 6):
-        results = source.run("branches", COUNT, [x, oracle.out(numpy.uint32, COUNT)], group)
+        results = source.run("branches", COUNT, [x, oracle.output(numpy.uint32, COUNT)], group)
         oracle.exact(results, 1, numpy.array([branches(int(one)) for one in x], numpy.uint32), f"groups of {group}", [x])
     oracle.need_facet()
 

@@ -153,7 +153,7 @@ def agreed_by(name, type_):
 
 
 def run(name, type_, arrays):
-    out = oracle.out(TYPES[type_], arrays[0].size)
+    out = oracle.output(TYPES[type_], arrays[0].size)
     return SOURCE.run(f"{name}_{type_}", arrays[0].size, [*arrays, out], 64)
 
 
@@ -234,7 +234,7 @@ def gamma_of_double_between_its_poles():
     compare_all({"tgamma": ONE["tgamma"]}, "double", [x])
     wholes = numpy.arange(1, 65, dtype=numpy.float64)
     expected = numpy.array([math.factorial(n) for n in range(22)], numpy.float64)
-    for who, got in oracle.each(run("tgamma", "double", [wholes]), 1):
+    for who, got in oracle.results_of_each(run("tgamma", "double", [wholes]), 1):
         assert who != "Facet" or (got[:22] == expected).all(), f"{who}: {got[:22]} is not {expected}"
 
 
@@ -256,7 +256,7 @@ def logarithm_of_gamma():
         x = numpy.abs(values(kind, 9))
         x = x[numpy.isfinite(x) & (x > 0) & (x < 1e30)][:1024]
         expected = numpy.array([math.lgamma(float(value)) for value in x])
-        for who, got in oracle.each(run("lgamma", type_, [x]), 1):
+        for who, got in oracle.results_of_each(run("lgamma", type_, [x]), 1):
             away = numpy.abs(got - expected) / numpy.maximum(1, numpy.abs(expected))
             worst = int(away.argmax())
             assert away[worst] <= 64 * numpy.finfo(kind).eps, f"{who}: lgamma({x[worst]}) is {got[worst]}"
@@ -271,7 +271,7 @@ def arithmetic():
         with numpy.errstate(all="ignore"):
             expected = [x + y, x - y, x * y, a / b, numpy.minimum(numpy.maximum(x, -1), 1),
                         numpy.where(numpy.isnan(x), 0, numpy.sign(x)), numpy.where(y < x, 0, 1), a * 180 / PI]
-        results = SOURCE.run(f"arithmetic_{type_}", x.size, [x, y, oracle.out(kind, x.size, 8)], 64)
+        results = SOURCE.run(f"arithmetic_{type_}", x.size, [x, y, oracle.output(kind, x.size, 8)], 64)
         bounds = [0.5, 0.5, 0.5, 2.5 if type_ == "float" else 0.5, 0, 0, 0, 2]
         for index, bound in enumerate(bounds):
             if index == 4:  # clamp of a NaN is not defined
@@ -306,8 +306,8 @@ def functions_with_several_results():
     for type_, kind in TYPES.items():
         x, y = values(kind, 12), values(kind, 13)
         columns, exponents = parts_expected(x, y, kind)
-        results = SOURCE.run(f"parts_{type_}", x.size, [x, y, oracle.out(kind, x.size, 10),
-                                                        oracle.out(numpy.int32, x.size, 3)], 64)
+        results = SOURCE.run(f"parts_{type_}", x.size, [x, y, oracle.output(kind, x.size, 10),
+                                                        oracle.output(numpy.int32, x.size, 3)], 64)
         for index, (expected, bound) in enumerate(columns):
             column = {who: {2: numpy.ascontiguousarray(answers[2][:, index])} for who, answers in results.items()}
             oracle.near(column, 2, expected, bound, f"part {index} of {type_}", [x, y])
@@ -325,8 +325,8 @@ def vectors_between_edges():
     for type_, kind in TYPES.items():
         x = oracle.random(15).uniform(-3, 5, 1024).astype(kind)
         part = numpy.clip((x.astype(WIDE) + 1) / 4, 0, 1)
-        results = SOURCE.run(f"between_{type_}", x.size // 4, [x, oracle.out(kind, x.size)], 64)
-        for who, got in oracle.each(results, 1):
+        results = SOURCE.run(f"between_{type_}", x.size // 4, [x, oracle.output(kind, x.size)], 64)
+        for who, got in oracle.results_of_each(results, 1):
             worst = numpy.abs(got - part * part * (3 - 2 * part)).max()
             assert worst <= 16 * numpy.finfo(kind).eps, f"{who}: smoothstep of {type_} is off by {worst}"
     oracle.need_facet()
@@ -339,8 +339,8 @@ def loose_functions():
     a = x.astype(WIDE)
     expected = numpy.stack([numpy.sin(a), numpy.exp(a), numpy.log(a), numpy.sqrt(a), numpy.cos(a), 1 / a,
                             1 / numpy.sqrt(a), 1 / a], 1)
-    results = oracle.Source("math", "-DLOOSE").run("loose", x.size, [x, oracle.out(numpy.float32, x.size, 8)], 64)
-    for who, got in oracle.each(results, 1):
+    results = oracle.Source("math", "-DLOOSE").run("loose", x.size, [x, oracle.output(numpy.float32, x.size, 8)], 64)
+    for who, got in oracle.results_of_each(results, 1):
         worst = (numpy.abs(got - expected) / numpy.maximum(1, numpy.abs(expected))).max()
         assert worst <= 1e-3, f"{who}: off by {worst}"
     oracle.need_facet()

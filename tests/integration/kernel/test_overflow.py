@@ -48,7 +48,7 @@ def compare(run):
             exact = [operation(int(x), int(y)) for x, y in zip(a, b)]
             wrapped = [(value - info.min) % (1 << info.bits) + info.min for value in exact]
             lost = [value != left for value, left in zip(exact, wrapped)]
-            results = run(f"{name}_{type_}", [a, b, oracle.out(kind, COUNT), oracle.out(numpy.uint8, COUNT)])
+            results = run(f"{name}_{type_}", [a, b, oracle.output(kind, COUNT), oracle.output(numpy.uint8, COUNT)])
             oracle.exact(results, 2, numpy.array(wrapped, kind), f"{name} of {type_}", [a, b])
             oracle.exact(results, 3, lost, f"what {name} of {type_} loses", [a, b])
 

@@ -37,7 +37,7 @@ def ran(kernel, programs):
     given[::5] &= 3
     range_ = oracle.Range(kernel.size, kernel.group)
     return {who: program.run(kernel.name, range_, [oracle.Buffer(given),
-                                                   oracle.out(numpy.uint32, total, generate.RESULTS)])[1]
+                                                   oracle.output(numpy.uint32, total, generate.RESULTS)])[1]
             for who, program in programs.items()}
 
 
@@ -52,7 +52,7 @@ def built(text):
 def differences(kernel, results):
     expected = results["as written"]
     return [f"seed {kernel.name[5:]}, groups of {kernel.group} in {kernel.size}: {who}: "
-            + oracle.places(got != expected, got, expected, []) for who, got in results.items()
+            + oracle.describe_wrong(got != expected, got, expected, []) for who, got in results.items()
             if (got != expected).any()]
 
 

@@ -41,7 +41,7 @@ def ran(kernel, inputs, kind=numpy.float32, lanes=1):
     """The results without and with the option."""
     def run(*arguments):
         count = len(inputs[0]) // lanes
-        given = [oracle.argument(values) for values in [*inputs, oracle.out(kind, len(inputs[0]))]]
+        given = [oracle.argument(values) for values in [*inputs, oracle.output(kind, len(inputs[0]))]]
         return program(*arguments).run(kernel, oracle.Range((count,), (16,)), given)[-1]
 
     return run(), run("-cl-fast-relaxed-math")

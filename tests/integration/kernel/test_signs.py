@@ -126,7 +126,7 @@ def functions_of_integers():
         ways = Ways("\n".join(text for text, _ in kernels.values()))
         for length, (_, size) in kernels.items():
             arrays = [values(number, seed, COUNT * length) for seed in (1, 2, 3)]
-            faults += ways.differences(f"of_{kind}{length}", [*arrays, oracle.out(numpy.uint8, size * COUNT)])
+            faults += ways.differences(f"of_{kind}{length}", [*arrays, oracle.output(numpy.uint8, size * COUNT)])
     demand(faults)
 
 
@@ -164,7 +164,7 @@ def conversions_between_numbers():
         ways = Ways("\n".join(text for text, _ in kernels.values()))
         for length, (_, size) in kernels.items():
             numbers = (values if kind in INTEGERS else reals)(number, 1, COUNT * length)
-            faults += ways.differences(f"from_{kind}{length}", [numbers, oracle.out(numpy.uint8, size * COUNT)])
+            faults += ways.differences(f"from_{kind}{length}", [numbers, oracle.output(numpy.uint8, size * COUNT)])
     demand(faults)
 
 
@@ -191,7 +191,7 @@ def atomics():
     for kind in ("int", "uint", "long", "ulong"):
         numbers = values(INTEGERS[kind], 1, COUNT)
         cells = numpy.full(140, numbers[0], INTEGERS[kind])
-        faults += ways.differences(f"on_{kind}", [numbers, cells, oracle.out(INTEGERS[kind], 4 * COUNT)], (1,), 1)
+        faults += ways.differences(f"on_{kind}", [numbers, cells, oracle.output(INTEGERS[kind], 4 * COUNT)], (1,), 1)
     demand(faults)
 
 
@@ -209,7 +209,7 @@ ALL(char) ALL(uchar) ALL(short) ALL(ushort) ALL(int) ALL(uint) ALL(long) ALL(ulo
 def copies():
     ways, faults = Ways(COPIES), []
     for kind, number in INTEGERS.items():
-        faults += ways.differences(f"copy_{kind}", [values(number, 1, COUNT), oracle.out(number, 128)], group=(COUNT,))
+        faults += ways.differences(f"copy_{kind}", [values(number, 1, COUNT), oracle.output(number, 128)], group=(COUNT,))
     demand(faults)
 
 
@@ -231,8 +231,8 @@ def mathematics_with_integers():
     ways, faults = Ways(MATH), []
     for kind, whole in (("float", numpy.uint32), ("double", numpy.uint64)):
         faults += ways.differences(f"of_{kind}", [reals(FLOATS[kind], 1, COUNT), values(numpy.int32, 2, COUNT),
-                                                  values(whole, 3, COUNT), oracle.out(FLOATS[kind], 8 * COUNT),
-                                                  oracle.out(numpy.int32, 6 * COUNT)])
+                                                  values(whole, 3, COUNT), oracle.output(FLOATS[kind], 8 * COUNT),
+                                                  oracle.output(numpy.int32, 6 * COUNT)])
     demand(faults)
 
 
@@ -288,7 +288,7 @@ def images_of_integers():
                 expected = numpy.clip(colors, info.min, info.max).astype(number)
                 tap.equal(written.tobytes(), expected.tobytes(), f"write_{kind}_{sign}, format {format_:#x}")
                 faults += ways.differences(f"read_{kind}_{sign}",
-                                           [Image(expected, kind, format_), oracle.out(colors.dtype, 4 * COUNT)])
+                                           [Image(expected, kind, format_), oracle.output(colors.dtype, 4 * COUNT)])
     demand(faults)
 
 

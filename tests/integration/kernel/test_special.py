@@ -12,7 +12,7 @@ import numpy
 import libm
 import oracle
 import tap
-from libm import in_half_turns, one, two
+from libm import in_half_turns, unary, binary
 from tap import test
 
 TYPES = {"float": numpy.float32, "double": numpy.float64}
@@ -21,32 +21,35 @@ ALONE = "kernel __attribute__((reqd_work_group_size(1, 1, 1)))"
 
 # Function: reference and bound in units of the last place. The reference is one of double, itself off by up to one.
 ONE = {
-    "acos": (one("acos"), 4), "acosh": (one("acosh"), 4), "acospi": (in_half_turns(one("acos")), 5),
-    "asin": (one("asin"), 4), "asinh": (one("asinh"), 4), "asinpi": (in_half_turns(one("asin")), 5),
-    "atan": (one("atan"), 5), "atanh": (one("atanh"), 5), "atanpi": (in_half_turns(one("atan")), 5),
-    "cbrt": (one("cbrt"), 2), "ceil": (one("ceil"), 0), "cos": (one("cos"), 4), "cosh": (one("cosh"), 4),
-    "cospi": (libm.cospi, 4), "erf": (one("erf"), 16), "erfc": (one("erfc"), 16), "exp": (one("exp"), 3),
-    "exp2": (one("exp2"), 3), "exp10": (one("exp10"), 3), "expm1": (one("expm1"), 3), "fabs": (one("fabs"), 0),
-    "floor": (one("floor"), 0), "lgamma": (one("lgamma"), 64), "log": (one("log"), 3), "log2": (one("log2"), 3),
-    "log10": (one("log10"), 3), "log1p": (one("log1p"), 2), "logb": (one("logb"), 0), "rint": (one("rint"), 0),
-    "round": (one("round"), 0), "rsqrt": (libm.rsqrt, 2), "sin": (one("sin"), 4), "sinh": (one("sinh"), 4),
-    "sinpi": (libm.sinpi, 4), "sqrt": (one("sqrt"), 3), "tan": (one("tan"), 5), "tanh": (one("tanh"), 5),
-    "tanpi": (libm.tanpi, 6), "tgamma": (one("tgamma"), 16), "trunc": (one("trunc"), 0),
+    "acos": (unary("acos"), 4), "acosh": (unary("acosh"), 4), "acospi": (in_half_turns(unary("acos")), 5),
+    "asin": (unary("asin"), 4), "asinh": (unary("asinh"), 4), "asinpi": (in_half_turns(unary("asin")), 5),
+    "atan": (unary("atan"), 5), "atanh": (unary("atanh"), 5), "atanpi": (in_half_turns(unary("atan")), 5),
+    "cbrt": (unary("cbrt"), 2), "ceil": (unary("ceil"), 0), "cos": (unary("cos"), 4), "cosh": (unary("cosh"), 4),
+    "cospi": (libm.cospi, 4), "erf": (unary("erf"), 16), "erfc": (unary("erfc"), 16), "exp": (unary("exp"), 3),
+    "exp2": (unary("exp2"), 3), "exp10": (unary("exp10"), 3), "expm1": (unary("expm1"), 3), "fabs": (unary("fabs"), 0),
+    "floor": (unary("floor"), 0), "lgamma": (unary("lgamma"), 64), "log": (unary("log"), 3), "log2": (unary("log2"), 3),
+    "log10": (unary("log10"), 3), "log1p": (unary("log1p"), 2), "logb": (unary("logb"), 0), "rint": (unary("rint"), 0),
+    "round": (unary("round"), 0), "rsqrt": (libm.rsqrt, 2), "sin": (unary("sin"), 4), "sinh": (unary("sinh"), 4),
+    "sinpi": (libm.sinpi, 4), "sqrt": (unary("sqrt"), 3), "tan": (unary("tan"), 5), "tanh": (unary("tanh"), 5),
+    "tanpi": (libm.tanpi, 6), "tgamma": (unary("tgamma"), 16), "trunc": (unary("trunc"), 0),
 }
 TWO = {
-    "atan2": (two("atan2"), 6), "atan2pi": (in_half_turns(two("atan2")), 6), "copysign": (two("copysign"), 0),
-    "fmax": (two("fmax"), 0), "fmin": (two("fmin"), 0), "fmod": (two("fmod"), 0),
-    "hypot": (two("hypot"), 4), "maxmag": (libm.by_size(True, "fmax"), 0), "minmag": (libm.by_size(False, "fmin"), 0),
-    "pow": (two("pow"), 16), "powr": (libm.powr, 16), "remainder": (two("remainder"), 0),
+    "atan2": (binary("atan2"), 6), "atan2pi": (in_half_turns(binary("atan2")), 6), "copysign": (binary("copysign"), 0),
+    "fmax": (binary("fmax"), 0), "fmin": (binary("fmin"), 0), "fmod": (binary("fmod"), 0),
+    "hypot": (binary("hypot"), 4), "maxmag": (libm.by_size(True, "fmax"), 0),
+    "minmag": (libm.by_size(False, "fmin"), 0),
+    "pow": (binary("pow"), 16), "powr": (libm.powr, 16), "remainder": (binary("remainder"), 0),
 }
 OF_TYPE = ("fdim", "nextafter")
 # With a second result. Name: the reference of both, its bound.
 PAIRS = {
-    "frexp": (libm.through("frexp", libm.c_int), 0), "modf": (libm.through("modf", libm.c_double), 0),
-    "sincos": (lambda x: (one("sin")(x), one("cos")(x)), 4), "lgamma_r": (libm.through("lgamma_r", libm.c_int), 64),
+    "frexp": (libm.function_with_pointer("frexp", libm.c_int), 0),
+    "modf": (libm.function_with_pointer("modf", libm.c_double), 0),
+    "sincos": (lambda x: (unary("sin")(x), unary("cos")(x)), 4),
+    "lgamma_r": (libm.function_with_pointer("lgamma_r", libm.c_int), 64),
 }
 # Functions of a number and a whole one.
-WHOLE = {"ldexp": (lambda x, n: function_ldexp(x, n), 0), "pown": (lambda x, n: two("pow")(x, float(n)), 16),
+WHOLE = {"ldexp": (lambda x, n: function_ldexp(x, n), 0), "pown": (lambda x, n: binary("pow")(x, float(n)), 16),
          "rootn": (libm.rootn, 16)}
 function_ldexp = libm.function("ldexp", libm.c_double, libm.c_double, libm.c_int)
 EXPONENTS = (0, 1, -1, 2, -2, 3, -3, 24, 53, 149, -149, 1074, -1074, 1075, 2 ** 30, -2 ** 30, libm.INT_MAX, -libm.INT_MAX)
@@ -148,7 +151,7 @@ def judge(name, width, got, expected, bound, inputs):
     if wrong.any():
         what = f"{name}, vectors of {width}" if width > 1 else name
         return [f"{what}: {wrong.sum()} of {wrong.size} wrong: "
-                + oracle.places(wrong, got, numpy.array(expected), inputs)]
+                + oracle.describe_wrong(wrong, got, numpy.array(expected), inputs)]
     return []
 
 
@@ -158,7 +161,7 @@ def compared(name, type_, called, bound, arrays, second=None):
     expected = references(name, called, arrays, kind)
     columns = [numpy.array(column) for column in zip(*expected)] if second else [numpy.array(expected)]
     for width in WIDTHS:
-        outs = [oracle.out(kind, arrays[0].size)] + ([oracle.out(second, arrays[0].size)] if second else [])
+        outs = [oracle.output(kind, arrays[0].size)] + ([oracle.output(second, arrays[0].size)] if second else [])
         results = program(type_).run(f"{name}_{width}", arrays[0].size // width, [*arrays, *outs], 1, only="Facet")
         for answers in results.values():
             for place, column in enumerate(columns):
@@ -220,7 +223,7 @@ def functions_with_two_results(type_):
         second = numpy.int32 if name in ("frexp", "lgamma_r") else TYPES[type_]
         yield compared(name, type_, called, bound + (1 if bound else 0), [values], second)
     below = numpy.nextafter(TYPES[type_](1), TYPES[type_](0)).item()
-    yield compared("fract", type_, lambda x: (libm.fract(x, below), one("floor")(x)), 0, [values], TYPES[type_])
+    yield compared("fract", type_, lambda x: (libm.fract(x, below), unary("floor")(x)), 0, [values], TYPES[type_])
 
 
 @by_type

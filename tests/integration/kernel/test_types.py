@@ -32,8 +32,8 @@ def arithmetic_of_all_lengths():
         x = (random.integers(-32, 32, (COUNT, length)) / 8).astype(numpy.float32)
         y = random.integers(-100, 100, (COUNT, length)).astype(numpy.int32)
         x, y = padded(x, length), padded(y, length)
-        results = VECTOR.run(f"arithmetic{length}", COUNT, [x, y, oracle.out(numpy.float32, *x.shape),
-                                                            oracle.out(numpy.int32, *x.shape)], 16)
+        results = VECTOR.run(f"arithmetic{length}", COUNT, [x, y, oracle.output(numpy.float32, *x.shape),
+                                                            oracle.output(numpy.int32, *x.shape)], 16)
         results = {who: [None if a is None else a[:, :length] for a in answers] for who, answers in results.items()}
         x, y = x[:, :length], y[:, :length]
         oracle.exact(results, 2, (x + 1) * x - y, f"float{length}")
@@ -45,7 +45,7 @@ def arithmetic_of_all_lengths():
 def vload_and_vstore():
     for length in LENGTHS:
         x = oracle.random(length).integers(-9999, 9999, COUNT * length + 8).astype(numpy.int16)
-        results = VECTOR.run(f"moved{length}", COUNT, [x, oracle.out(numpy.int16, COUNT * length), numpy.int32(5)], 16)
+        results = VECTOR.run(f"moved{length}", COUNT, [x, oracle.output(numpy.int16, COUNT * length), numpy.int32(5)], 16)
         oracle.exact(results, 1, x[5:5 + COUNT * length] + 1, f"short{length}")
     oracle.need_facet()
 
@@ -57,8 +57,8 @@ def halves_of_all_lengths():
         x[:4] = [numpy.inf, -numpy.inf, 6e-8, 65504]
         with numpy.errstate(over="ignore"):
             scaled = (x.astype(numpy.float32) * numpy.float32(1.3)).astype(numpy.float16)
-        results = VECTOR.run(f"halves{length}", COUNT, [x, oracle.out(numpy.float16, COUNT * length),
-                                                        oracle.out(numpy.float32, COUNT * length)], 16)
+        results = VECTOR.run(f"halves{length}", COUNT, [x, oracle.output(numpy.float16, COUNT * length),
+                                                        oracle.output(numpy.float32, COUNT * length)], 16)
         oracle.exact(results, 2, x.astype(numpy.float32), f"vload_half{length}")
         oracle.exact(results, 1, scaled, f"vstore_half{length}")
     oracle.need_facet()
@@ -83,7 +83,7 @@ def half_roundings():
     x[:16] = [0, -0.0, 1, 1 / 3, -1 / 3, 65519, 65520, -65520, 1e-7, -1e-7, 1e9, -1e9, numpy.inf, -numpy.inf, numpy.nan,
               6.0e-5]
     expected = [half_towards(value, how) for how in (0, 0, None, 1, -1) for value in x]
-    results = VECTOR.run("half_roundings", COUNT, [x, oracle.out(numpy.float16, COUNT * 5)], 16)
+    results = VECTOR.run("half_roundings", COUNT, [x, oracle.output(numpy.float16, COUNT * 5)], 16)
     oracle.exact(results, 1, numpy.array(expected, numpy.float16), "vstore_half_rtX", [numpy.tile(x, 5)])
     oracle.need_facet()
 
@@ -98,7 +98,7 @@ def parts_and_shuffles():
         changed = [b[0], 7 + a[0], b[2], c[6] + a[2]]
         out[:] = [a[::-1], [a[0], a[1], a[3], a[2]], c[::2], c[::-2], b, changed, c[[7, 0, 5, 2]],
                   [a[0], a[0], a[3], a[1]]]
-    results = VECTOR.run("parts", COUNT, [x, y, oracle.out(numpy.int32, COUNT, 8, 4)], 16)
+    results = VECTOR.run("parts", COUNT, [x, y, oracle.output(numpy.int32, COUNT, 8, 4)], 16)
     oracle.exact(results, 2, expected, "parts")
     oracle.need_facet()
 
@@ -107,7 +107,7 @@ def parts_and_shuffles():
 def elements_by_index():
     random = oracle.random(3)
     x, which = random.random((COUNT, 4)).astype(numpy.float32), random.integers(0, 4, COUNT).astype(numpy.int32)
-    results = VECTOR.run("indexed", COUNT, [x, which, oracle.out(numpy.float32, COUNT)], 16)
+    results = VECTOR.run("indexed", COUNT, [x, which, oracle.output(numpy.float32, COUNT)], 16)
     oracle.exact(results, 2, x[numpy.arange(COUNT), which], "an element")
     oracle.need_facet()
 
@@ -121,7 +121,7 @@ def geometric_functions():
     length = numpy.linalg.norm(a, axis=1)
     expected = numpy.column_stack([(a * b).sum(1), (a * b)[:, :3].sum(1), length,
                                    numpy.linalg.norm((a - b)[:, :2], axis=1), cross, a / length[:, None]])
-    for who, got in oracle.each(VECTOR.run("geometric", COUNT, [x, y, oracle.out(numpy.float32, COUNT, 12)], 16), 2):
+    for who, got in oracle.results_of_each(VECTOR.run("geometric", COUNT, [x, y, oracle.output(numpy.float32, COUNT, 12)], 16), 2):
         worst = numpy.abs(got - expected).max()
         assert worst < 4e-6, f"{who}: off by {worst}"
     oracle.need_facet()
@@ -153,8 +153,8 @@ def conversions_to_integers():
         for to in list(TYPES)[:8]:
             info = numpy.iinfo(TYPES[to])
             bounded = [min(max(value, int(info.min)), int(info.max)) for value in exactly]
-            results = CONVERT.run(f"{from_}_to_{to}", COUNT, [x, oracle.out(TYPES[to], COUNT),
-                                                              oracle.out(TYPES[to], COUNT)], 16)
+            results = CONVERT.run(f"{from_}_to_{to}", COUNT, [x, oracle.output(TYPES[to], COUNT),
+                                                              oracle.output(TYPES[to], COUNT)], 16)
             oracle.exact(results, 2, numpy.array(bounded, TYPES[to]), f"{from_} to {to}, saturated", [x])
             if numpy.dtype(x.dtype).kind == "f":  # undefined where it does not fit: not compared
                 fits = numpy.array([value == bound for value, bound in zip(exactly, bounded)])
@@ -192,7 +192,7 @@ def conversions_with_roundings():
             rows = [[whole(value, how) for how in hows] + [math.trunc(value)] for value in x.tolist()]
         else:
             rows = [[float_towards(value, kind, how) for how in hows] + [kind(value)] for value in x.tolist()]
-        results = CONVERT.run(f"{from_}_rounded_{to}", x.size, [x, oracle.out(kind, x.size, 5)])
+        results = CONVERT.run(f"{from_}_rounded_{to}", x.size, [x, oracle.output(kind, x.size, 5)])
         oracle.exact(results, 1, numpy.array(rows, kind), f"{from_} to {to}, rounded", [x])
     oracle.need_facet()
 
@@ -200,10 +200,10 @@ def conversions_with_roundings():
 @test
 def bits_and_vectors():
     x = oracle.random(7).uniform(-300, 300, (COUNT, 4)).astype(numpy.float32)
-    results = CONVERT.run("bits", COUNT, [x, oracle.out(numpy.int32, COUNT, 4), oracle.out(numpy.uint16, COUNT, 8)], 16)
+    results = CONVERT.run("bits", COUNT, [x, oracle.output(numpy.int32, COUNT, 4), oracle.output(numpy.uint16, COUNT, 8)], 16)
     oracle.exact(results, 1, x.view(numpy.int32), "as_int4")
     oracle.exact(results, 2, x.view(numpy.uint16), "as_ushort8")
-    results = CONVERT.run("vectors", COUNT, [x, oracle.out(numpy.uint8, COUNT, 4), oracle.out(numpy.float64, COUNT, 4)],
+    results = CONVERT.run("vectors", COUNT, [x, oracle.output(numpy.uint8, COUNT, 4), oracle.output(numpy.float64, COUNT, 4)],
                           16)
     oracle.exact(results, 1, numpy.clip(numpy.rint(x), 0, 255), "convert_uchar4_sat_rte")
     oracle.exact(results, 2, x, "convert_double4")
@@ -227,7 +227,7 @@ def comparisons():
             x == y, x != y, x > y, x >= y, x < y, x <= y, (x < y) | (x > y), numpy.isfinite(x), numpy.isinf(x),
             numpy.isnan(x), normal, ~nan, nan, numpy.signbit(x),
             (x < y) + (x == y) * 2 + (x != y) * 4 + (x >= y) * 8 + (x == 0) * 16])
-        results = RELATIONAL.run(f"compare_{name}", COUNT * 4, [x, y, oracle.out(numpy.int32, *expected.shape)], 16)
+        results = RELATIONAL.run(f"compare_{name}", COUNT * 4, [x, y, oracle.output(numpy.int32, *expected.shape)], 16)
         oracle.exact(results, 2, expected, f"comparisons of {name}", [x, y])
     oracle.need_facet()
 
@@ -240,8 +240,8 @@ def comparisons_of_vectors():
         flags = numpy.column_stack([less.any(1), less.all(1), nan.any(1), numpy.signbit(x).all(1)])
         expected = numpy.stack([-less.astype(ikind), -((x == y) | nan).astype(ikind), flags.astype(ikind)], 1)
         picked = numpy.stack([numpy.where(less, y, x), numpy.where(less, x, y), numpy.copysign(x, y)], 1)
-        results = RELATIONAL.run(f"vectors_{name}", COUNT, [x, y, oracle.out(ikind, COUNT, 3, 4),
-                                                            oracle.out(kind, COUNT, 3, 4)], 16)
+        results = RELATIONAL.run(f"vectors_{name}", COUNT, [x, y, oracle.output(ikind, COUNT, 3, 4),
+                                                            oracle.output(kind, COUNT, 3, 4)], 16)
         oracle.exact(results, 2, expected, f"{name}4")
         oracle.exact(results, 3, picked, f"select of {name}4")
     oracle.need_facet()

@@ -279,14 +279,14 @@ static void test_the_device_is_the_end(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_copies_read_the_words_that_kernels_wrote),
-        EACH(test_pages_move_under_kernels),
-        EACH(test_tenants_are_apart),
-        EACH(test_idle_memory_does_not_wait),
-        EACH(test_a_space_ends_after_its_launches),
-        EACH(test_the_device_is_the_end),
+        WITH_SETUP(test_copies_read_the_words_that_kernels_wrote),
+        WITH_SETUP(test_pages_move_under_kernels),
+        WITH_SETUP(test_tenants_are_apart),
+        WITH_SETUP(test_idle_memory_does_not_wait),
+        WITH_SETUP(test_a_space_ends_after_its_launches),
+        WITH_SETUP(test_the_device_is_the_end),
     };
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);
 }

@@ -32,11 +32,11 @@ static const char source[] = "__kernel void turn(__global uint *out, uint turns)
 static uint32_t all_units;
 static cpu_set_t allowed; /* processors of this program */
 
-/* --- the role: says it is ready, waits to be let go, runs for a while, says its rate and where it ran --- */
+/* --- the role: reports that it is ready, waits for the start, runs for a while, reports its rate and processors --- */
 
 struct work {
     cl_kernel kernel;
-    cl_mem out;
+    cl_mem output;
 };
 
 static uint64_t now_ns(void)
@@ -64,8 +64,8 @@ static bool prepare_work(struct work *work)
     if (clBuildProgram(program, 0, NULL, NULL, NULL, NULL) != CL_SUCCESS)
         return false;
     work->kernel = clCreateKernel(program, "turn", NULL);
-    work->out = fixture_buffer(ITEMS * sizeof(cl_uint), NULL);
-    return clSetKernelArg(work->kernel, 0, sizeof(cl_mem), &work->out) == CL_SUCCESS &&
+    work->output = fixture_buffer(ITEMS * sizeof(cl_uint), NULL);
+    return clSetKernelArg(work->kernel, 0, sizeof(cl_mem), &work->output) == CL_SUCCESS &&
            clSetKernelArg(work->kernel, 1, sizeof turns, &turns) == CL_SUCCESS && launch_work(work);
 }
 
@@ -76,8 +76,8 @@ static bool result_is_right(const struct work *work)
 
     for (cl_uint i = 0; i < TURNS; i++)
         x = x * 1664525u + (1013904223u ^ (x >> 7));
-    return clEnqueueReadBuffer(fixture.queue, work->out, CL_TRUE, (ITEMS - 1) * sizeof shown, sizeof shown, &shown, 0,
-                               NULL, NULL) == CL_SUCCESS &&
+    return clEnqueueReadBuffer(fixture.queue, work->output, CL_TRUE, (ITEMS - 1) * sizeof shown, sizeof shown, &shown,
+                               0, NULL, NULL) == CL_SUCCESS &&
            shown == x;
 }
 
@@ -98,16 +98,16 @@ static unsigned long ticks_of(int tid)
     return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &ticks) == 1 ? ticks : 0;
 }
 
-/* The threads beside the main one that have computed: which most, and how many at least a quarter of that. */
-struct crew {
+/* Of the threads that have computed, without the main one: the busiest, and how many ran at least a quarter as long. */
+struct thread_use {
     int busiest;
-    uint64_t working;
+    uint64_t working_count;
 };
 
-static struct crew find_crew(void)
+static struct thread_use find_thread_use(void)
 {
-    unsigned long ticks[256] = {0}, most = 0;
-    struct crew crew = {0};
+    unsigned long ticks[256] = {0}, highest = 0;
+    struct thread_use thread_use = {0};
     DIR *tasks = opendir("/proc/self/task");
 
     for (int i = 0; tasks && i < 256; i++) {
@@ -117,16 +117,16 @@ static struct crew find_crew(void)
         if (!task)
             break;
         ticks[i] = tid > 0 && tid != getpid() ? ticks_of(tid) : 0;
-        if (ticks[i] > most) {
-            most = ticks[i];
-            crew.busiest = tid;
+        if (ticks[i] > highest) {
+            highest = ticks[i];
+            thread_use.busiest = tid;
         }
     }
     if (tasks)
         closedir(tasks);
     for (int i = 0; i < 256; i++)
-        crew.working += most > 0 && ticks[i] * 4 >= most;
-    return crew;
+        thread_use.working_count += highest > 0 && ticks[i] * 4 >= highest;
+    return thread_use;
 }
 
 /* The one processor that the thread is bound to; -1 when there are several. */
@@ -162,9 +162,9 @@ static int role_work(void)
         spent = now_ns() - begin;
     } while (spent < RUN_NS);
     ROLE_CHECK(result_is_right(&work));
-    const struct crew crew = find_crew();
+    const struct thread_use thread_use = find_thread_use();
     ROLE_CHECK(write_word(launches * UINT64_C(1000000000000) / spent));
-    ROLE_CHECK(write_word(crew.working) && write_word((uint64_t)(processor_of(crew.busiest) + 1)));
+    ROLE_CHECK(write_word(thread_use.working_count) && write_word((uint64_t)(processor_of(thread_use.busiest) + 1)));
     return 0;
 }
 
@@ -172,7 +172,7 @@ static int role_work(void)
 
 struct outcome {
     uint64_t rate; /* launches in a thousand seconds */
-    uint64_t working;
+    uint64_t working_count;
     int processor;
 };
 
@@ -189,7 +189,7 @@ static void work_together(const char *const *addresses, int count, struct outcom
         tenant_go(&tenants[i]);
     for (int i = 0; i < count; i++) {
         ret_outcomes[i].rate = tenant_read(&tenants[i]);
-        ret_outcomes[i].working = tenant_read(&tenants[i]);
+        ret_outcomes[i].working_count = tenant_read(&tenants[i]);
         ret_outcomes[i].processor = (int)tenant_read(&tenants[i]) - 1;
     }
     for (int i = 0; i < count; i++)
@@ -299,10 +299,10 @@ static void a_unit_is_a_processor(void **state)
     for (uint32_t unit = 0; unit < all_units && unit < 8 && CPU_ISSET(unit, &allowed); unit++) {
         struct outcome outcome = work_alone(tenant_address(unit, 1));
 
-        assert_int_equal(outcome.working, 1);
+        assert_int_equal(outcome.working_count, 1);
         assert_int_equal(outcome.processor, unit);
     }
-    assert_int_equal(work_alone(tenant_address(0, 2)).working, 2);
+    assert_int_equal(work_alone(tenant_address(0, 2)).working_count, 2);
 }
 
 static void neighbours_keep_their_speed(void **state)
@@ -328,7 +328,7 @@ static void neighbours_keep_their_speed(void **state)
     judge_ratio(best > 0.65, calm_rounds);
 }
 
-/* The same with both on one unit, to show that the test above can fail. */
+/* Both tenants on one unit: their ratio shows that the test above can fail. */
 static void tenants_of_one_unit_halve_each_other(void **state)
 {
     char first[256];

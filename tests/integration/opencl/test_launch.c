@@ -73,7 +73,7 @@ static void test_failed_launch_leaves_nothing(void **state)
     assert_int_equal(totals_now().busy_ns, before.busy_ns);
 }
 
-static void test_transfers(void **state)
+static void test_transfers_from_1_mib_are_counted(void **state)
 {
     struct facet_usage_totals before = settled_totals();
     cl_mem buffer = fixture_buffer(2 * MIB, NULL);
@@ -112,7 +112,7 @@ static void test_gate_holds_and_lets_go(void **state)
     assert_true(settled_totals().throttled_ns > before.throttled_ns);
 }
 
-static void test_leased(void **state)
+static void test_launches_under_a_lease_are_counted(void **state)
 {
     struct facet_usage_totals before = settled_totals();
 
@@ -180,7 +180,7 @@ static void test_more_in_flight_than_the_ring_holds(void **state)
     clReleaseEvent(held);
 }
 
-static void test_driver_without_profiling(void **state)
+static void test_without_profiling_launches_are_counted(void **state)
 {
     struct facet_usage_totals before = settled_totals();
     cl_command_queue real = fixture.queue;
@@ -224,7 +224,7 @@ static void *launch_repeatedly(void *unused)
     return (void *)failures;
 }
 
-static void test_threads(void **state)
+static void test_launches_of_threads_are_counted(void **state)
 {
     struct facet_usage_totals before = settled_totals();
     pthread_t threads[THREADS];
@@ -243,7 +243,7 @@ static void test_threads(void **state)
 }
 
 /* A command buffer is one launch. */
-static void test_command_buffer(void **state)
+static void test_a_command_buffer_is_one_launch(void **state)
 {
 #define LOOK_UP(name)                                                                                                  \
     name##_fn name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(fixture.platform, #name)
@@ -276,7 +276,7 @@ static void test_command_buffer(void **state)
     clReleaseCommandBufferKHR(buffer);
 }
 
-/* Everything the layer retained has been let go. */
+/* The layer has released every object that it retained. */
 static void test_driver_keeps_nothing_of_ours(void **state)
 {
     const struct {
@@ -303,15 +303,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_launches_are_counted),
         cmocka_unit_test(test_time_is_measured),
         cmocka_unit_test(test_failed_launch_leaves_nothing),
-        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_transfers_from_1_mib_are_counted),
         cmocka_unit_test(test_gate_holds_and_lets_go),
-        cmocka_unit_test(test_leased),
+        cmocka_unit_test(test_launches_under_a_lease_are_counted),
         cmocka_unit_test(test_user_event_while_open),
         cmocka_unit_test(test_user_event_while_leased),
         cmocka_unit_test(test_more_in_flight_than_the_ring_holds),
-        test_on_fake(test_driver_without_profiling),
-        cmocka_unit_test(test_threads),
-        test_on_pocl(test_command_buffer),
+        test_on_fake(test_without_profiling_launches_are_counted),
+        cmocka_unit_test(test_launches_of_threads_are_counted),
+        test_on_pocl(test_a_command_buffer_is_one_launch),
         test_on_fake(test_driver_keeps_nothing_of_ours),
     };
     if (!fixture_open()) {

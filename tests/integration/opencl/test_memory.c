@@ -41,7 +41,7 @@ static void test_quota_is_exact(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_bad_sizes(void **state)
+static void test_bad_sizes_are_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -55,7 +55,7 @@ static void test_bad_sizes(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_buffer_with_properties(void **state)
+static void test_buffer_with_properties_is_charged(void **state)
 {
     cl_int error = CL_SUCCESS;
     cl_mem buffer = clCreateBufferWithProperties(fixture.context, NULL, CL_MEM_READ_WRITE, 3 * MIB, NULL, &error);
@@ -133,7 +133,7 @@ static void check_image(cl_mem image, uint64_t least)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_images(void **state)
+static void test_images_are_charged(void **state)
 {
     cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 100, .image_height = 50};
     cl_image_desc deep = {
@@ -149,7 +149,7 @@ static void test_images(void **state)
     check_image(clCreateImage3D(fixture.context, CL_MEM_READ_WRITE, &rgba, 8, 8, 8, 0, 0, NULL, NULL), 512 * 16);
 }
 
-static void test_image_over_quota(void **state)
+static void test_image_over_quota_is_refused(void **state)
 {
     cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4096, .image_height = 4096};
     cl_int error = CL_SUCCESS;
@@ -184,7 +184,7 @@ static void test_image_over_buffer_is_free(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_pipe(void **state)
+static void test_a_pipe_is_charged(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -199,7 +199,7 @@ static void test_pipe(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_svm(void **state)
+static void test_svm_is_charged(void **state)
 {
     void *pointer = clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 5 * MIB, 0);
 
@@ -217,7 +217,7 @@ static bool holds_bytes(const struct facet_usage_totals *totals, uint64_t value)
     return totals->memory_bytes == value;
 }
 
-static void test_svm_queued_free(void **state)
+static void test_queued_free_of_svm_releases_its_charge(void **state)
 {
     void *pointers[2] = {clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, MIB, 0),
                          clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 2 * MIB, 0)};
@@ -233,7 +233,7 @@ static void test_svm_queued_free(void **state)
     clReleaseEvent(gate);
 }
 
-static void test_usm(void **state)
+static void test_usm_is_charged(void **state)
 {
     clDeviceMemAllocINTEL_fn device_alloc =
         (clDeviceMemAllocINTEL_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(fixture.platform,
@@ -266,7 +266,7 @@ static void CL_CALLBACK on_built(cl_program program, void *user_data)
     *(int *)user_data += 1;
 }
 
-static void test_program_globals(void **state)
+static void test_globals_of_a_program_are_charged_once(void **state)
 {
     int built = 0;
 
@@ -295,7 +295,7 @@ static void test_program_globals(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_device_queue(void **state)
+static void test_a_device_queue_is_charged(void **state)
 {
     cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
                                   CL_QUEUE_SIZE, 65536, 0};
@@ -308,7 +308,7 @@ static void test_device_queue(void **state)
 }
 
 /* A driver that will not tell us of an object's death gets it back at once. */
-static void test_refused_destructor(void **state)
+static void test_an_object_without_destructor_is_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -390,25 +390,25 @@ int main(int argc, char **argv)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quota_is_exact),
-        cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_buffer_with_properties),
+        cmocka_unit_test(test_bad_sizes_are_refused),
+        cmocka_unit_test(test_buffer_with_properties_is_charged),
         cmocka_unit_test(test_host_pointer_is_charged),
         cmocka_unit_test(test_sub_buffer_is_free),
         cmocka_unit_test(test_release_at_real_death),
         cmocka_unit_test(test_program_callback_runs_before_ours),
-        cmocka_unit_test(test_images),
-        cmocka_unit_test(test_image_over_quota),
+        cmocka_unit_test(test_images_are_charged),
+        cmocka_unit_test(test_image_over_quota_is_refused),
         test_on_fake(test_image_padding_over_quota),
         cmocka_unit_test(test_image_over_buffer_is_free),
-        test_on_fake(test_pipe),
+        test_on_fake(test_a_pipe_is_charged),
         cmocka_unit_test(test_a_refusal_of_the_driver_keeps_its_own_error),
         test_on_pocl(test_shared_memory_is_denied_by_the_quota_alone),
-        cmocka_unit_test(test_svm),
-        cmocka_unit_test(test_svm_queued_free),
-        test_on_fake(test_usm),
-        test_on_fake(test_program_globals),
-        test_on_fake(test_device_queue),
-        test_on_fake(test_refused_destructor),
+        cmocka_unit_test(test_svm_is_charged),
+        cmocka_unit_test(test_queued_free_of_svm_releases_its_charge),
+        test_on_fake(test_usm_is_charged),
+        test_on_fake(test_globals_of_a_program_are_charged_once),
+        test_on_fake(test_a_device_queue_is_charged),
+        test_on_fake(test_an_object_without_destructor_is_refused),
     };
     if (!fixture_open()) {
         printf("Bail out! no context\n");

@@ -31,7 +31,7 @@ static void test_overlaps_count_once(void **state)
     assert_int_equal(busy.count, 1);
 }
 
-static void test_long_after_short(void **state)
+static void test_long_part_covers_short_ones(void **state)
 {
     struct facet_busy busy = {0};
 
@@ -43,7 +43,7 @@ static void test_long_after_short(void **state)
 }
 
 /* Against a bitmap, which is slow and obviously right, as long as no gap is forgotten. */
-static void test_against_bitmap(void **state)
+static void test_busy_time_agrees_with_a_bitmap(void **state)
 {
     enum { SPAN = 400 };
     unsigned char covered[SPAN] = {0};
@@ -79,7 +79,7 @@ static void test_old_gaps_are_forgotten(void **state)
     assert_int_equal(facet_busy_add(&busy, 9985, 9990), 5); /* a young one does not */
 }
 
-static void test_estimates(void **state)
+static void test_estimates_follow_measurements(void **state)
 {
     const int kernel = 0, other = 0;
     uint64_t key = facet_estimate_key(&kernel, 64);
@@ -100,7 +100,7 @@ static const void *pointer_number(uintptr_t i)
     return (const void *)(i * 4096);
 }
 
-static void test_maps(void **state)
+static void test_maps_return_what_was_put(void **state)
 {
     uint64_t value = 0, old = 99;
 
@@ -208,11 +208,11 @@ int main(void)
         cmocka_unit_test(test_stops_on_the_devices_clock),
         cmocka_unit_test(test_the_newest_stops_are_kept),
         cmocka_unit_test(test_overlaps_count_once),
-        cmocka_unit_test(test_long_after_short),
-        cmocka_unit_test(test_against_bitmap),
+        cmocka_unit_test(test_long_part_covers_short_ones),
+        cmocka_unit_test(test_busy_time_agrees_with_a_bitmap),
         cmocka_unit_test(test_old_gaps_are_forgotten),
-        cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_estimates_follow_measurements),
+        cmocka_unit_test(test_maps_return_what_was_put),
     };
 
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);

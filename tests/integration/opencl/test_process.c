@@ -295,7 +295,8 @@ static void test_exit_with_work_in_flight(void **state)
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
 }
 
-/* The process itself reports it before it ends, and the process that clears up behind it does not repeat it. */
+/* The process itself reports the launch before it ends, and the process that reaps its slot does not report it again.
+ */
 static void check_waited(const char *role, int status)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
@@ -437,7 +438,7 @@ static void test_program_that_never_releases(void **state)
     check_reclaimed();
 }
 
-static void test_layer_listed_twice(void **state)
+static void test_a_layer_listed_twice_counts_once(void **state)
 {
     char twice[2048];
     const char *layer = getenv("FACET_TEST_LAYER");
@@ -502,7 +503,7 @@ static int forked_child(cl_mem inherited)
     return own && test_segment_totals(&fixture.segment).processes == 2 ? 0 : 6;
 }
 
-static void test_fork(void **state)
+static void test_a_forked_child_is_refused(void **state)
 {
     check_reclaimed();
     assert_true(fixture_open());
@@ -538,11 +539,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_kill_gives_memory_back),
         test_on_fake(test_killed_while_a_kernel_runs_beside_others),
         cmocka_unit_test(test_program_that_never_releases),
-        cmocka_unit_test(test_layer_listed_twice),
+        cmocka_unit_test(test_a_layer_listed_twice_counts_once),
         cmocka_unit_test(test_loader_opened_at_run_time),
         cmocka_unit_test(test_unusable_segment_fails_closed),
         cmocka_unit_test(test_outside_a_vgpu_nothing_changes),
-        cmocka_unit_test(test_fork), /* last: from here on this process uses OpenCL itself */
+        cmocka_unit_test(test_a_forked_child_is_refused), /* last: from here on this process uses OpenCL itself */
     };
     status = cmocka_run_group_tests_name("process", tests, NULL, NULL);
     fixture_end();

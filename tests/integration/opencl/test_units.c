@@ -148,13 +148,13 @@ static int role_partition(void)
     return 0;
 }
 
-static pthread_barrier_t together;
+static pthread_barrier_t threads_start;
 
 static void *first_call(void *unused)
 {
     cl_device_id device = NULL;
 
-    pthread_barrier_wait(&together);
+    pthread_barrier_wait(&threads_start);
     clGetDeviceIDs(NULL, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
     return device;
 }
@@ -166,7 +166,7 @@ static int role_threads(void)
     pthread_t threads[THREADS];
     void *devices[THREADS];
 
-    pthread_barrier_init(&together, NULL, THREADS);
+    pthread_barrier_init(&threads_start, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
         ROLE_CHECK(pthread_create(&threads[i], NULL, first_call, NULL) == 0);
     for (int i = 0; i < THREADS; i++)
@@ -234,7 +234,7 @@ static int role_no_device(void)
 
 static const struct role {
     const char *name;
-    int (*play)(void);
+    int (*run)(void);
     bool opened; /* with the fixture opened first */
 } roles[] = {
     {"root", role_root, true},     {"release", role_release, true},        {"objects", role_objects, true},
@@ -247,7 +247,7 @@ static int play_role(const char *name)
     alarm(120);
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (strcmp(roles[i].name, name) == 0)
-            return roles[i].opened && !fixture_open() ? 99 : roles[i].play();
+            return roles[i].opened && !fixture_open() ? 99 : roles[i].run();
     return 98;
 }
 

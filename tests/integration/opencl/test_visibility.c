@@ -20,10 +20,10 @@ static void test_only_our_device(void **state)
     if (!fixture.fake)
         return;
     assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL), CL_SUCCESS);
-    assert_int_equal(vendor, 2); /* the second of two equal devices, told apart by its ordinal */
+    assert_int_equal(vendor, 2); /* the second of two equal devices, which only its ordinal identifies */
 }
 
-static void test_device_types(void **state)
+static void test_device_types_find_our_device(void **state)
 {
     cl_device_type type = 0, other;
     cl_device_id device = NULL;
@@ -42,7 +42,7 @@ static void test_device_types(void **state)
     assert_int_equal(clGetDeviceIDs(fixture.platform, type, 0, NULL, NULL), CL_INVALID_VALUE);
 }
 
-static void test_sizes(void **state)
+static void test_sizes_are_those_of_the_vgpu(void **state)
 {
     cl_ulong bytes = 0;
     cl_uint small;
@@ -150,7 +150,7 @@ static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state
     }
 }
 
-static void test_context_from_type(void **state)
+static void test_context_from_type_has_our_device(void **state)
 {
     cl_device_id device = NULL;
     cl_int error = CL_SUCCESS;
@@ -164,7 +164,7 @@ static void test_context_from_type(void **state)
     assert_int_equal(error, CL_DEVICE_NOT_FOUND);
 }
 
-static void test_foreign_device(void **state)
+static void test_a_foreign_device_is_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -200,14 +200,14 @@ static cl_int profile_command(cl_command_queue queue, cl_ulong *ret_start)
 static void test_profiling_is_hidden(void **state)
 {
     cl_ulong start = 0;
-    cl_command_queue asked = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
+    cl_command_queue profiled = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
 
     assert_int_equal(shown_properties(fixture.queue), 0);
     assert_int_equal(profile_command(fixture.queue, &start), CL_PROFILING_INFO_NOT_AVAILABLE);
-    assert_int_equal(shown_properties(asked), CL_QUEUE_PROFILING_ENABLE);
-    assert_int_equal(profile_command(asked, &start), CL_SUCCESS);
+    assert_int_equal(shown_properties(profiled), CL_QUEUE_PROFILING_ENABLE);
+    assert_int_equal(profile_command(profiled, &start), CL_SUCCESS);
     assert_true(start > 0);
-    clReleaseCommandQueue(asked);
+    clReleaseCommandQueue(profiled);
 }
 
 /* Makes a queue from `list` (`words` long) and checks that the same list is shown. */
@@ -228,7 +228,7 @@ static void check_list(const cl_queue_properties *list, size_t words)
     clReleaseCommandQueue(queue);
 }
 
-static void test_queue_lists(void **state)
+static void test_queue_property_lists_are_kept(void **state)
 {
     const cl_queue_properties order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
     const cl_queue_properties both[] = {CL_QUEUE_PROPERTIES,
@@ -258,14 +258,14 @@ int main(int argc, char **argv)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_our_device),
-        cmocka_unit_test(test_device_types),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_device_types_find_our_device),
+        cmocka_unit_test(test_sizes_are_those_of_the_vgpu),
         cmocka_unit_test(test_sizes_that_memory_bounds),
-        cmocka_unit_test(test_context_from_type),
+        cmocka_unit_test(test_context_from_type_has_our_device),
         test_on_fake(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
-        test_on_fake(test_foreign_device),
+        test_on_fake(test_a_foreign_device_is_refused),
         cmocka_unit_test(test_profiling_is_hidden),
-        cmocka_unit_test(test_queue_lists),
+        cmocka_unit_test(test_queue_property_lists_are_kept),
         cmocka_unit_test(test_unknown_extension_passes_through),
     };
     if (!fixture_open()) {

@@ -8,22 +8,22 @@ other=$(find_function 1b36:0005) # in nvme's group
 export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
 mkdir -p /tmp/state /tmp/run
 
-has() { grep -qF "$1" "$2"; }
+file_contains() { grep -qF "$1" "$2"; }
 override_of() { cat "$devices/$1/driver_override"; }
 
 # ---- looking ----
 check "the scan succeeds" sh -c 'facet pci scan >/tmp/scan; cat /tmp/scan'
-check "the scan lists the GPU" has "$gpu" /tmp/scan
+check "the scan lists the GPU" file_contains "$gpu" /tmp/scan
 check "the doctor finds no fault" sh -c 'facet pci doctor >/tmp/doctor; cat /tmp/doctor'
 check "the doctor finds the IOMMU" grep -q "^good *iommu" /tmp/doctor
 check "the doctor finds interrupt remapping" grep -q "^good *interrupts" /tmp/doctor
 check "one function is shown in full" sh -c "facet pci show $nvme >/tmp/show; cat /tmp/show"
-check "the function is shown with the rest of its group" has "as a group of 2 functions" /tmp/show
+check "the function is shown with the rest of its group" file_contains "as a group of 2 functions" /tmp/show
 
 # ---- judging ----
-refuses "the last GPU is not taken from a host that wants a screen" "last GPU" facet pci bind "$gpu"
+check_refusal "the last GPU is not taken from a host that wants a screen" "last GPU" facet pci bind "$gpu"
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
-refuses "half of a group is not bound" "is not viable" facet pci bind --alone "$other"
+check_refusal "half of a group is not bound" "is not viable" facet pci bind --alone "$other"
 check "the other half keeps its driver" has_driver "$nvme" nvme
 
 # ---- the process that has a disk open is found by device number, whatever the node's name ----
@@ -34,7 +34,8 @@ for node in /dev/nvme0n1 /dev/other /dev/nvme0; do
     sleep 600 <$node &
     holder=$!
     case $node in /dev/other) said=/dev/nvme0n1 ;; *) said=$node ;; esac
-    refuses "a disk is not bound while a process has $node open" "process $holder (sleep) has $said open" facet pci bind "$nvme"
+    check_refusal "a disk is not bound while a process has $node open" "process $holder (sleep) has $said open" \
+        facet pci bind "$nvme"
     kill "$holder"
     wait "$holder" 2>/dev/null
 done
@@ -42,26 +43,26 @@ check "a look at the disk opens no device of it" sh -c "facet pci show $nvme | t
 
 # ---- planning ----
 check "a plan is printed" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"
-check "the plan names the driver to unbind" has "drivers/nvme/unbind" /tmp/plan
+check "the plan names the driver to unbind" file_contains "drivers/nvme/unbind" /tmp/plan
 check "planning changes nothing" has_driver "$nvme" nvme
 
 # ---- binding ----
 check "edu is bound" facet pci bind "$edu"
 check "edu has the driver vfio-pci" has_driver "$edu" vfio-pci
 check "binding it again is no error" facet pci bind "$edu"
-checks edu passthrough-guest edu "$edu"
+run_checks edu passthrough-guest edu "$edu"
 check "a probe opens edu as a VM would" sh -c "facet pci doctor --probe $edu | tee /tmp/probe; grep -q '^good *probe .*1234:11e8.* opens through' /tmp/probe"
-refuses "a function with a host driver is not probed" "facet pci bind" sh -c "facet pci doctor --probe $nvme >&2"
+check_refusal "a function with a host driver is not probed" "facet pci bind" sh -c "facet pci doctor --probe $nvme >&2"
 check "nvme is bound, with its group" facet pci bind "$nvme"
 check "both functions of the group, and edu, are ready" sh -c "facet pci state >/tmp/state.txt; cat /tmp/state.txt; [ \$(grep -c ready /tmp/state.txt) = 3 ]"
-checks nvme passthrough-guest config "$nvme"
+run_checks nvme passthrough-guest config "$nvme"
 
 passthrough-guest hold "$edu" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
 check "an open function is in_vm" sh -c "facet pci state | tee /dev/stderr | grep $edu | grep -q in_vm"
-refuses "an open function is not unbound" "open" facet pci unbind "$edu"
-refuses "an open function is not probed" "facet pci state" sh -c "facet pci doctor --probe $edu >&2"
+check_refusal "an open function is not unbound" "open" facet pci unbind "$edu"
+check_refusal "an open function is not probed" "facet pci state" sh -c "facet pci doctor --probe $edu >&2"
 kill "$holder"
 wait "$holder" 2>/dev/null
 
@@ -70,7 +71,7 @@ check "nvme has its driver again" wait_for has_driver "$nvme" nvme
 check "its neighbour has no driver again" has_driver "$other" none
 check "nvme has no driver override" [ "$(override_of "$nvme")" = "(null)" ]
 check "the disk comes back" wait_for ls -d /sys/block/nvme0n1
-refuses "a function that Facet has not bound is not unbound" "not" facet pci unbind "$nvme"
+check_refusal "a function that Facet has not bound is not unbound" "not" facet pci unbind "$nvme"
 
 # ---- killed during a bind: the next call leads to the old state or to the new one ----
 for pause in 0.1 0.15 0.2 0.25 0.3 0.33 0.36 0.4 0.5; do
@@ -94,7 +95,7 @@ done
 # ---- rules ----
 check "a rule is written" facet pci persist add "$edu"
 check "edu is unbound" facet pci unbind "$edu"
-refuses "the rule is reported as not met" "" facet pci persist assert
+check_refusal "the rule is reported as not met" "" facet pci persist assert
 check "the rule is applied" facet pci persist apply
 check "the rule is met" facet pci persist assert
 check "the rule is undone" facet pci persist undo

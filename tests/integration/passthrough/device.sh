@@ -6,42 +6,44 @@ nvme=$(find_function 1b36:0010)
 alone=$(find_function 1234:11e8 2) # behind a port of its own
 
 check "the command runs in the VM" facet version
-refuses "a function without vfio-pci is not opened, and its driver is named" "has no driver, not vfio-pci" \
+check_refusal "a function without vfio-pci is not opened, and its driver is named" "has no driver, not vfio-pci" \
     passthrough-guest open "$edu"
-refuses "a missing function is refused" "no such PCI function" passthrough-guest open 0000:3f:1f.7
-refuses "a text that is no address is refused" "no address of a PCI function" passthrough-guest open ../../../etc
+check_refusal "a missing function is refused" "no such PCI function" passthrough-guest open 0000:3f:1f.7
+check_refusal "a text that is no address is refused" "no address of a PCI function" passthrough-guest open ../../../etc
 check "edu is bound to vfio-pci" bind "$edu"
 check "edu is opened by its group" passthrough-guest open "$edu"
-checks edu passthrough-guest config "$edu"
-checks edu passthrough-guest edu "$edu"
+run_checks edu passthrough-guest config "$edu"
+run_checks edu passthrough-guest edu "$edu"
 check "the IOMMU reports a write to an unmapped address" \
     sh -c 'dmesg | grep "DMAR:.*DMA Write.*fault addr 0x100001000"'
 echo 16 >/sys/module/vfio_iommu_type1/parameters/dma_entry_limit
-checks memory passthrough-guest memory "$edu"
+run_checks memory passthrough-guest memory "$edu"
 echo 65535 >/sys/module/vfio_iommu_type1/parameters/dma_entry_limit
-checks memlock passthrough-guest memlock "$edu"
-checks edu passthrough-guest reset "$edu"
+run_checks memlock passthrough-guest memlock "$edu"
+run_checks edu passthrough-guest reset "$edu"
 
 check "a second edu, behind a port, is bound" bind "$alone"
-checks "edu behind a port" passthrough-guest reset "$alone"
+run_checks "edu behind a port" passthrough-guest reset "$alone"
 
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
 check "nvme is bound to vfio-pci" bind "$nvme"
-checks nvme passthrough-guest config "$nvme"
-checks nvme passthrough-guest reset "$nvme"
-checks together passthrough-guest share "$edu" "$nvme"
+run_checks nvme passthrough-guest config "$nvme"
+run_checks nvme passthrough-guest reset "$nvme"
+run_checks together passthrough-guest share "$edu" "$nvme"
 
 passthrough-guest hold "$edu" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
-refuses "the process that has the group open is named" "process $holder (passthrough-gue) has it open" passthrough-guest open "$edu"
+check_refusal "the process that has the group open is named" "process $holder (passthrough-gue) has it open" \
+    passthrough-guest open "$edu"
 kill "$holder"
 wait "$holder" 2>/dev/null
 
 if [ -e /dev/iommu ]; then
     echo "ok - without iommufd that is what is said # SKIP this kernel has it"
 else
-    refuses "the error names iommufd where it is missing" "/dev/iommu is not there" by cdev passthrough-guest open "$edu"
+    check_refusal "the error names iommufd where it is missing" "/dev/iommu is not there" \
+        with_way cdev passthrough-guest open "$edu"
 fi
 
 check "edu is given back, to no driver" give_back "$edu" none

@@ -3,8 +3,8 @@
 # Functions that break, appear and are requested back. An open function is removed only after it is closed.
 edu_is_there() { [ -n "$(find_function 1234:11e8)" ]; }
 
-# hold ADDRESS EVENT: opens it in the background, until the event is reported
-hold() {
+# hold_until ADDRESS EVENT: opens it in the background, until the event is reported
+hold_until() {
     : >/tmp/hold # so that an earlier holder's output does not count
     passthrough-guest hold "$1" "$2" >/tmp/hold 2>&1 &
     holder=$!
@@ -23,10 +23,10 @@ report_error() {
 
 net=$(find_function 8086:10d3)
 check "a function that can report errors is bound to vfio-pci" bind "$net"
-hold "$net" error
+hold_until "$net" error
 check "an error is reported for the function" report_error "$net"
 check "the process that has it open is notified of the error" wait_for holder_ended
-checks "broken" cat /tmp/hold
+run_checks "broken" cat /tmp/hold
 wait "$holder"
 check "it is given back, to no driver" give_back "$net" none
 
@@ -35,16 +35,16 @@ mark plug
 check "an edu appears" wait_for edu_is_there
 edu=$(find_function 1234:11e8)
 check "it is bound to vfio-pci" bind "$edu"
-hold "$edu" request
+hold_until "$edu" request
 mark unplug
 check "the process that has edu open is asked to release it" wait_for holder_ended
-checks "wanted" cat /tmp/hold
+run_checks "wanted" cat /tmp/hold
 wait "$holder"
-check "edu is removed once it is closed" wait_for there_is_no "$edu"
+check "edu is removed once it is closed" wait_for is_absent "$edu"
 mark gone
 
 mark "plug again"
 check "another edu appears" wait_for edu_is_there
 edu=$(find_function 1234:11e8)
 mark "unplug again"
-check "an edu that no process has open is removed" wait_for there_is_no "$edu"
+check "an edu that no process has open is removed" wait_for is_absent "$edu"

@@ -6,7 +6,7 @@ nvme=$(find_function 1b36:0010)
 check "edu and nvme are in one group" [ "$(group_of "$edu")" = "$(group_of "$nvme")" ]
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
 check "edu alone is bound to vfio-pci" bind "$edu"
-refuses "the group is not viable, and the function with a host driver is named" \
+check_refusal "the group is not viable, and the function with a host driver is named" \
     "the host still drives $nvme (nvme); bind the whole group" passthrough-guest open "$edu"
 check "nvme is bound as well" bind "$nvme"
 check "now edu is opened" passthrough-guest open "$edu"
@@ -14,12 +14,13 @@ check "now nvme is opened" passthrough-guest open "$nvme"
 passthrough-guest hold "$nvme" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
-refuses "while another has one of them, the group is busy" "process $holder (passthrough-gue) has it open" \
+check_refusal "while another has one of them, the group is busy" "process $holder (passthrough-gue) has it open" \
     passthrough-guest open "$edu"
 kill "$holder"
 wait "$holder" 2>/dev/null
 check "nvme is given back" give_back "$nvme" nvme
-refuses "nvme's driver makes the group not viable again" "the host still drives $nvme (nvme)" passthrough-guest open "$edu"
+check_refusal "nvme's driver makes the group not viable again" "the host still drives $nvme (nvme)" \
+    passthrough-guest open "$edu"
 check "edu is given back, to no driver" give_back "$edu" none
 
 behind=$(find_function 1234:11e8 2)
@@ -27,6 +28,7 @@ other=$(find_function 1b36:0005)
 check "functions behind a conventional PCI bridge share a group" [ "$(group_of "$behind")" = "$(group_of "$other")" ]
 check "one of them is bound to vfio-pci" bind "$behind"
 check "a neighbour without a driver is not in the way" passthrough-guest open "$behind"
-refuses "a neighbour without a driver cannot be opened" "this function has no driver, not vfio-pci" passthrough-guest open "$other"
+check_refusal "a neighbour without a driver cannot be opened" "this function has no driver, not vfio-pci" \
+    passthrough-guest open "$other"
 check "the neighbour is bound as well" bind "$other"
-checks neighbours passthrough-guest bus "$behind" "$other"
+run_checks neighbours passthrough-guest bus "$behind" "$other"

@@ -8,40 +8,40 @@ nvme=$(find_function 1b36:0010)
 export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
 mkdir -p /tmp/state /tmp/run
 
-has() { grep -qF "$1" "$2"; }
-is_in() { grep -q "^State:.*$2" "/proc/$1/status"; }
-ended() { [ ! -d "/proc/$1" ] || is_in "$1" Z; }
+file_contains() { grep -qF "$1" "$2"; }
+process_is_in_state() { grep -q "^State:.*$2" "/proc/$1/status"; }
+process_has_ended() { [ ! -d "/proc/$1" ] || process_is_in_state "$1" Z; }
 
-# hold ADDRESS: opens it in the background, for as long as it is let; sets $holder
-hold() {
+# hold_open ADDRESS: opens it in the background, for as long as it is let; sets $holder
+hold_open() {
     passthrough-guest hold "$1" nothing >"/tmp/hold-$1" 2>&1 &
     holder=$!
-    wait_for has holding "/tmp/hold-$1"
+    wait_for file_contains holding "/tmp/hold-$1"
 }
 
-# take ADDRESS: from vfio-pci, which waits for the process that has it open; sets $taker. No signal ends that wait: it
-# makes it worse.
-take() {
+# take_from_vfio ADDRESS: from vfio-pci, which waits for the process that has it open; sets $taker. No signal ends that
+# wait: it makes it worse.
+take_from_vfio() {
     sh -c "echo $1 >/sys/bus/pci/drivers/vfio-pci/unbind" &
     taker=$!
     wait_for has_driver "$1" none
     kill -9 "$taker"
 }
 
-# returns NAME COMMAND...: while others hang. Its output goes through a pipe, whose end no other process may keep.
-returns() {
+# check_return NAME COMMAND...: while others hang. Its output goes through a pipe, whose end no other process may keep.
+check_return() {
     name=$1
     shift
     rm -f /tmp/returned
     { "$@" 2>&1; echo "exit $?"; } | cat >/tmp/said && : >/tmp/returned &
     check "$name returns" wait_for test -e /tmp/returned
-    quoted </tmp/said
+    print_as_comments </tmp/said
 }
-says() { check "$1" has "$2" /tmp/said; }
+check_output() { check "$1" file_contains "$2" /tmp/said; }
 
 # The children that hang in their parents' place; the zombies that were not reaped.
-readers() { grep -l "^Name:.*facet$" /proc/[0-9]*/status 2>/dev/null | xargs grep -l "^State:.*$1" 2>/dev/null | wc -l; }
-are() { [ "$(readers "$1")" = "$2" ]; }
+count_readers() { grep -l "^Name:.*facet$" /proc/[0-9]*/status 2>/dev/null | xargs grep -l "^State:.*$1" 2>/dev/null | wc -l; }
+reader_count_is() { [ "$(count_readers "$1")" = "$2" ]; }
 
 # ---- before ----
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
@@ -49,76 +49,76 @@ check "the GPU is bound by hand" bind "$gpu"
 check "edu is bound by Facet" facet pci bind "$edu"
 facet pci watch --all --timeout 600 --interval 0.3 >/tmp/watch 2>&1 &
 watcher=$!
-wait_for has watching /tmp/watch
-hold "$gpu"
+wait_for file_contains watching /tmp/watch
+hold_open "$gpu"
 gpu_holder=$holder
-hold "$edu"
+hold_open "$edu"
 edu_holder=$holder
 
 # ---- the kernel hangs ----
-take "$gpu"
+take_from_vfio "$gpu"
 gpu_taker=$taker
-take "$edu"
+take_from_vfio "$edu"
 edu_taker=$taker
-check "the process that takes the GPU away cannot be killed" wait_for is_in "$gpu_taker" D
+check "the process that takes the GPU away cannot be killed" wait_for process_is_in_state "$gpu_taker" D
 cat "$devices/$gpu/driver_override" >/dev/null &
 cat=$!
-check "a process that reads its override hangs as well" wait_for is_in "$cat" D
-check "the watch sees the GPU" wait_for has "$gpu stuck" /tmp/watch
-check "the watch sees edu" wait_for has "$edu stuck" /tmp/watch
+check "a process that reads its override hangs as well" wait_for process_is_in_state "$cat" D
+check "the watch sees the GPU" wait_for file_contains "$gpu stuck" /tmp/watch
+check "the watch sees edu" wait_for file_contains "$edu stuck" /tmp/watch
 
 waits_for_gpu="is stuck: the kernel has its driver let go of it, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
 waits_for_edu="is stuck: the kernel has its driver let go of it, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
-returns scan facet pci scan
-says "the scan names the process that the GPU waits for" "stop: $waits_for_gpu"
-says "the scan says what to do" "end who has it open"
-returns "scan of all" facet pci scan --all
-says "the scan of all names the process that edu waits for" "stop: $waits_for_edu"
+check_return scan facet pci scan
+check_output "the scan names the process that the GPU waits for" "stop: $waits_for_gpu"
+check_output "the scan says what to do" "end who has it open"
+check_return "scan of all" facet pci scan --all
+check_output "the scan of all names the process that edu waits for" "stop: $waits_for_edu"
 check "the scan of all reads nvme in full" grep -q "^$nvme .*storage nvme .*yes" /tmp/said
-returns "scan as JSON" facet pci scan --json
-says "the scan as JSON has the reason" '"reason": "stuck"'
-returns show facet pci show "$gpu"
-says "show names the process that the GPU waits for" "$waits_for_gpu"
-says "show lists the attributes that are unknown" "override (stuck)"
-returns "show of another" facet pci show "$nvme"
+check_return "scan as JSON" facet pci scan --json
+check_output "the scan as JSON has the reason" '"reason": "stuck"'
+check_return show facet pci show "$gpu"
+check_output "show names the process that the GPU waits for" "$waits_for_gpu"
+check_output "show lists the attributes that are unknown" "override (stuck)"
+check_return "show of another" facet pci show "$nvme"
 check "show reads nvme in full" sh -c "grep -q '^driver  *nvme' /tmp/said && ! grep -q stuck /tmp/said"
-returns plan facet pci plan --headless "$gpu"
-says "the plan says why the GPU cannot be bound" "$waits_for_gpu"
-returns bind facet pci bind --headless "$gpu"
-says "bind refuses the GPU" "$gpu $waits_for_gpu"
-says "bind exits with status 1" "exit 1"
-returns unbind facet pci unbind "$edu"
-says "unbind refuses edu" "$edu $waits_for_edu"
-returns state facet pci state
+check_return plan facet pci plan --headless "$gpu"
+check_output "the plan says why the GPU cannot be bound" "$waits_for_gpu"
+check_return bind facet pci bind --headless "$gpu"
+check_output "bind refuses the GPU" "$gpu $waits_for_gpu"
+check_output "bind exits with status 1" "exit 1"
+check_return unbind facet pci unbind "$edu"
+check_output "unbind refuses edu" "$edu $waits_for_edu"
+check_return state facet pci state
 check "state shows both as stuck" [ "$(grep -c ' stuck ' /tmp/said)" = 2 ]
-returns doctor facet pci doctor
-says "the doctor names the function and the process" "drivers      $gpu $waits_for_gpu"
-returns metrics facet metrics --pci
-says "the metrics have it" "facet_pci_stuck{address=\"$gpu\"} 1"
-returns recover facet pci recover
-says "recovery leaves edu alone" "stuck $edu: $waits_for_edu"
-returns "bind of another" facet pci bind "$nvme"
-says "nvme is bound" "ready vfio-pci nvme"
-returns "unbind of another" facet pci unbind "$nvme"
-says "nvme is unbound" "$nvme is with nvme again"
+check_return doctor facet pci doctor
+check_output "the doctor names the function and the process" "drivers      $gpu $waits_for_gpu"
+check_return metrics facet metrics --pci
+check_output "the metrics have it" "facet_pci_stuck{address=\"$gpu\"} 1"
+check_return recover facet pci recover
+check_output "recovery leaves edu alone" "stuck $edu: $waits_for_edu"
+check_return "bind of another" facet pci bind "$nvme"
+check_output "nvme is bound" "ready vfio-pci nvme"
+check_return "unbind of another" facet pci unbind "$nvme"
+check_output "nvme is unbound" "$nvme is with nvme again"
 wait_for has_driver "$nvme" nvme
 
 # ---- leftovers ----
-check "after all of them one reader hangs for each" are D 2
-check "no zombie is left" are Z 0
+check "after all of them one reader hangs for each" reader_count_is D 2
+check "no zombie is left" reader_count_is Z 0
 
 # ---- the kernel comes back ----
 kill "$gpu_holder" "$edu_holder"
 wait "$gpu_holder" "$edu_holder" "$gpu_taker" "$edu_taker" "$cat" 2>/dev/null
-check "the readers end" wait_for are D 0
-check "the watch sees it" wait_for has "$gpu released" /tmp/watch
-check "the watch sees it for edu, too" wait_for has "$edu released" /tmp/watch
+check "the readers end" wait_for reader_count_is D 0
+check "the watch sees it" wait_for file_contains "$gpu released" /tmp/watch
+check "the watch sees it for edu, too" wait_for file_contains "$edu released" /tmp/watch
 check "the watch goes on" [ "$(ls "/proc/$watcher/exe")" ]
-check "the watch leaves no zombie" wait_for are Z 0
+check "the watch leaves no zombie" wait_for reader_count_is Z 0
 kill "$watcher"
 wait "$watcher" 2>/dev/null
-quoted </tmp/watch
-returns "scan of all" facet pci scan --all
+print_as_comments </tmp/watch
+check_return "scan of all" facet pci scan --all
 check "nothing is stuck any more" sh -c "! grep -q stuck /tmp/said"
 check "edu is given back to where it came from" facet pci unbind "$edu"
 check "the GPU is bound" facet pci bind --headless "$gpu"

@@ -5,7 +5,7 @@
 devices=/sys/bus/pci/devices
 patience=600 # tenths of a second
 
-quoted() { sed 's/^/# /; s/^# # /# /'; }
+print_as_comments() { sed 's/^/# /; s/^# # /# /'; }
 
 # check NAME COMMAND...: whether it succeeds
 check() {
@@ -15,11 +15,11 @@ check() {
         echo "not ok - $name"
         echo "# $* said:"
     fi
-    [ -z "$said" ] || echo "$said" | quoted
+    [ -z "$said" ] || echo "$said" | print_as_comments
 }
 
-# refuses NAME FRAGMENT COMMAND...: whether it fails, and says so in these words
-refuses() {
+# check_refusal NAME FRAGMENT COMMAND...: whether it fails, and says so in these words
+check_refusal() {
     name=$1 fragment=$2
     shift 2
     if said=$("$@" 2>&1); then
@@ -29,18 +29,18 @@ refuses() {
         echo "not ok - $name"
         echo "# '$fragment' is not in:"
     fi
-    [ -z "$said" ] || echo "$said" | quoted
+    [ -z "$said" ] || echo "$said" | print_as_comments
 }
 
-# checks PREFIX COMMAND...: it prints its checks itself
-checks() {
+# run_checks PREFIX COMMAND...: it prints its checks itself
+run_checks() {
     prefix=$1
     shift
     "$@" 2>&1 | sed "s|^\(ok\|not ok\) - |&$prefix: |"
 }
 
-# by WAY COMMAND...: with passthrough-guest going that way, "group" or "cdev"
-by() {
+# with_way WAY COMMAND...: with passthrough-guest going that way, "group" or "cdev"
+with_way() {
     way=$1
     shift
     env WAY="$way" "$@"
@@ -72,8 +72,8 @@ find_function() {
 driver_of() { if [ -e "$devices/$1/driver" ]; then basename "$(readlink "$devices/$1/driver")"; else echo none; fi; }
 group_of() { basename "$(readlink "$devices/$1/iommu_group")"; }
 has_driver() { [ "$(driver_of "$1")" = "$2" ]; }
-there_is() { [ -e "$devices/$1" ]; }
-there_is_no() { [ ! -e "$devices/$1" ]; }
+is_present() { [ -e "$devices/$1" ]; }
+is_absent() { [ ! -e "$devices/$1" ]; }
 
 # bind ADDRESS: to vfio-pci, as the transaction does it
 bind() {

@@ -61,7 +61,7 @@ class Machine:
 
     # # --- requirements
 
-    def _unable(self):
+    def _missing_part(self):
         """Why it cannot run here, or None. Sets the kernel."""
         if platform.machine() != "x86_64":
             return f"the machine that is emulated is an x86, this one is {platform.machine()}"
@@ -127,7 +127,7 @@ class Machine:
                 self._act(mark)
         return rest
 
-    def _left(self):
+    def _seconds_left(self):
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"after {self._deadline_s} s the guest had not come to its end")
@@ -140,7 +140,7 @@ class Machine:
         port = listener.accept()[0]
         with port:
             while True:
-                port.settimeout(self._left())
+                port.settimeout(self._seconds_left())
                 text = port.recv(65536)
                 if not text:
                     break
@@ -193,7 +193,7 @@ class Machine:
         return good
 
     def main(self):
-        reason = self._unable()
+        reason = self._missing_part()
         if reason:
             print(f"1..0 # SKIP {reason}")
             sys.exit(0)

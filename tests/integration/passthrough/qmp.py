@@ -65,6 +65,6 @@ def unplug(name):
     return lambda qmp: qmp.command("device_del", id=name)
 
 
-def gone(name):
+def wait_until_gone(name):
     """An action: waits until the guest has let a device go."""
     return lambda qmp: qmp.wait("DEVICE_DELETED", device=name)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command on a real kernel: scan, judge, plan, bind, kill, recover, rules, hot-plug."""
 from machine import Machine
-from qmp import gone, plug, unplug
+from qmp import wait_until_gone, plug, unplug
 
 Machine(devices=["virtio-gpu-pci,addr=03.0,iommu_platform=on,disable-legacy=on",
                  "edu,addr=04.0,dma_mask=0xffffffffffff",
@@ -14,4 +14,4 @@ Machine(devices=["virtio-gpu-pci,addr=03.0,iommu_platform=on,disable-legacy=on",
         script="command.sh",
         checks=89,
         actions={"plug": [plug("edu", "second", "port1")],
-                 "unplug": [unplug("second"), gone("second")]}).main()
+                 "unplug": [unplug("second"), wait_until_gone("second")]}).main()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that come, go and break while the machine runs, also while they are open."""
 from machine import Machine
-from qmp import gone, plug, unplug
+from qmp import wait_until_gone, plug, unplug
 
 Machine(devices=["pcie-root-port,id=port1,bus=pcie.0,chassis=1,slot=1,addr=05.0",
                  "pcie-root-port,id=port2,bus=pcie.0,chassis=2,slot=2,addr=06.0",
@@ -13,6 +13,6 @@ Machine(devices=["pcie-root-port,id=port1,bus=pcie.0,chassis=1,slot=1,addr=05.0"
         checks=15,
         actions={"plug": [plug("edu", "first", "port1")],
                  "unplug": [unplug("first")],
-                 "gone": [gone("first")],
+                 "gone": [wait_until_gone("first")],
                  "plug again": [plug("edu", "second", "port2")],
-                 "unplug again": [unplug("second"), gone("second")]}).main()
+                 "unplug again": [unplug("second"), wait_until_gone("second")]}).main()

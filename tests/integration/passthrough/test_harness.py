@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import contains, equal, main, test  # noqa: E402
 
 
-def said(checks, *lines, fault=None):
+def report_of(checks, *lines, fault=None):
     """The result of a report of these lines, and its output."""
     written = []
     report = Report(checks, written.append)
@@ -24,50 +24,50 @@ def said(checks, *lines, fault=None):
 
 @test
 def checks_are_numbered():
-    good, written, _ = said(2, "ok - a", "# more", "ok - b", "@end")
+    good, written, _ = report_of(2, "ok - a", "# more", "ok - b", "@end")
     equal((good, written), (True, ["ok 1 - a", "# more", "ok 2 - b", "1..2"]))
 
 
 @test
 def a_failed_check_fails_the_test():
-    good, written, _ = said(1, "not ok - a", "@end")
+    good, written, _ = report_of(1, "not ok - a", "@end")
     equal((good, written), (False, ["not ok 1 - a", "1..1"]))
 
 
 @test
 def a_check_that_was_not_made_has_failed():
-    good, written, _ = said(2, "ok - a", "@end")
+    good, written, _ = report_of(2, "ok - a", "@end")
     equal((good, written[-2]), (False, "not ok 2 - was not made"))
 
 
 @test
 def too_many_checks_are_a_failure():
-    equal(said(1, "ok - a", "ok - b", "@end")[0], False)
+    equal(report_of(1, "ok - a", "ok - b", "@end")[0], False)
 
 
 @test
 def a_guest_that_stops_is_a_failure():
-    good, written, _ = said(1, "ok - a")
+    good, written, _ = report_of(1, "ok - a")
     equal((good, written[1]), (False, "# stopped"))
 
 
 @test
 def other_lines_are_comments():
-    equal(said(1, "[    1.0] noise", "", "ok - a", "@end")[1], ["# [    1.0] noise", "ok 1 - a", "1..1"])
+    equal(report_of(1, "[    1.0] noise", "", "ok - a", "@end")[1], ["# [    1.0] noise", "ok 1 - a", "1..1"])
 
 
 @test
 def marks_are_handed_on():
-    equal(said(0, "@plug", "@unplug it", "@end")[2], ["plug", "unplug it"])
+    equal(report_of(0, "@plug", "@unplug it", "@end")[2], ["plug", "unplug it"])
 
 
 @test
 def a_guest_in_which_nothing_can_be_checked_is_skipped():
-    good, written, _ = said(3, "@skip no such device", "@end")
+    good, written, _ = report_of(3, "@skip no such device", "@end")
     equal((good, written), (True, ["1..0 # SKIP no such device"]))
     # But not when it made checks, or stopped.
-    equal(said(2, "ok - a", "@skip tired", "@end")[0], False)
-    equal(said(1, "@skip tired")[0], False)
+    equal(report_of(2, "ok - a", "@skip tired", "@end")[0], False)
+    equal(report_of(1, "@skip tired")[0], False)
 
 
 def fake_kernel(root, version, **depends):

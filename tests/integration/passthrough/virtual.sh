@@ -2,13 +2,14 @@
 # shellcheck shell=dash disable=SC2154
 # Virtual functions by the library: made, counted anew, kept while a process uses them, removed.
 physical=$(find_function 1b36:0010)
-count() { cat "$devices/$physical/sriov_numvfs"; }
-has_count() { [ "$(count)" = "$1" ]; }
+virtual_function_count() { cat "$devices/$physical/sriov_numvfs"; }
+virtual_function_count_is() { [ "$(virtual_function_count)" = "$1" ]; }
 
 check "nvme has its driver" wait_for has_driver "$physical" nvme
-refuses "five virtual functions are refused: the device has four" "expected 0 to 4" passthrough-virtual "$physical" 5
+check_refusal "five virtual functions are refused: the device has four" "expected 0 to 4" \
+    passthrough-virtual "$physical" 5
 check "two virtual functions are made" passthrough-virtual "$physical" 2 no-probe
-check "there are two" has_count 2
+check "there are two" virtual_function_count_is 2
 check "no driver of the host takes new ones" [ "$(cat "$devices/$physical/sriov_drivers_autoprobe")" = 0 ]
 check "two are there already" passthrough-virtual "$physical" 2 no-probe
 check "four are made of two" passthrough-virtual "$physical" 4
@@ -16,15 +17,18 @@ first=$(basename "$(readlink "$devices/$physical/virtfn0")")
 check "the first has no driver" has_driver "$first" none
 
 check "the first is bound to vfio-pci" bind "$first"
-refuses "a bound virtual function is kept without evict" "$first (driven by vfio-pci)" passthrough-virtual "$physical" 0
+check_refusal "a bound virtual function is kept without evict" "$first (driven by vfio-pci)" \
+    passthrough-virtual "$physical" 0
 passthrough-guest hold "$first" request >/tmp/hold 2>&1 &
 holder=$!
 check "it is open" wait_for grep -q holding /tmp/hold
-refuses "an open virtual function is kept even with evict" "$first (open in process $holder)" passthrough-virtual "$physical" 0 evict
-check "there are four still" has_count 4
+check_refusal "an open virtual function is kept even with evict" "$first (open in process $holder)" \
+    passthrough-virtual "$physical" 0 evict
+check "there are four still" virtual_function_count_is 4
 kill "$holder"
 wait "$holder"
 check "a bound virtual function that is not open is removed with evict" passthrough-virtual "$physical" 0 evict
-check "it is gone" there_is_no "$first"
+check "it is gone" is_absent "$first"
 check "the host keeps the physical function" has_driver "$physical" nvme
-refuses "a function without SR-IOV is refused" "it has no SR-IOV" passthrough-virtual "$(find_function 1b36:000c)" 1
+check_refusal "a function without SR-IOV is refused" "it has no SR-IOV" \
+    passthrough-virtual "$(find_function 1b36:000c)" 1

@@ -415,10 +415,10 @@ static void notifications_are_reported(void **state)
     struct facet_provider_instance *instance = open_provider(infos, 2);
     struct fake_health *health = &fake_state()->management.health[1];
 
-    fake_raise(1, AMDSMI_EVT_NOTIF_THERMAL_THROTTLE, 0);
-    fake_raise(0, AMDSMI_EVT_NOTIF_VMFAULT, 0);
-    fake_raise(1, AMDSMI_EVT_NOTIF_GPU_POST_RESET, 0);
-    fake_raise(1, 40, 0); /* a notification that was not requested */
+    fake_raise_event(1, AMDSMI_EVT_NOTIF_THERMAL_THROTTLE, 0);
+    fake_raise_event(0, AMDSMI_EVT_NOTIF_VMFAULT, 0);
+    fake_raise_event(1, AMDSMI_EVT_NOTIF_GPU_POST_RESET, 0);
+    fake_raise_event(1, 40, 0); /* a notification that was not requested */
     atomic_store(&health->uncorrected, 2);
     assert_int_equal(provider->device->events(instance, 0, events, sizeof events[0], 8, &count, NULL), FACET_OK);
     atomic_store(&health->uncorrected, 0);

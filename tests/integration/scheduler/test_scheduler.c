@@ -77,7 +77,7 @@ static void run_kernel(struct worker *worker)
     atomic_fetch_sub(worker->on_device, 1);
 }
 
-/* A device goes on while a process is stopped: its kernel is over when it should be. */
+/* A device continues while a process is stopped: its kernel ends when it should. */
 static uint64_t ended_ns(uint64_t started_ns, uint64_t now_ns)
 {
     return now_ns - started_ns < 100 * FACET_NS_PER_MS ? now_ns : started_ns + 300 * FACET_NS_PER_US;
@@ -236,8 +236,8 @@ static void expect_more_kernels(const struct worker *worker, uint64_t than)
     assert_true(atomic_load(&worker->kernels) > than);
 }
 
-/* A kernel that was beyond the gate may end late on a busy machine; behind it comes none for a thousand times as long
- * as one takes. Returns how many there were. */
+/* A kernel that had passed the gate may end late on a busy machine; after it no kernel ends for a thousand times the
+ * length of one. Returns how many ended. */
 static uint64_t expect_rest(const struct worker *worker)
 {
     uint64_t kernels = 0;
@@ -395,7 +395,7 @@ static uint64_t kernels_of(struct worker *worker, useconds_t duration_us)
 }
 
 /* A neighbour's kernels while both run: it is guaranteed 200 milli. */
-static uint64_t kernels_beside(struct worker *neighbour, struct worker *other)
+static uint64_t kernels_with_neighbour(struct worker *neighbour, struct worker *other)
 {
     uint64_t kernels = 0, milli = 0;
 
@@ -424,18 +424,18 @@ static void test_stopped_tenant_takes_nothing(void **state)
     struct worker *neighbour = start_worker(world, 0);
     usleep(300000);
     for (int i = 0; i < 4; i++) {
-        uint64_t beside = kernels_beside(neighbour, &other->worker);
+        uint64_t with_neighbour = kernels_with_neighbour(neighbour, &other->worker);
         assert_int_equal(kill(child, SIGSTOP), 0);
         usleep(300000);
         uint64_t alone = kernels_of(neighbour, 700000);
         print_message("# while it is stopped: %llu kernels, %llu before\n", (unsigned long long)alone,
-                      (unsigned long long)beside);
-        assert_true(alone > 2 * beside);
+                      (unsigned long long)with_neighbour);
+        assert_true(alone > 2 * with_neighbour);
         usleep(1300000);
         assert_int_equal(kill(child, SIGCONT), 0);
         usleep(100000);
     }
-    kernels_beside(neighbour, &other->worker);
+    kernels_with_neighbour(neighbour, &other->worker);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     munmap(other, sizeof *other);

@@ -162,8 +162,8 @@ static inline void tf_uuid(size_t index, char *ret_uuid)
     free(devices);
 }
 
-/* The played provider, told how to play; and another one behind it, when named. */
-static inline void played(const char *words, const char *second)
+/* Lets providers be the fake one, whose behaviour `words` say, and the provider `second` if it is not NULL. */
+static inline void use_fake_provider(const char *words, const char *second)
 {
     char path[8192];
 

@@ -132,7 +132,7 @@ static void providers_are_merged(void **state)
 
     snprintf(sim, sizeof sim, "%s/facet-provider-sim.so", getenv("FACET_LIB_DIR"));
     tf_profile("h100");
-    played("", sim);
+    use_fake_provider("", sim);
     assert_int_equal(tf.AccelGetAllDevices(devices, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 3);
     assert_string_equal(devices[1].basic.uuid, "PLAYED-1");
@@ -180,7 +180,7 @@ static void without_links_numa_nodes_tell_and_64_devices_fit(void **state)
 {
     ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
 
-    played("many", NULL);
+    use_fake_provider("many", NULL);
     assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_SUCCESS);
     assert_int_equal(topology->deviceCount, 64);
     assert_int_equal(topology->devices[63].peerCount, 63);
@@ -261,12 +261,12 @@ static void a_partition_that_cannot_be_reported_is_taken_back(void **state)
 {
     PartitionResult *result = calloc(1, sizeof *result);
 
-    played("long", NULL);
+    use_fake_provider("long", NULL);
     assert_int_equal(tf.AccelAssignPartition("half", "PLAYED-0", result), ACCEL_ERROR_RESOURCE_EXHAUSTED);
     assert_string_equal(result->deviceUUID, "");
     assert_int_equal(tf.AccelRemovePartition("half", "PLAYED-0"), ACCEL_ERROR_NOT_FOUND);
     tf_end();
-    played("nodes", NULL);
+    use_fake_provider("nodes", NULL);
     assert_int_equal(tf.AccelAssignPartition("half", "PLAYED-0", result), ACCEL_SUCCESS);
     assert_int_equal(result->type, PARTITION_TYPE_DEVICE_NODE);
     assert_string_equal(result->deviceNodes[0], "/dev/played0=/dev/played");
@@ -299,7 +299,7 @@ static void limits_are_set_once(void **state)
     assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 50), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 50), ACCEL_ERROR_OPERATION_FAILED);
     tf_end();
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelSetMemHardLimit("PLAYED-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
     assert_int_equal(tf.AccelSetComputeUnitHardLimit("PLAYED-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
     tf_end();
@@ -323,7 +323,7 @@ static void processes_and_devices_go_and_come_back(void **state)
     pid_t own = getpid();
     SnapshotContext processes = {&own, 1, NULL}, device = {NULL, 0, "PLAYED-1"};
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED); /* they are off it */
     assert_int_equal(tf.AccelResume(&processes), ACCEL_SUCCESS);
@@ -365,7 +365,7 @@ static void a_failed_snapshot_is_undone_on_the_provider_that_saved(void **state)
     pid_t own = getpid();
     SnapshotContext processes = {&own, 1, NULL};
 
-    played("", getenv("FACET_TEST_PLAYED_ALONE"));
+    use_fake_provider("", getenv("FACET_TEST_PLAYED_ALONE"));
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "the driver refused"));
     assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND); /* the first has nothing saved any more */

@@ -22,7 +22,7 @@ static void processes_are_reported(void **state)
     ProcessInformation processes[8];
     size_t count = 0;
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetProcessInformation(processes, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 4); /* two on each of two devices */
     assert_string_equal(processes[0].processId, "11");
@@ -73,7 +73,7 @@ static void unmeasured_values_are_not_among_the_extras(void **state)
     const char *uuid = "PLAYED-1";
     DeviceMetrics metrics;
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
     assert_int_equal(metrics.utilizationPercent, 51);
     assert_int_equal(metrics.extraMetricsCount, 0);
@@ -88,7 +88,7 @@ static void shared_files_are_listed_once(void **state)
     MountPath mounts[8];
     size_t count = 0;
 
-    played("", NULL);
+    use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 3); /* the shared one once, and one for each device */
     assert_string_equal(mounts[0].hostPath, "/opt/played");
@@ -116,7 +116,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
     assert_true(fd >= 0);
     close(fd);
     setenv("FACET_PLAYED_FUSE", fuse, 1);
-    played("crash", NULL);
+    use_fake_provider("crash", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "signal"));
     /* The provider is lost, this process is not. Its devices are found again only by another discovery. */
@@ -136,7 +136,7 @@ static void hear_and_call(const char *level, const char *message)
 {
     size_t count;
 
-    /* As deep as it likes: no lock is held here. */
+    /* The callback may make further calls: no lock is held here. */
     if (again++ < 3)
         tf.AccelGetAllDevices(NULL, 0, &count);
     tf.AccelInit();
@@ -296,7 +296,7 @@ static void discovery_of_64_devices_is_20_times_leaner(void **state)
     assert_int_equal(devices, 64);
     print_message("# 64 devices: %zu bytes here, %zu there: 1 to %.1f\n", here, there, (double)there / (double)here);
     assert_true(here * 20 <= there);
-    /* And the facade tells the same of them, in the other ABI's size. */
+    /* The facade reports the same values, in the other ABI's size. */
     assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 64);

@@ -15,12 +15,12 @@ enum { MEMBERS = 2, TASKS = 24 };
 
 static const uint32_t ids[MEMBERS] = {1, 2};
 static struct facet_balancer *balancer;
-static uint32_t said; /* how a submitted task says that it uses its buffer; 0: as the image does */
+static uint32_t argument_flags; /* how a submitted task says that it uses its buffer; 0: as the image does */
 
 /* ---- the shortest way to a task ---- */
 
 /* Two devices where the provider has a process of its own, otherwise two vGPUs of one. */
-static inline uint32_t devices(void)
+static inline uint32_t device_count(void)
 {
     const char *place = getenv("FACET_TEST_PLACE");
 
@@ -32,14 +32,14 @@ static inline void members_make(uint32_t streams, uint32_t units)
     static const char *const twice[] = {"cpu:0", "cpu:0", NULL};
     struct facet_driver_config config = world_config();
 
-    if (devices() == 2)
+    if (device_count() == 2)
         config.devices = twice;
     config.streams = 32;
     world_open(&config);
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct facet_vgpu_config member = vgpu_config(ids[i]);
 
-        member.device = FACET_ON_DEVICE(i % devices());
+        member.device = FACET_ON_DEVICE(i % device_count());
         member.streams = streams;
         member.units = units;
         OK(facet_vgpu_create(world.driver, &member, NULL, ERROR));
@@ -60,7 +60,7 @@ static inline void balancer_make(const struct facet_balancer_config *config)
     OK(facet_balancer_open(world.driver, config, &balancer, ERROR));
 }
 
-static inline void make(uint32_t strategy)
+static inline void balanced_world_open(uint32_t strategy)
 {
     struct facet_balancer_config config = balancer_config();
 
@@ -69,7 +69,7 @@ static inline void make(uint32_t strategy)
     balancer_make(&config);
 }
 
-static inline void unmake(void)
+static inline void balanced_world_close(void)
 {
     facet_balancer_close(balancer);
     balancer = NULL;
@@ -88,7 +88,7 @@ static inline enum facet_status try_submit(const char *kernel, uint64_t buffer, 
                                            uint32_t priority, uint64_t *ret_task)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {groups}, .group = {1}};
-    const struct facet_balancer_argument arguments[] = {{.buffer = buffer, .access = said},
+    const struct facet_balancer_argument arguments[] = {{.buffer = buffer, .access = argument_flags},
                                                         {.value = &value, .bytes = sizeof value}};
     const struct facet_balancer_work work = {.size = sizeof work,
                                              .priority = FACET_VGPU_PRIORITY(priority),
@@ -130,7 +130,7 @@ static inline void finish(uint64_t task)
     OK(facet_balancer_wait(balancer, task, WAIT_NS, ERROR));
 }
 
-static inline uint64_t word_of(uint64_t buffer, uint64_t index)
+static inline uint64_t buffer_word(uint64_t buffer, uint64_t index)
 {
     uint64_t word = 0;
 

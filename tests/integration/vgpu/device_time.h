@@ -12,19 +12,19 @@
 
 #include <facet/monitor.h>
 
-#define MEASURED   3u         /* the most vGPUs that are measured */
-#define SETTLE_NS  (30 * MS)  /* of device time, until a change of shares shows */
-#define WINDOW_NS  (150 * MS) /* of device time */
-#define WINDOWS    3          /* a part is wrong only if it is wrong in each of them */
-#define HAD_MOSTLY 75         /* percent of its processor's time: with less, parts that vary are not judged */
-#define HAD_LEAST  25         /* percent of its processor's time: with less, no part is judged */
-#define NOISE      10         /* parts vary when they differ by more percent */
-#define ENDLESS    (UINT64_C(1) << 30)
+#define MEASURED_VGPUS           3u         /* the most vGPUs that are measured */
+#define SETTLE_NS                (30 * MS)  /* of device time, until a change of shares shows */
+#define WINDOW_NS                (150 * MS) /* of device time */
+#define WINDOWS                  3          /* a part is wrong only if it is wrong in each of them */
+#define STEADY_PROCESSOR_PERCENT 75 /* percent of its processor's time: with less, parts that vary are not judged */
+#define LEAST_PROCESSOR_PERCENT  25 /* percent of its processor's time: with less, no part is judged */
+#define NOISE_PERCENT            10 /* parts vary if they differ by more */
+#define ENDLESS_GROUPS           (UINT64_C(1) << 30)
 
 /* The device time of the vGPUs 1 to `count`, and of their device. */
 struct device_time {
     uint32_t count;
-    uint64_t busy_ns[MEASURED];
+    uint64_t busy_ns[MEASURED_VGPUS];
     uint64_t active_ns; /* the device had work */
     uint64_t wall_ns;
 };
@@ -70,38 +70,38 @@ static inline struct device_time device_time_now(uint32_t count)
     return now;
 }
 
-static inline uint64_t device_time_sum(const struct device_time *time)
+static inline uint64_t device_time_sum(const struct device_time *times)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < time->count; i++)
-        sum += time->busy_ns[i];
+    for (uint32_t i = 0; i < times->count; i++)
+        sum += times->busy_ns[i];
     return sum;
 }
 
-/* The device time that each vGPU gets from now on, until all of them together got `ns`. */
+/* The device time that each vGPU uses from now on, until all of them together used `ns`. */
 static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
 {
-    const struct device_time begin = device_time_now(count);
-    struct device_time got = begin;
+    const struct device_time before = device_time_now(count);
+    struct device_time used = before;
 
-    for (uint64_t waited = 0; waited < WAIT_NS && device_time_sum(&got) < device_time_sum(&begin) + ns;
+    for (uint64_t waited = 0; waited < WAIT_NS && device_time_sum(&used) < device_time_sum(&before) + ns;
          waited += 10 * MS) {
         nap(10 * MS);
-        got = device_time_now(count);
+        used = device_time_now(count);
     }
-    assert_true(device_time_sum(&got) >= device_time_sum(&begin) + ns);
+    assert_true(device_time_sum(&used) >= device_time_sum(&before) + ns);
     for (uint32_t i = 0; i < count; i++)
-        got.busy_ns[i] -= begin.busy_ns[i];
-    got.active_ns -= begin.active_ns;
-    got.wall_ns -= begin.wall_ns;
-    return got;
+        used.busy_ns[i] -= before.busy_ns[i];
+    used.active_ns -= before.active_ns;
+    used.wall_ns -= before.wall_ns;
+    return used;
 }
 
-/* The percentage of its active time in which the device had its processor; other programs had it the rest. */
-static inline uint64_t percent_had(const struct device_time *got)
+/* The percentage of its active time in which the device ran on its processor; otherwise other programs ran there. */
+static inline uint64_t processor_percent(const struct device_time *times)
 {
-    return got->active_ns > 0 ? device_time_sum(got) * 100 / got->active_ns : 0;
+    return times->active_ns > 0 ? device_time_sum(times) * 100 / times->active_ns : 0;
 }
 
 /*
@@ -109,34 +109,36 @@ static inline uint64_t percent_had(const struct device_time *got)
  * For devices of one unit: if other programs kept the unit from its processor, the part depends on them. Then a message
  * says that the part was not judged.
  */
-static inline void expect_percent_of(uint32_t count, uint32_t id, uint64_t least, uint64_t most, const char *when)
+static inline void expect_percent_of(uint32_t count, uint32_t id, uint64_t least, uint64_t most, const char *phase)
 {
-    uint64_t percent[WINDOWS], had = 100, lowest = 100, highest = 0;
+    uint64_t percent[WINDOWS], lowest_processor = 100, lowest = 100, highest = 0;
 
     (void)device_time_over(count, SETTLE_NS);
     for (int i = 0; i < WINDOWS; i++) {
-        struct device_time got = device_time_over(count, WINDOW_NS);
-        uint64_t sum = device_time_sum(&got);
+        struct device_time times = device_time_over(count, WINDOW_NS);
+        uint64_t sum = device_time_sum(&times);
 
-        percent[i] = sum > 0 ? got.busy_ns[id - 1] * 100 / sum : 0;
+        percent[i] = sum > 0 ? times.busy_ns[id - 1] * 100 / sum : 0;
         if (percent[i] >= least && percent[i] <= most)
             return;
         lowest = percent[i] < lowest ? percent[i] : lowest;
         highest = percent[i] > highest ? percent[i] : highest;
-        had = percent_had(&got) < had ? percent_had(&got) : had;
+        lowest_processor = processor_percent(&times) < lowest_processor ? processor_percent(&times) : lowest_processor;
     }
-    if (had < HAD_LEAST || (had < HAD_MOSTLY && highest - lowest > NOISE)) {
-        print_message("# %s: not judged, as the unit had its processor for %" PRIu64 " %% of the time\n", when, had);
+    if (lowest_processor < LEAST_PROCESSOR_PERCENT ||
+        (lowest_processor < STEADY_PROCESSOR_PERCENT && highest - lowest > NOISE_PERCENT)) {
+        print_message("# %s: not judged, as the unit had its processor for %" PRIu64 " %% of the time\n", phase,
+                      lowest_processor);
         return;
     }
     fail_msg("%s: %" PRIu64 ", %" PRIu64 ", then %" PRIu64 " %% of the device time went to vGPU %u: %" PRIu64
              " to %" PRIu64 " expected; the unit had its processor for %" PRIu64 " %% at least",
-             when, percent[0], percent[1], percent[2], id, least, most, had);
+             phase, percent[0], percent[1], percent[2], id, least, most, lowest_processor);
 }
 
-static inline void expect_percent_of_first(uint32_t count, uint64_t least, uint64_t most, const char *when)
+static inline void expect_percent_of_first(uint32_t count, uint64_t least, uint64_t most, const char *phase)
 {
-    expect_percent_of(count, 1, least, most, when);
+    expect_percent_of(count, 1, least, most, phase);
 }
 
 #endif

@@ -26,7 +26,7 @@ struct burn {
     uint64_t rounds;
 };
 
-/* Work for the processor, so many rounds in each work-group. */
+/* Work for the processor: `rounds` rounds in each work-group. */
 static void run_burn(const void *block, const struct facet_host_group *group)
 {
     const struct burn *arguments = block;

@@ -21,13 +21,13 @@ static struct {
     uint64_t execution;
     struct facet_balancer *balancer; /* NULL: the function is none of balancers */
     uint64_t buffer;
-} have;
+} function_count;
 
 /* In a call of the table, `wrong` says which argument is: a pointer that is NULL, or a struct whose size is 0. */
 #define AT(number, pointer)  (wrong == (number) ? NULL : (pointer))
 #define SIZE(number, object) (wrong == (number) ? 0 : (uint32_t)sizeof(object))
 #define DRIVER               AT(0, world.driver)
-#define BALANCER             AT(0, have.balancer)
+#define BALANCER             AT(0, function_count.balancer)
 
 static void told(void *owner, const struct facet_watch_event *event)
 {
@@ -128,34 +128,34 @@ static enum facet_status vgpu_allocate(int wrong)
 
 static enum facet_status vgpu_free(int wrong)
 {
-    return facet_vgpu_free(DRIVER, 1, have.address, ERROR);
+    return facet_vgpu_free(DRIVER, 1, function_count.address, ERROR);
 }
 
 static enum facet_status vgpu_reallocate(int wrong)
 {
     uint64_t address;
 
-    return facet_vgpu_reallocate(DRIVER, 1, have.address, 2 * BYTES, AT(1, &address), ERROR);
+    return facet_vgpu_reallocate(DRIVER, 1, function_count.address, 2 * BYTES, AT(1, &address), ERROR);
 }
 
 static enum facet_status vgpu_find(int wrong)
 {
     struct facet_allocation allocation = {.size = SIZE(2, allocation)};
 
-    return facet_vgpu_find(DRIVER, 1, have.address, AT(1, &allocation), ERROR);
+    return facet_vgpu_find(DRIVER, 1, function_count.address, AT(1, &allocation), ERROR);
 }
 
 static enum facet_status vgpu_copy(int wrong)
 {
     char bytes[64] = {0};
 
-    return facet_vgpu_copy(DRIVER, 1, have.address, (uintptr_t)AT(1, &bytes), sizeof bytes, FACET_COPY_TO_DEVICE,
-                           ERROR);
+    return facet_vgpu_copy(DRIVER, 1, function_count.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
+                           FACET_COPY_TO_DEVICE, ERROR);
 }
 
 static enum facet_status vgpu_fill(int wrong)
 {
-    return facet_vgpu_fill(DRIVER, 1, have.address, 0, BYTES, ERROR);
+    return facet_vgpu_fill(DRIVER, 1, function_count.address, 0, BYTES, ERROR);
 }
 
 static enum facet_status vgpu_set_memory(int wrong)
@@ -181,14 +181,14 @@ static enum facet_status vgpu_get_page(int wrong)
 {
     struct facet_page page = {.size = SIZE(2, page)};
 
-    return facet_vgpu_get_page(DRIVER, 1, have.address, AT(1, &page), ERROR);
+    return facet_vgpu_get_page(DRIVER, 1, function_count.address, AT(1, &page), ERROR);
 }
 
 static enum facet_status vgpu_pin(int wrong)
 {
     uint64_t pin;
 
-    return facet_vgpu_pin(DRIVER, 1, AT(1, &have.address), 1, 0, AT(2, &pin), ERROR);
+    return facet_vgpu_pin(DRIVER, 1, AT(1, &function_count.address), 1, 0, AT(2, &pin), ERROR);
 }
 
 static enum facet_status vgpu_unpin(int wrong)
@@ -224,12 +224,12 @@ static enum facet_status vgpu_get_managed(int wrong)
 {
     struct facet_managed_usage usage = {.size = SIZE(2, usage)};
 
-    return facet_vgpu_get_managed(DRIVER, 1, AT(3, have.managed), AT(1, &usage), ERROR);
+    return facet_vgpu_get_managed(DRIVER, 1, AT(3, function_count.managed), AT(1, &usage), ERROR);
 }
 
 static enum facet_status vgpu_prefetch(int wrong)
 {
-    return facet_vgpu_prefetch(DRIVER, 1, AT(1, have.managed), BYTES, true, ERROR);
+    return facet_vgpu_prefetch(DRIVER, 1, AT(1, function_count.managed), BYTES, true, ERROR);
 }
 
 /* ---- computing ---- */
@@ -256,17 +256,21 @@ static enum facet_status vgpu_execute(int wrong)
     const struct facet_range range = {.size = SIZE(3, range), .dimensions = 1, .global = {1}, .group = {1}};
     uint64_t execution;
 
-    return facet_vgpu_execute(DRIVER, 1, 0, AT(1, have.kernel), AT(2, &range), AT(4, &execution), ERROR);
+    return facet_vgpu_execute(DRIVER, 1, 0, AT(1, function_count.kernel), AT(2, &range), AT(4, &execution), ERROR);
 }
 
 static enum facet_status vgpu_operate(int wrong)
 {
-    const struct facet_math operation = {
-        .size = SIZE(2, operation),
-        .operation = FACET_MATH_GEMM,
-        .type = FACET_MATH_F32,
-        .of.gemm = {
-            .a = have.address, .b = have.address + 1024, .c = have.address + 2048, .m = 8, .n = 8, .k = 8, .alpha = 1}};
+    const struct facet_math operation = {.size = SIZE(2, operation),
+                                         .operation = FACET_MATH_GEMM,
+                                         .type = FACET_MATH_F32,
+                                         .of.gemm = {.a = function_count.address,
+                                                     .b = function_count.address + 1024,
+                                                     .c = function_count.address + 2048,
+                                                     .m = 8,
+                                                     .n = 8,
+                                                     .k = 8,
+                                                     .alpha = 1}};
     uint64_t execution;
 
     return facet_vgpu_operate(DRIVER, 1, 0, AT(1, &operation), AT(3, &execution), ERROR);
@@ -284,7 +288,7 @@ static enum facet_status vgpu_enqueue_copy(int wrong)
     char bytes[64] = {0};
     uint64_t execution;
 
-    return facet_vgpu_enqueue_copy(DRIVER, 1, 0, have.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
+    return facet_vgpu_enqueue_copy(DRIVER, 1, 0, function_count.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
                                    FACET_COPY_TO_DEVICE, AT(2, &execution), ERROR);
 }
 
@@ -292,19 +296,19 @@ static enum facet_status vgpu_enqueue_fill(int wrong)
 {
     uint64_t execution;
 
-    return facet_vgpu_enqueue_fill(DRIVER, 1, 0, have.address, 0, BYTES, AT(1, &execution), ERROR);
+    return facet_vgpu_enqueue_fill(DRIVER, 1, 0, function_count.address, 0, BYTES, AT(1, &execution), ERROR);
 }
 
 static enum facet_status vgpu_get_execution(int wrong)
 {
     struct facet_execution execution = {.size = SIZE(2, execution)};
 
-    return facet_vgpu_get_execution(DRIVER, 1, have.execution, AT(1, &execution), ERROR);
+    return facet_vgpu_get_execution(DRIVER, 1, function_count.execution, AT(1, &execution), ERROR);
 }
 
 static enum facet_status vgpu_cancel(int wrong)
 {
-    return facet_vgpu_cancel(DRIVER, 1, have.execution, ERROR);
+    return facet_vgpu_cancel(DRIVER, 1, function_count.execution, ERROR);
 }
 
 static enum facet_status vgpu_synchronize(int wrong)
@@ -420,28 +424,28 @@ static enum facet_status balancer_allocate(int wrong)
 
 static enum facet_status balancer_free(int wrong)
 {
-    return facet_balancer_free(BALANCER, have.buffer, ERROR);
+    return facet_balancer_free(BALANCER, function_count.buffer, ERROR);
 }
 
 static enum facet_status balancer_write(int wrong)
 {
     uint64_t word = 0;
 
-    return facet_balancer_write(BALANCER, have.buffer, 0, AT(1, &word), sizeof word, ERROR);
+    return facet_balancer_write(BALANCER, function_count.buffer, 0, AT(1, &word), sizeof word, ERROR);
 }
 
 static enum facet_status balancer_read(int wrong)
 {
     uint64_t word;
 
-    return facet_balancer_read(BALANCER, have.buffer, 0, AT(1, &word), sizeof word, ERROR);
+    return facet_balancer_read(BALANCER, function_count.buffer, 0, AT(1, &word), sizeof word, ERROR);
 }
 
 static enum facet_status balancer_submit(int wrong)
 {
     const uint64_t value = 1;
     const struct facet_range range = {.size = SIZE(1, range), .dimensions = 1, .global = {1}, .group = {1}};
-    const struct facet_balancer_argument arguments[] = {{.buffer = have.buffer},
+    const struct facet_balancer_argument arguments[] = {{.buffer = function_count.buffer},
                                                         {.value = AT(2, &value), .bytes = sizeof value}};
     const struct facet_balancer_work work = {.size = SIZE(3, work),
                                              .image = AT(4, world.image),
@@ -488,17 +492,17 @@ static enum facet_status balancer_get_actions(int wrong)
 
 /* ---- the table ---- */
 
-/* Wrong arguments are numbered: the first `refused` are FACET_INVALID_ARGUMENT; the rest, up to `wrongs`, may be any
- * answer: of most of these pointers NULL is fine. */
+/* Wrong arguments are numbered: the first `refused` are FACET_INVALID_ARGUMENT; the rest, up to `wrong_count`, may be
+ * any answer: of most of these pointers NULL is fine. */
 struct function {
     const char *name;
     enum facet_status (*call)(int wrong);
-    int refused, wrongs;
+    int refused, wrong_count;
 };
 
-#define FUNCTION(name, refused, wrongs)                                                                                \
+#define FUNCTION(name, refused, wrong_count)                                                                           \
     {                                                                                                                  \
-        "facet_" #name, name, refused, wrongs                                                                          \
+        "facet_" #name, name, refused, wrong_count                                                                     \
     }
 
 static const struct function functions[] = {

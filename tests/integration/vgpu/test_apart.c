@@ -15,7 +15,7 @@
 /* vGPU 1 has `own`, and knows where vGPU 2 has its secret. */
 static struct {
     uint64_t own, theirs;
-} at;
+} addresses;
 
 static void make_two(void)
 {
@@ -23,16 +23,17 @@ static void make_two(void)
 
     vgpu_make(1);
     vgpu_make(2);
-    at.own = vgpu_memory(1, MIB);
-    at.theirs = vgpu_memory(2, MIB);
-    OK(facet_vgpu_copy(world.driver, 2, at.theirs, (uintptr_t)&secret, sizeof secret, FACET_COPY_TO_DEVICE, ERROR));
+    addresses.own = vgpu_memory(1, MIB);
+    addresses.theirs = vgpu_memory(2, MIB);
+    OK(facet_vgpu_copy(world.driver, 2, addresses.theirs, (uintptr_t)&secret, sizeof secret, FACET_COPY_TO_DEVICE,
+                       ERROR));
 }
 
 static void nothing_went_over(void)
 {
     vgpu_finish(1);
-    assert_int_equal(vgpu_word(1, at.own), 0);
-    assert_int_equal(vgpu_word(2, at.theirs), SECRET);
+    assert_int_equal(vgpu_word(1, addresses.own), 0);
+    assert_int_equal(vgpu_word(2, addresses.theirs), SECRET);
 }
 
 static bool in_process(void)
@@ -51,10 +52,10 @@ static void copy_is_refused(uint64_t to, uint64_t from, enum facet_copy kind)
 static void an_address_of_another_is_never_detected_as_the_hosts(void **state)
 {
     make_two();
-    copy_is_refused(at.own, at.theirs, FACET_COPY_DETECT);
-    copy_is_refused(at.theirs, at.own, FACET_COPY_DETECT);
-    copy_is_refused(at.own, at.theirs, FACET_COPY_ON_DEVICE);
-    copy_is_refused(at.theirs, at.own, FACET_COPY_ON_DEVICE);
+    copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_DETECT);
+    copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_DETECT);
+    copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_ON_DEVICE);
+    copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_ON_DEVICE);
     nothing_went_over();
 }
 
@@ -70,12 +71,12 @@ static void *page_at(uint64_t address)
 static void no_pointer_of_this_process_equals_an_address(void **state)
 {
     make_two();
-    assert_null(page_at(at.own));
-    assert_null(page_at(at.theirs + MIB - 4096));
+    assert_null(page_at(addresses.own));
+    assert_null(page_at(addresses.theirs + MIB - 4096));
     if (in_process())
         return;
     OK(facet_vgpu_destroy(world.driver, 2, ERROR));
-    void *page = page_at(at.theirs);
+    void *page = page_at(addresses.theirs);
     assert_non_null(page);
     munmap(page, 4096);
 }
@@ -93,18 +94,21 @@ static void an_address_that_may_be_either_is_refused(void **state)
     if (in_process())
         return;
     uint64_t other = vgpu_memory(1, MIB);
-    unsigned char *here = page_at(at.own);
+    unsigned char *here = page_at(addresses.own);
     assert_non_null(here);
     memset(here, 7, 4096);
-    REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_DETECT, ERROR));
+    REFUSED(FACET_INVALID_ARGUMENT,
+            facet_vgpu_copy(world.driver, 1, other, addresses.own, 8, FACET_COPY_DETECT, ERROR));
     assert_string_equal(world.error.argument, "kind");
-    REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_copy(world.driver, 1, at.own, other, 8, FACET_COPY_DETECT, ERROR));
-    OK(facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_ON_DEVICE, ERROR));
+    REFUSED(FACET_INVALID_ARGUMENT,
+            facet_vgpu_copy(world.driver, 1, addresses.own, other, 8, FACET_COPY_DETECT, ERROR));
+    OK(facet_vgpu_copy(world.driver, 1, other, addresses.own, 8, FACET_COPY_ON_DEVICE, ERROR));
     assert_int_equal(vgpu_word(1, other), 0);
-    OK(facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_TO_DEVICE, ERROR));
+    OK(facet_vgpu_copy(world.driver, 1, other, addresses.own, 8, FACET_COPY_TO_DEVICE, ERROR));
     assert_int_equal(vgpu_word(1, other), UINT64_C(0x0707070707070707));
     munmap(here, 4096);
-    OK(facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_DETECT, ERROR)); /* there is no pointer to it */
+    OK(facet_vgpu_copy(world.driver, 1, other, addresses.own, 8, FACET_COPY_DETECT,
+                       ERROR)); /* there is no pointer to it */
     assert_int_equal(vgpu_word(1, other), 0);
 }
 
@@ -114,11 +118,11 @@ static void an_address_of_another_is_no_host_memory(void **state)
     make_two();
     if (!in_process()) /* there it is a number like any other: a pointer to nothing is followed, as by memcpy() */
         skip();
-    copy_is_refused(at.own, at.theirs, FACET_COPY_TO_DEVICE);
-    copy_is_refused(at.theirs, at.own, FACET_COPY_TO_HOST);
-    copy_is_refused(at.theirs, at.own, FACET_COPY_HOST_TO_HOST);
-    REFUSED(FACET_OUT_OF_RANGE,
-            facet_vgpu_enqueue_copy(world.driver, 1, 0, at.own, at.theirs, 8, FACET_COPY_TO_DEVICE, NULL, ERROR));
+    copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_TO_DEVICE);
+    copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_TO_HOST);
+    copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_HOST_TO_HOST);
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_enqueue_copy(world.driver, 1, 0, addresses.own, addresses.theirs, 8,
+                                                        FACET_COPY_TO_DEVICE, NULL, ERROR));
     nothing_went_over();
 }
 
@@ -133,7 +137,7 @@ static int in_child(void)
     alarm(30);
     if (facet_vgpu_allocate(world.driver, 1, 4096, NULL, &address, ERROR) != FACET_BAD_STATE)
         return 1;
-    if (facet_vgpu_fill(world.driver, 1, at.own, 1, 4096, ERROR) != FACET_BAD_STATE)
+    if (facet_vgpu_fill(world.driver, 1, addresses.own, 1, 4096, ERROR) != FACET_BAD_STATE)
         return 2;
     if (facet_vgpu_create(world.driver, NULL, NULL, ERROR) != FACET_BAD_STATE)
         return 3;
@@ -160,16 +164,16 @@ static void a_child_of_fork_has_no_driver(void **state)
     assert_int_not_equal(vgpu_memory(2, MIB), 0);
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(an_address_of_another_is_never_detected_as_the_hosts),
-        HERE(an_address_of_another_is_no_host_memory),
-        HERE(no_pointer_of_this_process_equals_an_address),
-        HERE(an_address_that_may_be_either_is_refused),
-        HERE(a_child_of_fork_has_no_driver),
+        WITH_WORLD(an_address_of_another_is_never_detected_as_the_hosts),
+        WITH_WORLD(an_address_of_another_is_no_host_memory),
+        WITH_WORLD(no_pointer_of_this_process_equals_an_address),
+        WITH_WORLD(an_address_that_may_be_either_is_refused),
+        WITH_WORLD(a_child_of_fork_has_no_driver),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

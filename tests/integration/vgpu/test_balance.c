@@ -10,7 +10,7 @@ static void a_task_runs_and_its_result_is_read(void **state)
     uint64_t words[64], buffer, task;
     struct facet_balancer_task record;
 
-    make(FACET_BALANCER_LEAST_LOADED);
+    balanced_world_open(FACET_BALANCER_LEAST_LOADED);
     buffer = buffer_make(sizeof words);
     for (uint64_t i = 0; i < 64; i++)
         words[i] = i;
@@ -30,7 +30,7 @@ static void a_task_runs_and_its_result_is_read(void **state)
     assert_int_not_equal(record.execution, 0);
     assert_true(record.queued_ns <= record.start_ns && record.start_ns <= record.end_ns);
     assert_int_equal(vgpu_execution(record.id, record.execution).groups, 64);
-    unmake();
+    balanced_world_close();
 }
 
 /* Memory that was never written is zero, on the member that first uses it; parts are written and read alone. */
@@ -38,23 +38,23 @@ static void bytes_begin_as_zero_and_are_written_in_parts(void **state)
 {
     uint64_t buffer, word = 7;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64 * 8);
-    assert_int_equal(word_of(buffer, 5), 0);
+    assert_int_equal(buffer_word(buffer, 5), 0);
     OK(facet_balancer_write(balancer, buffer, 3 * 8, &word, 8, ERROR));
     finish(submit("add", buffer, 1, 64));
-    assert_int_equal(word_of(buffer, 2), 1);
-    assert_int_equal(word_of(buffer, 3), 8);
+    assert_int_equal(buffer_word(buffer, 2), 1);
+    assert_int_equal(buffer_word(buffer, 3), 8);
     word = 100;
     OK(facet_balancer_write(balancer, buffer, 0, &word, 8, ERROR));
     finish(submit("add", buffer, 1, 64));
-    assert_int_equal(word_of(buffer, 0), 101);
-    assert_int_equal(word_of(buffer, 3), 9);
+    assert_int_equal(buffer_word(buffer, 0), 101);
+    assert_int_equal(buffer_word(buffer, 3), 9);
     OK(facet_balancer_free(balancer, buffer, ERROR));
     OK(facet_balancer_free(balancer, 0, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_free(balancer, buffer, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_read(balancer, buffer, 0, &word, 8, ERROR));
-    unmake();
+    balanced_world_close();
 }
 
 /* A chain through one buffer, with tasks of other buffers in between, in turns on both members. */
@@ -62,7 +62,7 @@ static void buffers_put_tasks_in_order(void **state)
 {
     uint64_t chain, others[3];
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     chain = buffer_make(64 * 8);
     for (int i = 0; i < 3; i++)
         others[i] = buffer_make(64 * 8);
@@ -70,16 +70,16 @@ static void buffers_put_tasks_in_order(void **state)
         submit("add", chain, i, 64);
         submit("add", others[i % 3], 1, 64);
         if (i == TASKS / 2)
-            assert_int_equal(word_of(chain, 1), i * (i + 1) / 2); /* as of here, not later or earlier */
+            assert_int_equal(buffer_word(chain, 1), i * (i + 1) / 2); /* as of here, not later or earlier */
     }
     finish(FACET_BALANCER_ALL);
     for (uint64_t i = 0; i < 64; i++)
-        assert_int_equal(word_of(chain, i), TASKS * (TASKS - 1) / 2);
+        assert_int_equal(buffer_word(chain, i), TASKS * (TASKS - 1) / 2);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(word_of(others[i], 63), TASKS / 3);
+        assert_int_equal(buffer_word(others[i], 63), TASKS / 3);
     assert_true(member_of(0).over_total > 0 && member_of(1).over_total > 0);
     assert_int_equal(member_of(0).over_total + member_of(1).over_total, 2 * TASKS);
-    unmake();
+    balanced_world_close();
 }
 
 static void bad_requests_are_refused(void **state)
@@ -96,7 +96,7 @@ static void bad_requests_are_refused(void **state)
     struct facet_balancer_member member = {.size = sizeof member};
     struct facet_balancer_task record = {.size = sizeof record};
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64);
     REFUSED(FACET_OUT_OF_RANGE, facet_balancer_allocate(balancer, 0, &value, ERROR));
     REFUSED(FACET_OUT_OF_RANGE, facet_balancer_allocate(balancer, UINT64_MAX, &value, ERROR));
@@ -125,7 +125,7 @@ static void bad_requests_are_refused(void **state)
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_task(balancer, 1, &record, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_member(balancer, MEMBERS, &member, ERROR));
     OK(facet_balancer_free(balancer, buffer, ERROR)); /* nothing that was refused uses it */
-    unmake();
+    balanced_world_close();
 }
 
 static void bad_settings_are_refused(void **state)
@@ -172,15 +172,15 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
 {
     uint64_t buffer, word = 1, readers[MEMBERS], writer;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     buffer = buffer_make(64);
     OK(facet_balancer_write(balancer, buffer, 0, &word, sizeof word, ERROR));
-    said = FACET_ARGUMENT_READS;
+    argument_flags = FACET_ARGUMENT_READS;
     for (int i = 0; i < MEMBERS; i++)
         readers[i] = submit("burn", buffer, 1000000, 300);
-    said = 0;
+    argument_flags = 0;
     writer = submit("add", buffer, 1, 8);
-    assert_int_equal(word_of(buffer, 0) != 0, 1);
+    assert_int_equal(buffer_word(buffer, 0) != 0, 1);
     for (int i = 0; i < MEMBERS; i++) {
         assert_int_equal(task_of(readers[i]).member, i);
         assert_int_equal(task_of(readers[i]).brought_bytes, 64);
@@ -189,12 +189,12 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
     assert_true(task_of(readers[0]).start_ns < task_of(readers[1]).end_ns);
     assert_true(task_of(readers[1]).start_ns < task_of(readers[0]).end_ns);
     assert_int_equal(task_of(writer).brought_bytes, 0); /* the copy there was still good */
-    said = FACET_ARGUMENT_WRITES;
+    argument_flags = FACET_ARGUMENT_WRITES;
     finish(writer = submit("add", buffer, 1, 8));
-    said = 0;
+    argument_flags = 0;
     assert_int_equal(task_of(writer).member, 1);
     assert_int_equal(task_of(writer).brought_bytes, 0); /* stale by then, and written whole */
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- strategies ---- */
@@ -219,8 +219,8 @@ static void round_robin_alternates(void **state)
         finish(tasks[i] = submit("add", last, 1, 8));
         assert_int_equal(task_of(tasks[i]).member, i % MEMBERS);
     }
-    assert_int_equal(word_of(last, 7), TASKS + 1);
-    unmake();
+    assert_int_equal(buffer_word(last, 7), TASKS + 1);
+    balanced_world_close();
 }
 
 static void weighted_keeps_the_proportion(void **state)
@@ -242,7 +242,7 @@ static void weighted_keeps_the_proportion(void **state)
         assert_true(4 * first > 3 * (i + 1) - 4 && 4 * first < 3 * (i + 1) + 4); /* less than one task off */
     }
     assert_int_equal(4 * first, 3 * TASKS);
-    unmake();
+    balanced_world_close();
 }
 
 /* A buffer that was read on one member, as the other was busy then: it is there, and in host memory, from where it can
@@ -254,9 +254,9 @@ static uint64_t buffer_at_home(uint32_t *ret_home)
 
     await_running(busy);
     OK(facet_balancer_write(balancer, buffer, 0, bytes, sizeof bytes, ERROR));
-    said = FACET_ARGUMENT_READS;
+    argument_flags = FACET_ARGUMENT_READS;
     finish(task = submit("burn", buffer, 1, 1));
-    said = 0;
+    argument_flags = 0;
     *ret_home = task_of(task).member;
     assert_int_not_equal(task_of(busy).member, *ret_home);
     OK(facet_balancer_cancel(balancer, busy, ERROR));
@@ -279,15 +279,15 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
     uint64_t buffers[MEMBERS], busy, task, words[8] = {0};
     uint32_t home[MEMBERS];
 
-    make(FACET_BALANCER_LOCALITY);
+    balanced_world_open(FACET_BALANCER_LOCALITY);
     teach();
     teach_transfers();
     buffers[0] = buffer_at_home(&home[0]);
-    said = FACET_ARGUMENT_READS;
+    argument_flags = FACET_ARGUMENT_READS;
     await_running(busy = submit("burn", buffers[0], ROUNDS, 100000));
     assert_int_equal(task_of(busy).member, home[0]);
     finish(task = submit("burn", buffers[0], 1, 1));
-    said = 0;
+    argument_flags = 0;
     assert_int_equal(task_of(task).member, 1 - home[0]);
     assert_int_equal(task_of(task).brought_bytes, MIB);
     buffers[1] = buffer_make(sizeof words);
@@ -304,7 +304,7 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
         assert_int_equal(task_of(task).member, home[i % 2]);
         assert_int_equal(task_of(task).brought_bytes, 0);
     }
-    unmake();
+    balanced_world_close();
 }
 
 /* By what members have to do, not by how many tasks that is, or where the data is: among equals, memory decides. */
@@ -313,7 +313,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
     uint64_t tasks[8], large, buffer, task;
     uint32_t away = 0, home, brought = 0;
 
-    make(FACET_BALANCER_LEAST_LOADED);
+    balanced_world_open(FACET_BALANCER_LEAST_LOADED);
     teach();
     large = submit("burn", buffer_make(8), ROUNDS, 400);
     for (int i = 0; i < 8; i++)
@@ -325,15 +325,15 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
     assert_true(task_of(large).expected_ns > task_of(tasks[0]).expected_ns);
     buffer = buffer_at_home(&home);
     for (uint64_t waited = 0; waited < WAIT_NS && !brought; waited += MS) {
-        said = FACET_ARGUMENT_READS;
+        argument_flags = FACET_ARGUMENT_READS;
         finish(task = submit("burn", buffer, 1, 1));
-        said = 0;
+        argument_flags = 0;
         brought = task_of(task).member != home;
         nap(MS); /* the memory of members is read in each interval */
     }
     assert_true(brought);
     assert_int_equal(task_of(task).brought_bytes, MIB);
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- ends ---- */
@@ -341,7 +341,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
 static void tasks_are_cancelled_wherever_they_are(void **state)
 {
     struct facet_balancer_config config = balancer_config();
-    uint64_t shared, running, queued, held, behind;
+    uint64_t shared, running, queued, held, later;
 
     members_make(1, 0);
     config.count = 1;
@@ -350,32 +350,32 @@ static void tasks_are_cancelled_wherever_they_are(void **state)
     running = submit("burn", shared, ROUNDS, 100000);
     queued = submit("add", buffer_make(64), 1, 8);
     held = submit("add", shared, 1, 8);
-    behind = submit("add", shared, 1, 8);
+    later = submit("add", shared, 1, 8);
     REFUSED(FACET_TIMEOUT, facet_balancer_wait(balancer, queued, MS, ERROR));
     REFUSED(FACET_BUSY, facet_balancer_free(balancer, shared, ERROR));
     OK(facet_balancer_cancel(balancer, held, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, held, 0, ERROR));
-    assert_int_equal(task_of(behind).status, FACET_EXECUTION_QUEUED); /* not past the first */
+    assert_int_equal(task_of(later).status, FACET_EXECUTION_QUEUED); /* not past the first */
     OK(facet_balancer_cancel(balancer, queued, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, queued, 0, ERROR));
     await_running(running);
     OK(facet_balancer_cancel(balancer, running, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, running, WAIT_NS, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_cancel(balancer, running, ERROR));
-    finish(behind);
+    finish(later);
     assert_int_equal(task_of(running).status, FACET_EXECUTION_CANCELLED);
     assert_true(task_of(running).groups < 100000);
     assert_int_equal(task_of(held).execution, 0);
-    assert_int_equal(word_of(shared, 7), 1);
+    assert_int_equal(buffer_word(shared, 7), 1);
     OK(facet_balancer_free(balancer, shared, ERROR));
-    unmake();
+    balanced_world_close();
 }
 
 static void closing_ends_everything(void **state)
 {
     uint64_t shared;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     shared = buffer_make(64);
     for (int i = 0; i < TASKS; i++) {
         submit("burn", buffer_make(8), ROUNDS, 10000);
@@ -410,7 +410,7 @@ static void records_are_forgotten_only_after_their_task_ended(void **state)
     finish(submit("add", buffer_make(8), 1, 1));
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_task(balancer, first, &record, ERROR));
     assert_int_equal(task_of(last).status, FACET_EXECUTION_COMPLETED);
-    unmake();
+    balanced_world_close();
 }
 
 static void too_many_tasks_are_refused(void **state)
@@ -429,7 +429,7 @@ static void too_many_tasks_are_refused(void **state)
     OK(facet_balancer_cancel(balancer, task, ERROR));
     finish(FACET_BALANCER_ALL);
     submit("add", buffer, 1, 1);
-    unmake();
+    balanced_world_close();
 }
 
 /* Either has room, both have not: the second waits until the first is over. */
@@ -447,7 +447,7 @@ static void tasks_that_do_not_fit_together_take_turns(void **state)
     for (int i = 0; i < 4; i++)
         finish(tasks[i]);
     assert_int_equal(task_of(tasks[3]).groups, 100);
-    unmake();
+    balanced_world_close();
 }
 
 /*
@@ -476,22 +476,22 @@ static void members_hold_more_than_they_have(void **state)
             submit("add", buffers[i], 1, bytes / 8);
     finish(FACET_BALANCER_ALL);
     for (int i = 0; i < BUFFERS; i++)
-        assert_int_equal(word_of(buffers[i], bytes / 8 - 1), 3);
+        assert_int_equal(buffer_word(buffers[i], bytes / 8 - 1), 3);
     large = buffer_make(17 * MIB);
     uint64_t task = submit("add", large, 1, 1);
     REFUSED(FACET_QUOTA, facet_balancer_wait(balancer, task, WAIT_NS, ERROR));
     REFUSED(FACET_QUOTA, facet_balancer_read(balancer, large, 0, data, 8, ERROR));
     finish(submit("add", buffers[0], 1, 1));
-    assert_int_equal(word_of(buffers[0], 0), 4);
+    assert_int_equal(buffer_word(buffers[0], 0), 4);
     free(data);
-    unmake();
+    balanced_world_close();
 }
 
 static void paused_members_get_nothing(void **state)
 {
     uint64_t tasks[8];
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     for (int i = 0; i < 8; i++)
         finish(tasks[i] = submit("add", buffer_make(64), 1, 8));
@@ -505,18 +505,18 @@ static void paused_members_get_nothing(void **state)
     OK(facet_vgpu_resume(world.driver, 1, ERROR));
     finish(FACET_BALANCER_ALL);
     assert_int_equal(task_of(tasks[7]).member, 0);
-    unmake();
+    balanced_world_close();
 }
 
 /* With something in the middle of its work-groups there. */
 static void closing_does_not_wait_for_a_resume(void **state)
 {
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     uint64_t task = submit("burn", buffer_make(8), ROUNDS, 100000);
     await_running(task);
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     submit("add", buffer_make(8), 1, 1);
-    unmake();
+    balanced_world_close();
 }
 
 int main(void)

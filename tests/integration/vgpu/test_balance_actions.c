@@ -59,16 +59,16 @@ static void waiting_tasks_migrate(void **state)
         if (record.migrations == 1)
             assert_int_not_equal(record.member, i % 2);
         if (i % 2 == 1)
-            assert_int_equal(word_of(buffers[i], 0), (uint64_t)i + 1);
+            assert_int_equal(buffer_word(buffers[i], 0), (uint64_t)i + 1);
         else
-            assert_int_not_equal(word_of(buffers[i], 0), (uint64_t)i);
+            assert_int_not_equal(buffer_word(buffers[i], 0), (uint64_t)i);
     }
     assert_true(moved > 0);
     assert_true(actions_of(FACET_BALANCER_MIGRATE, &last) >= moved);
     assert_int_not_equal(last.from, last.to);
     assert_true(last.gain_ns > 0 && task_of(last.task).migrations > 0);
     assert_true(member_of(0).left_total > 0 && member_of(1).arrived_total > 0);
-    unmake();
+    balanced_world_close();
 }
 
 /* How many actions it takes when all the work goes to the first of two. */
@@ -91,7 +91,7 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     finish(FACET_BALANCER_ALL);
     uint32_t moves = actions_of(FACET_BALANCER_MIGRATE, &last);
     assert_int_equal(moves > 0, member_of(1).over_total > 0);
-    unmake();
+    balanced_world_close();
     return moves;
 }
 
@@ -147,21 +147,21 @@ static void start_competition(struct facet_kernel **ret_outside)
     OK(facet_vgpu_create(world.driver, &outside, NULL, ERROR));
     vgpu_memory(2, 8); /* is measured from its first use on */
     *ret_outside = vgpu_kernel(3, "burn", vgpu_memory(3, 8), 2000);
-    vgpu_launch(3, 0, *ret_outside, ENDLESS);
+    vgpu_launch(3, 0, *ret_outside, ENDLESS_GROUPS);
     for (int i = 0; i < 8; i++)
-        submit("burn", buffer_make(8), 2000, ENDLESS);
+        submit("burn", buffer_make(8), 2000, ENDLESS_GROUPS);
 }
 
 static void idle_members_lend_their_share(void **state)
 {
     struct facet_balancer_action last = {0};
-    struct facet_kernel *outside, *own[MEMBERS];
+    struct facet_kernel *outside, *member_kernels[MEMBERS];
 
     make_one_sided(MEMBERS, 400, FACET_BALANCER_NO_ACTION, "1");
     start_competition(&outside);
     expect_percent_of_first(3, 44, 56, "without the action");
     facet_kernel_destroy(outside);
-    unmake();
+    balanced_world_close();
 
     make_one_sided(MEMBERS, 400, FACET_BALANCER_ADJUST_SHARE, "1");
     start_competition(&outside);
@@ -171,18 +171,18 @@ static void idle_members_lend_their_share(void **state)
     assert_true(vgpu_info(2).request_milli < 400);
     assert_true(vgpu_info(1).request_milli + vgpu_info(2).request_milli <= 1000);
     assert_int_not_equal(last.before_milli, last.after_milli);
-    own[1] = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
-    vgpu_launch(2, 0, own[1], ENDLESS); /* it has use for it again */
+    member_kernels[1] = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
+    vgpu_launch(2, 0, member_kernels[1], ENDLESS_GROUPS); /* it has use for it again */
     expect_percent_of_first(3, 27, 48, "when the second wants its own");
     assert_true(vgpu_info(2).request_milli >= 400);
     facet_balancer_close(balancer);
     assert_int_equal(vgpu_info(1).request_milli, 400);
     assert_int_equal(vgpu_info(2).request_milli, 400);
-    own[0] = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
-    vgpu_launch(1, 0, own[0], ENDLESS);
+    member_kernels[0] = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    vgpu_launch(1, 0, member_kernels[0], ENDLESS_GROUPS);
     expect_percent_of_first(3, 27, 40, "after the balancer has gone");
     for (int i = 0; i < MEMBERS; i++)
-        facet_kernel_destroy(own[i]);
+        facet_kernel_destroy(member_kernels[i]);
     facet_kernel_destroy(outside);
     world_close();
 }
@@ -260,7 +260,7 @@ static void preemption_lets_higher_priority_in(void **state)
     assert_true(high.start_ns >= low.end_ns);
     assert_int_equal(low.preemptions, 0);
     assert_int_equal(actions_of(FACET_BALANCER_PREEMPT, &last), 0);
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- members that are never idle ---- */
@@ -289,24 +289,24 @@ static void buffers_leave_a_member_that_is_never_idle(void **state)
         finish(task);
         assert_int_equal(task_of(task).member, round % 2);
         assert_int_equal(task_of(task).brought_bytes, round ? WORDS * 8 : 0);
-        assert_int_equal(word_of(buffer, 0), round + 1);
-        assert_int_equal(word_of(buffer, WORDS - 1), round + 1);
+        assert_int_equal(buffer_word(buffer, 0), round + 1);
+        assert_int_equal(buffer_word(buffer, WORDS - 1), round + 1);
     }
     assert_int_equal(vgpu_execution(1, endless).status, FACET_EXECUTION_RUNNING);
     OK(facet_vgpu_cancel(world.driver, 1, endless, ERROR));
     facet_kernel_destroy(outside);
-    unmake();
+    balanced_world_close();
 }
 
 /* ---- lost members ---- */
 
 static void a_destroyed_member_counts_as_lost(void **state)
 {
-    uint64_t tasks[TASKS], kept, gone;
+    uint64_t tasks[TASKS], alive_buffer, lost_buffer;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
-    finish(submit("add", kept = buffer_make(8), 5, 1));
-    finish(submit("add", gone = buffer_make(8), 6, 1));
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
+    finish(submit("add", alive_buffer = buffer_make(8), 5, 1));
+    finish(submit("add", lost_buffer = buffer_make(8), 6, 1));
     for (int i = 0; i < TASKS; i++)
         tasks[i] = submit("burn", buffer_make(8), ROUNDS, 20);
     OK(facet_vgpu_destroy(world.driver, 2, ERROR));
@@ -321,9 +321,9 @@ static void a_destroyed_member_counts_as_lost(void **state)
     }
     assert_int_equal(task_of(tasks[TASKS - 1]).member, 0);
     assert_int_equal(member_of(1).lost, 1);
-    assert_int_equal(word_of(kept, 0), 5);
-    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, gone, 0, tasks, 8, ERROR));
-    unmake();
+    assert_int_equal(buffer_word(alive_buffer, 0), 5);
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, tasks, 8, ERROR));
+    balanced_world_close();
 }
 
 /* A task's data is queued behind a kernel without an end; meanwhile its member is lost. */
@@ -332,7 +332,7 @@ static void a_task_whose_copy_was_queued_runs_elsewhere(void **state)
     enum { STREAMS = 4 };
     uint64_t moving, task;
 
-    make(FACET_BALANCER_ROUND_ROBIN);
+    balanced_world_open(FACET_BALANCER_ROUND_ROBIN);
     finish(submit("add", moving = buffer_make(64), 1, 8));
     finish(submit("add", buffer_make(64), 1, 8));
     struct facet_kernel *outside = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
@@ -347,24 +347,24 @@ static void a_task_whose_copy_was_queued_runs_elsewhere(void **state)
     finish(task);
     assert_int_equal(task_of(task).member, 0);
     assert_int_equal(task_of(task).migrations, 1);
-    assert_int_equal(word_of(moving, 7), 2);
+    assert_int_equal(buffer_word(moving, 7), 2);
     facet_kernel_destroy(outside);
-    unmake();
+    balanced_world_close();
 }
 
 static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
 {
     struct facet_balancer_config config = balancer_config();
-    uint64_t kept, gone, gate, begun, waiting[8], behind, again, word = 3;
+    uint64_t alive_buffer, lost_buffer, gate, begun, waiting[8], later, again, word = 3;
 
-    if (devices() < 2)
+    if (device_count() < 2)
         return;
     members_make(2, 0);
     config.strategy = FACET_BALANCER_ROUND_ROBIN;
     config.depth = 1;
     balancer_make(&config);
-    finish(submit("add", kept = buffer_make(64), 5, 1));
-    finish(submit("add", gone = buffer_make(64), 6, 1));
+    finish(submit("add", alive_buffer = buffer_make(64), 5, 1));
+    finish(submit("add", lost_buffer = buffer_make(64), 6, 1));
     finish(submit("add", buffer_make(64), 1, 1));
     gate = buffer_make(64);
     begun = submit("gate", gate, 0, 1);
@@ -372,34 +372,34 @@ static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
     assert_int_equal(task_of(begun).member, 1);
     for (int i = 0; i < 8; i++)
         waiting[i] = submit("add", buffer_make(64), 1, 8);
-    behind = submit("add", gate, 1, 8);
+    later = submit("add", gate, 1, 8);
     again = submit("add", gate, 1, 8);
     assert_int_equal(task_of(waiting[7]).member, 1);
     pid_t child = world_child();
     assert_true(child > 0);
     kill(child, SIGKILL);
     REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, begun, WAIT_NS, ERROR));
-    REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, behind, WAIT_NS, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, later, WAIT_NS, ERROR));
     REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, again, WAIT_NS, ERROR));
     for (int i = 0; i < 8; i++)
         finish(waiting[i]);
     assert_int_equal(task_of(waiting[7]).member, 0);
     assert_int_equal(task_of(waiting[7]).migrations, 1);
-    assert_int_equal(task_of(behind).execution, 0);
+    assert_int_equal(task_of(later).execution, 0);
     assert_int_equal(member_of(1).lost, 1);
-    assert_int_equal(word_of(kept, 0), 5);
-    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, gone, 0, &word, 8, ERROR));
-    REFUSED(FACET_DEVICE_LOST, facet_balancer_write(balancer, gone, 0, &word, 8, ERROR)); /* not all of it */
+    assert_int_equal(buffer_word(alive_buffer, 0), 5);
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, &word, 8, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_write(balancer, lost_buffer, 0, &word, 8, ERROR)); /* not all of it */
     uint64_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    OK(facet_balancer_write(balancer, gone, 0, words, sizeof words, ERROR));
-    finish(submit("add", gone, 10, 8));
-    assert_int_equal(word_of(gone, 7), 18);
+    OK(facet_balancer_write(balancer, lost_buffer, 0, words, sizeof words, ERROR));
+    finish(submit("add", lost_buffer, 10, 8));
+    assert_int_equal(buffer_word(lost_buffer, 7), 18);
     child = world_child();
     kill(child, SIGKILL);
     again = submit("add", buffer_make(64), 1, 8);
     REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, again, WAIT_NS, ERROR));
-    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, gone, 0, &word, 8, ERROR));
-    unmake();
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, &word, 8, ERROR));
+    balanced_world_close();
 }
 
 /* ---- many at once ---- */
@@ -409,7 +409,7 @@ static uint64_t common;
 /* Tasks on private buffers, and tasks on shared ones. */
 static void *submit_many(void *argument)
 {
-    uint64_t own = 0, task = 0, sum = 0, word = 0;
+    uint64_t own_buffer = 0, task = 0, sum = 0, word = 0;
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {8}, .group = {1}};
     struct facet_balancer_argument arguments[] = {{0}, {.value = &word, .bytes = sizeof word}};
     const struct facet_balancer_work work = {.size = sizeof work,
@@ -418,20 +418,20 @@ static void *submit_many(void *argument)
                                              .range = &range,
                                              .arguments = arguments,
                                              .count = 2};
-    uintptr_t failed = facet_balancer_allocate(balancer, 64, &own, NULL) != FACET_OK;
+    uintptr_t failed = facet_balancer_allocate(balancer, 64, &own_buffer, NULL) != FACET_OK;
 
     (void)argument;
     for (uint64_t i = 1; i <= TASKS && !failed; i++) {
         word = i;
         sum += i;
-        arguments[0].buffer = own;
+        arguments[0].buffer = own_buffer;
         failed |= facet_balancer_submit(balancer, &work, &task, NULL) != FACET_OK;
         word = 1;
         arguments[0].buffer = common;
         failed |= facet_balancer_submit(balancer, &work, NULL, NULL) != FACET_OK;
         if (i % 8 == 0)
             failed |= facet_balancer_wait(balancer, task, WAIT_NS, NULL) != FACET_OK;
-        failed |= facet_balancer_read(balancer, own, 8, &word, 8, NULL) != FACET_OK || word != sum;
+        failed |= facet_balancer_read(balancer, own_buffer, 8, &word, 8, NULL) != FACET_OK || word != sum;
     }
     return (void *)failed;
 }
@@ -458,8 +458,8 @@ static void many_threads_use_one_balancer(void **state)
         failed = one ? one : failed;
     }
     assert_null(failed);
-    assert_int_equal(word_of(common, 7), THREADS * TASKS);
-    unmake();
+    assert_int_equal(buffer_word(common, 7), THREADS * TASKS);
+    balanced_world_close();
 }
 
 int main(void)

@@ -15,7 +15,7 @@ static void a_gpu_is_one_unit_of_work(void **state)
     balancer_make(&config);
     for (uint32_t i = 0; i < MEMBERS; i++)
         assert_int_equal(member_of(i).units, 1);
-    unmake();
+    balanced_world_close();
 }
 
 int main(void)

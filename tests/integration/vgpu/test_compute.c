@@ -42,13 +42,13 @@ static void an_execution_is_followed_to_its_end(void **state)
     gated = vgpu_launch(1, 0, add, 100);
     execution = vgpu_launch(1, 1, add, 100);
     OK(facet_vgpu_synchronize(world.driver, 1, 1, WAIT_NS, ERROR)); /* the other stream is free */
-    struct facet_execution what = vgpu_execution(1, execution);
-    assert_int_equal(what.status, FACET_EXECUTION_COMPLETED);
-    assert_int_equal(what.stream, 1);
-    assert_int_equal(what.groups, 100);
-    assert_int_equal(what.failure, FACET_OK);
-    assert_string_equal(what.kernel, "add");
-    assert_true(what.queued_ns > 0 && what.start_ns >= what.queued_ns && what.end_ns >= what.start_ns);
+    struct facet_execution record = vgpu_execution(1, execution);
+    assert_int_equal(record.status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(record.stream, 1);
+    assert_int_equal(record.groups, 100);
+    assert_int_equal(record.failure, FACET_OK);
+    assert_string_equal(record.kernel, "add");
+    assert_true(record.queued_ns > 0 && record.start_ns >= record.queued_ns && record.end_ns >= record.start_ns);
     assert_int_equal(vgpu_execution(1, gated).status, FACET_EXECUTION_QUEUED);
     assert_int_equal(vgpu_execution(1, gate.execution).status, FACET_EXECUTION_RUNNING);
     struct facet_vgpu_info info = vgpu_info(1);
@@ -126,10 +126,10 @@ static void a_stream_waits_for_another(void **state)
     gate = close_gate(1, 0);
     struct facet_kernel *add = vgpu_kernel(1, "add", words, 1);
     OK(facet_vgpu_wait(world.driver, 1, 1, 0, ERROR));
-    uint64_t behind = vgpu_launch(1, 1, add, 1);
+    uint64_t later = vgpu_launch(1, 1, add, 1);
     REFUSED(FACET_TIMEOUT, facet_vgpu_synchronize(world.driver, 1, 1, 5 * MS, ERROR));
-    assert_int_equal(vgpu_execution(1, behind).status, FACET_EXECUTION_QUEUED);
-    OK(facet_vgpu_cancel(world.driver, 1, behind, ERROR));
+    assert_int_equal(vgpu_execution(1, later).status, FACET_EXECUTION_QUEUED);
+    OK(facet_vgpu_cancel(world.driver, 1, later, ERROR));
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_wait(world.driver, 1, 0, 2, ERROR));
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_wait(world.driver, 1, 2, 0, ERROR));
     OK(facet_vgpu_wait(world.driver, 1, 1, 1, ERROR));
@@ -142,7 +142,7 @@ static void one_execution_is_cancelled(void **state)
 {
     uint64_t words, queued[3];
     struct gate gate;
-    struct facet_execution what = {.size = sizeof what};
+    struct facet_execution record = {.size = sizeof record};
 
     vgpu_make(1);
     words = vgpu_memory(1, 64);
@@ -163,7 +163,7 @@ static void one_execution_is_cancelled(void **state)
     REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, 0, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, UINT64_MAX, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, queued[2] + 1000, ERROR));
-    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_execution(world.driver, 1, queued[2] + 1000, &what, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_execution(world.driver, 1, queued[2] + 1000, &record, ERROR));
     free_gate(&gate);
     facet_kernel_destroy(add);
 }
@@ -173,7 +173,7 @@ static void the_last_executions_are_known(void **state)
 {
     enum { LAUNCHES = 3000, KNOWN = 512 };
     static uint64_t executions[LAUNCHES];
-    struct facet_execution what = {.size = sizeof what};
+    struct facet_execution record = {.size = sizeof record};
     uint64_t words;
 
     vgpu_make(1);
@@ -185,7 +185,7 @@ static void the_last_executions_are_known(void **state)
     assert_int_equal(vgpu_word(1, words), LAUNCHES);
     for (int i = LAUNCHES - KNOWN; i < LAUNCHES; i++)
         assert_int_equal(vgpu_execution(1, executions[i]).status, FACET_EXECUTION_COMPLETED);
-    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_execution(world.driver, 1, executions[0], &what, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_execution(world.driver, 1, executions[0], &record, ERROR));
     assert_int_equal(vgpu_info(1).completed_total, LAUNCHES);
     facet_kernel_destroy(add);
 }
@@ -439,24 +439,24 @@ static void many_threads_use_everything(void **state)
     vgpu_memory(1, 16 * MIB);
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(an_execution_is_followed_to_its_end),
-        HERE(a_range_is_divided_into_groups),
-        HERE(streams_keep_their_order),
-        HERE(a_stream_waits_for_another),
-        HERE(one_execution_is_cancelled),
-        HERE(the_last_executions_are_known),
-        HERE(bad_launches_are_refused),
-        HERE(a_paused_vgpu_stops_and_continues),
-        HERE(destroying_ends_everything),
-        HERE(destroying_ends_waits),
-        HERE(a_higher_stream_goes_first),
+        WITH_WORLD(an_execution_is_followed_to_its_end),
+        WITH_WORLD(a_range_is_divided_into_groups),
+        WITH_WORLD(streams_keep_their_order),
+        WITH_WORLD(a_stream_waits_for_another),
+        WITH_WORLD(one_execution_is_cancelled),
+        WITH_WORLD(the_last_executions_are_known),
+        WITH_WORLD(bad_launches_are_refused),
+        WITH_WORLD(a_paused_vgpu_stops_and_continues),
+        WITH_WORLD(destroying_ends_everything),
+        WITH_WORLD(destroying_ends_waits),
+        WITH_WORLD(a_higher_stream_goes_first),
         cmocka_unit_test(compute_virtualization_can_be_off),
-        HERE(many_threads_use_everything),
+        WITH_WORLD(many_threads_use_everything),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

@@ -161,12 +161,12 @@ static void neighbours_and_monitors_do_not_wait(void **state)
 
 static void *copy_it(void *data)
 {
-    uint64_t *what = data, word = 0;
+    uint64_t *arguments = data, word = 0;
     struct facet_error error;
 
-    what[1] = (uint64_t) -
-              (int64_t)facet_vgpu_copy(world.driver, 1, (uintptr_t)&word, what[0], 8, FACET_COPY_TO_HOST, &error);
-    what[2] = word;
+    arguments[1] = (uint64_t) - (int64_t)facet_vgpu_copy(world.driver, 1, (uintptr_t)&word, arguments[0], 8,
+                                                         FACET_COPY_TO_HOST, &error);
+    arguments[2] = word;
     return NULL;
 }
 
@@ -176,16 +176,16 @@ static void a_copy_waits_for_queued_launches_without_a_deadline(void **state)
 
     (void)state;
     vgpu_make(1);
-    uint64_t what[3] = {vgpu_memory(1, 8), 1, 0};
-    struct facet_kernel *add = vgpu_kernel(1, "add", what[0], 5);
+    uint64_t arguments[3] = {vgpu_memory(1, 8), 1, 0};
+    struct facet_kernel *add = vgpu_kernel(1, "add", arguments[0], 5);
     struct gate gate = close_gate(1, 0);
     vgpu_launch(1, 0, add, 1);
-    assert_int_equal(pthread_create(&thread, NULL, copy_it, what), 0);
+    assert_int_equal(pthread_create(&thread, NULL, copy_it, arguments), 0);
     nap(4500 * MS);
     open_gate(&gate, 1);
     pthread_join(thread, NULL);
-    assert_int_equal(what[1], FACET_OK);
-    assert_int_equal(what[2], 5);
+    assert_int_equal(arguments[1], FACET_OK);
+    assert_int_equal(arguments[2], 5);
     facet_kernel_destroy(add);
     facet_kernel_destroy(gate.kernel);
 }
@@ -196,10 +196,10 @@ static void a_copy_ends_with_its_vgpu(void **state)
 
     (void)state;
     vgpu_make(1);
-    uint64_t what[3] = {vgpu_memory(1, 8), 1, 0};
-    struct facet_kernel *burn = vgpu_kernel(1, "burn", what[0], 1000000);
+    uint64_t arguments[3] = {vgpu_memory(1, 8), 1, 0};
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", arguments[0], 1000000);
     vgpu_launch(1, 0, burn, 1000000);
-    assert_int_equal(pthread_create(&thread, NULL, copy_it, what), 0);
+    assert_int_equal(pthread_create(&thread, NULL, copy_it, arguments), 0);
     nap(100 * MS);
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     OK(facet_vgpu_destroy(world.driver, 1, ERROR));

@@ -45,7 +45,7 @@ static void both_sides_see_every_word(void **state)
 struct toucher {
     pthread_t thread;
     uint64_t *words;
-    uint64_t first, step, count, wrong;
+    uint64_t first, step, count, wrong_words;
 };
 
 static void *touch_pages(void *argument)
@@ -55,7 +55,7 @@ static void *touch_pages(void *argument)
     for (uint64_t i = toucher->first; i < toucher->count; i += toucher->step) {
         uint64_t at = mix(i) % PAGE_WORDS + i * PAGE_WORDS;
 
-        toucher->wrong += toucher->words[at] != 1;
+        toucher->wrong_words += toucher->words[at] != 1;
         toucher->words[at] += mix(i);
     }
     return NULL;
@@ -79,7 +79,7 @@ static void only_touched_pages_move(void **state)
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(touchers[i].thread, NULL);
-        assert_int_equal(touchers[i].wrong, 0);
+        assert_int_equal(touchers[i].wrong_words, 0);
     }
     struct facet_managed_usage usage = usage_of(1, words);
     assert_int_equal(usage.to_host_total, is_shared() ? 0 : PAGES / STEP);
@@ -239,7 +239,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
     assert_int_equal(usage_of(1, words).pages_at_host, 0);
     vgpu_launch(1, 1, open, 1);
     pthread_join(toucher.thread, NULL);
-    assert_int_equal(toucher.wrong, 0);
+    assert_int_equal(toucher.wrong_words, 0);
     facet_kernel_destroy(kernel);
     facet_kernel_destroy(open);
 }
@@ -454,28 +454,28 @@ static void a_paused_vgpu_gives_its_pages_later(void **state)
     assert_int_equal(usage_of(1, words).pages_at_host, 1);
     OK(facet_vgpu_resume(world.driver, 1, ERROR));
     pthread_join(toucher.thread, NULL);
-    assert_int_equal(toucher.wrong, 0);
+    assert_int_equal(toucher.wrong_words, 0);
     assert_int_equal(usage_of(1, words).pages_at_host, 2);
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(both_sides_see_every_word),
-        HERE(only_touched_pages_move),
-        HERE(pointers_in_managed_memory_are_good_on_both_sides),
-        HERE(a_thousand_times_to_and_fro),
-        HERE(writers_race_launches_and_nothing_is_lost),
-        HERE(a_thread_that_waits_for_a_page_blocks_no_other),
-        HERE(managed_memory_ends_with_its_pages_at_the_host),
-        HERE(bad_calls_are_refused),
-        HERE(pages_can_be_sent_ahead),
-        HERE(system_calls_take_managed_memory_where_its_flags_say_so),
-        HERE(a_forked_child_has_none),
+        WITH_WORLD(both_sides_see_every_word),
+        WITH_WORLD(only_touched_pages_move),
+        WITH_WORLD(pointers_in_managed_memory_are_good_on_both_sides),
+        WITH_WORLD(a_thousand_times_to_and_fro),
+        WITH_WORLD(writers_race_launches_and_nothing_is_lost),
+        WITH_WORLD(a_thread_that_waits_for_a_page_blocks_no_other),
+        WITH_WORLD(managed_memory_ends_with_its_pages_at_the_host),
+        WITH_WORLD(bad_calls_are_refused),
+        WITH_WORLD(pages_can_be_sent_ahead),
+        WITH_WORLD(system_calls_take_managed_memory_where_its_flags_say_so),
+        WITH_WORLD(a_forked_child_has_none),
         cmocka_unit_test(pages_swap_and_move_beneath),
-        HERE(a_paused_vgpu_gives_its_pages_later),
+        WITH_WORLD(a_paused_vgpu_gives_its_pages_later),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

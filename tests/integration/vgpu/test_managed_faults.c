@@ -296,13 +296,15 @@ static void no_thread_waits_forever(void **state)
     }
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(without_privilege_system_calls_are_refused), HERE(an_allocation_avoids_addresses_in_use),
-        HERE(an_allocation_is_whole_or_not_there),        HERE(nothing_is_lost_when_calls_fail),
+        WITH_WORLD(without_privilege_system_calls_are_refused),
+        WITH_WORLD(an_allocation_avoids_addresses_in_use),
+        WITH_WORLD(an_allocation_is_whole_or_not_there),
+        WITH_WORLD(nothing_is_lost_when_calls_fail),
         cmocka_unit_test(no_thread_waits_forever),
     };
 

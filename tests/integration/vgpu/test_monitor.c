@@ -218,7 +218,7 @@ static void a_running_kernel_counts_as_busy(void **state)
 
 /* ---- thresholds ---- */
 
-struct told {
+struct event_log {
     atomic_uint raised, cleared;
     atomic_uint_least64_t value, watch;
 };
@@ -256,11 +256,11 @@ static void processor_time_of_others_is_not_busy_time(void **state)
     OK(facet_vgpu_enqueue_copy(world.driver, 1, 1, gate + 8, (uintptr_t) & (uint64_t){1}, 8, FACET_COPY_TO_DEVICE, NULL,
                                ERROR));
     vgpu_finish(1);
-    struct facet_execution what = vgpu_execution(1, execution);
-    uint64_t without_ns = what.end_ns - what.start_ns - stopped_ns / 2;
-    assert_true(what.end_ns - what.start_ns > stopped_ns);
-    assert_true(what.busy_ns > 0 && what.busy_ns < without_ns);
-    assert_true(vgpu_info(1).busy_ns >= what.busy_ns && vgpu_info(1).busy_ns < without_ns);
+    struct facet_execution record = vgpu_execution(1, execution);
+    uint64_t without_ns = record.end_ns - record.start_ns - stopped_ns / 2;
+    assert_true(record.end_ns - record.start_ns > stopped_ns);
+    assert_true(record.busy_ns > 0 && record.busy_ns < without_ns);
+    assert_true(vgpu_info(1).busy_ns >= record.busy_ns && vgpu_info(1).busy_ns < without_ns);
     assert_true(sample.values[FACET_SAMPLE_BUSY_NS] < without_ns);
     wait_for_samples(1, clock_ns(), &sample, 1);
     assert_true(sample.values[FACET_SAMPLE_BUSY_NS] >= vgpu_info(1).busy_ns);
@@ -270,11 +270,11 @@ static void processor_time_of_others_is_not_busy_time(void **state)
 
 static void note_event(void *owner, const struct facet_watch_event *event)
 {
-    struct told *told = owner;
+    struct event_log *event_log = owner;
 
-    atomic_store(&told->value, event->value);
-    atomic_store(&told->watch, event->watch);
-    atomic_fetch_add(event->raised ? &told->raised : &told->cleared, 1);
+    atomic_store(&event_log->value, event->value);
+    atomic_store(&event_log->watch, event->watch);
+    atomic_fetch_add(event->raised ? &event_log->raised : &event_log->cleared, 1);
 }
 
 static bool wait_for_count(const atomic_uint *counter, unsigned wanted)
@@ -286,48 +286,48 @@ static bool wait_for_count(const atomic_uint *counter, unsigned wanted)
 
 static void a_watch_reports_each_change_once(void **state)
 {
-    struct told told = {0};
+    struct event_log event_log = {0};
     struct facet_watch watch = {.size = sizeof watch,
                                 .vgpu = 1,
                                 .measure = FACET_MEASURE_MEMORY_MILLI,
                                 .level = 800,
                                 .clear_level = 400,
                                 .told = note_event,
-                                .owner = &told};
+                                .owner = &event_log};
     uint64_t number = 0, address;
 
     vgpu_make(1);
     OK(facet_driver_watch(world.driver, &watch, &number, ERROR));
     address = vgpu_memory(1, 8 * MIB);
     nap(50 * MS);
-    assert_int_equal(told.raised, 0);
+    assert_int_equal(event_log.raised, 0);
     uint64_t more = vgpu_memory(1, 8 * MIB);
-    assert_true(wait_for_count(&told.raised, 1));
-    assert_int_equal(told.value, 1000);
-    assert_int_equal(told.watch, number);
+    assert_true(wait_for_count(&event_log.raised, 1));
+    assert_int_equal(event_log.value, 1000);
+    assert_int_equal(event_log.watch, number);
     OK(facet_vgpu_free(world.driver, 1, more, ERROR)); /* half: neither above nor back */
     nap(50 * MS);
-    assert_int_equal(told.cleared, 0);
+    assert_int_equal(event_log.cleared, 0);
     OK(facet_vgpu_free(world.driver, 1, address, ERROR));
     OK(facet_vgpu_compact(world.driver, 1, NULL, NULL, ERROR));
-    assert_true(wait_for_count(&told.cleared, 1));
-    assert_int_equal(told.raised, 1);
+    assert_true(wait_for_count(&event_log.cleared, 1));
+    assert_int_equal(event_log.raised, 1);
     OK(facet_driver_unwatch(world.driver, number, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_driver_unwatch(world.driver, number, ERROR));
     vgpu_memory(1, 16 * MIB);
     nap(50 * MS);
-    assert_int_equal(told.raised, 1);
+    assert_int_equal(event_log.raised, 1);
 }
 
 static void devices_are_watched_too_and_bad_rules_refused(void **state)
 {
-    struct told told = {0};
+    struct event_log event_log = {0};
     struct facet_watch watch = {.size = sizeof watch,
                                 .measure = FACET_MEASURE_UTILIZATION_MILLI,
                                 .level = 100,
                                 .clear_level = 50,
                                 .told = note_event,
-                                .owner = &told},
+                                .owner = &event_log},
                        bad = watch;
     uint64_t number = 0;
 
@@ -335,9 +335,9 @@ static void devices_are_watched_too_and_bad_rules_refused(void **state)
     OK(facet_driver_watch(world.driver, &watch, &number, ERROR));
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
     uint64_t execution = vgpu_launch(1, 0, burn, 1u << 30);
-    assert_true(wait_for_count(&told.raised, 1));
+    assert_true(wait_for_count(&event_log.raised, 1));
     OK(facet_vgpu_cancel(world.driver, 1, execution, ERROR));
-    assert_true(wait_for_count(&told.cleared, 1));
+    assert_true(wait_for_count(&event_log.cleared, 1));
     facet_kernel_destroy(burn);
 
     bad.device = 1;
@@ -360,48 +360,48 @@ static void devices_are_watched_too_and_bad_rules_refused(void **state)
 }
 
 /* The answers that a watch's function gets when it makes calls that would wait for it. */
-struct within {
-    atomic_uint told;
+struct refused_calls {
+    atomic_uint calls;
     enum facet_status destroy, watch, unwatch, info;
 };
 
-static void call_within(void *owner, const struct facet_watch_event *event)
+static void call_from_callback(void *owner, const struct facet_watch_event *event)
 {
     const struct facet_watch again = {
-        .size = sizeof again, .vgpu = 1, .measure = FACET_MEASURE_QUEUED, .told = call_within, .owner = owner};
+        .size = sizeof again, .vgpu = 1, .measure = FACET_MEASURE_QUEUED, .told = call_from_callback, .owner = owner};
     struct facet_vgpu_info info = {.size = sizeof info};
-    struct within *within = owner;
+    struct refused_calls *refused_calls = owner;
 
     if (!event->raised)
         return;
-    within->destroy = facet_vgpu_destroy(world.driver, 1, NULL);
-    within->watch = facet_driver_watch(world.driver, &again, NULL, NULL);
-    within->unwatch = facet_driver_unwatch(world.driver, event->watch, NULL);
+    refused_calls->destroy = facet_vgpu_destroy(world.driver, 1, NULL);
+    refused_calls->watch = facet_driver_watch(world.driver, &again, NULL, NULL);
+    refused_calls->unwatch = facet_driver_unwatch(world.driver, event->watch, NULL);
     facet_driver_close(world.driver); /* does nothing */
-    within->info = facet_vgpu_get_info(world.driver, 1, &info, NULL);
-    atomic_fetch_add(&within->told, 1);
+    refused_calls->info = facet_vgpu_get_info(world.driver, 1, &info, NULL);
+    atomic_fetch_add(&refused_calls->calls, 1);
 }
 
 static void a_callback_is_refused_calls_that_would_wait_for_it(void **state)
 {
-    struct within within = {0};
+    struct refused_calls refused_calls = {0};
     const struct facet_watch watch = {.size = sizeof watch,
                                       .vgpu = 1,
                                       .measure = FACET_MEASURE_MEMORY_MILLI,
                                       .level = 500,
                                       .clear_level = 400,
-                                      .told = call_within,
-                                      .owner = &within};
+                                      .told = call_from_callback,
+                                      .owner = &refused_calls};
     uint64_t number = 0;
 
     vgpu_make(1);
     OK(facet_driver_watch(world.driver, &watch, &number, ERROR));
     vgpu_memory(1, 16 * MIB);
-    assert_true(wait_for_count(&within.told, 1));
-    assert_int_equal(within.destroy, FACET_BAD_STATE);
-    assert_int_equal(within.watch, FACET_BAD_STATE);
-    assert_int_equal(within.unwatch, FACET_BAD_STATE);
-    assert_int_equal(within.info, FACET_OK);
+    assert_true(wait_for_count(&refused_calls.calls, 1));
+    assert_int_equal(refused_calls.destroy, FACET_BAD_STATE);
+    assert_int_equal(refused_calls.watch, FACET_BAD_STATE);
+    assert_int_equal(refused_calls.unwatch, FACET_BAD_STATE);
+    assert_int_equal(refused_calls.info, FACET_OK);
     OK(facet_driver_unwatch(world.driver, number, ERROR)); /* here all of them go */
     OK(facet_vgpu_destroy(world.driver, 1, ERROR));
 }
@@ -447,21 +447,21 @@ static void shares_follow_demand(void **state)
     world_close();
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(samples_count_the_launches_that_ran),
+        WITH_WORLD(samples_count_the_launches_that_ran),
         cmocka_unit_test(the_interval_decides_the_number_of_samples),
         cmocka_unit_test(history_is_a_ring),
-        HERE(utilization_is_measured),
+        WITH_WORLD(utilization_is_measured),
         cmocka_unit_test(utilization_is_as_much_as_works),
-        HERE(a_running_kernel_counts_as_busy),
-        HERE(processor_time_of_others_is_not_busy_time),
-        HERE(a_watch_reports_each_change_once),
-        HERE(devices_are_watched_too_and_bad_rules_refused),
-        HERE(a_callback_is_refused_calls_that_would_wait_for_it),
+        WITH_WORLD(a_running_kernel_counts_as_busy),
+        WITH_WORLD(processor_time_of_others_is_not_busy_time),
+        WITH_WORLD(a_watch_reports_each_change_once),
+        WITH_WORLD(devices_are_watched_too_and_bad_rules_refused),
+        WITH_WORLD(a_callback_is_refused_calls_that_would_wait_for_it),
         cmocka_unit_test(shares_follow_demand),
     };
 

@@ -13,7 +13,7 @@ static const uint32_t tails[] = {8, 300, 4096};
 #define TAILS (sizeof tails / sizeof *tails)
 
 /* A copy of a struct with so many zeros behind it; valid until the end of the test. */
-static const void *newer(const void *known, uint32_t tail)
+static const void *make_longer(const void *known, uint32_t tail)
 {
     uint32_t size;
 
@@ -25,9 +25,9 @@ static const void *newer(const void *known, uint32_t tail)
     return longer;
 }
 
-#define NEWER(type, known, tail) ((const struct type *)(newer)((known), (tail)))
+#define LONGER(type, known, tail) ((const struct type *)(make_longer)((known), (tail)))
 
-static void drop(const void *longer)
+static void free_longer(const void *longer)
 {
     test_free((void *)(uintptr_t)longer);
 }
@@ -36,18 +36,18 @@ static void settings_of_a_newer_program_open_a_driver(void **state)
 {
     for (size_t i = 0; i < TAILS; i++) {
         struct facet_driver_config config = world_config();
-        const struct facet_memory_config *memory = NEWER(facet_memory_config, config.memory, tails[i]);
+        const struct facet_memory_config *memory = LONGER(facet_memory_config, config.memory, tails[i]);
 
         config.memory = memory;
-        const struct facet_driver_config *longer = NEWER(facet_driver_config, &config, tails[i]);
+        const struct facet_driver_config *longer = LONGER(facet_driver_config, &config, tails[i]);
         world_open(longer);
         const struct facet_vgpu_config one = vgpu_config(1);
-        const struct facet_vgpu_config *vgpu = NEWER(facet_vgpu_config, &one, tails[i]);
+        const struct facet_vgpu_config *vgpu = LONGER(facet_vgpu_config, &one, tails[i]);
         OK(facet_vgpu_create(world.driver, vgpu, NULL, ERROR));
         (void)vgpu_memory(1, 4096); /* the device's memory is opened with the driver's copy */
-        drop(vgpu);
-        drop(longer);
-        drop(memory);
+        free_longer(vgpu);
+        free_longer(longer);
+        free_longer(memory);
         world_close();
     }
 }
@@ -58,7 +58,7 @@ static void options_of_a_newer_program_allocate(void **state)
 
     vgpu_make(1);
     for (size_t i = 0; i < TAILS; i++) {
-        const struct facet_allocation_options *options = NEWER(facet_allocation_options, &known, tails[i]);
+        const struct facet_allocation_options *options = LONGER(facet_allocation_options, &known, tails[i]);
         uint64_t address = 0;
         void *pointer = NULL;
 
@@ -66,7 +66,7 @@ static void options_of_a_newer_program_allocate(void **state)
         enum facet_status status = facet_vgpu_allocate_managed(world.driver, 1, 4096, options, &pointer, ERROR);
         if (status != FACET_OK && strstr(world.error.message, "this library knows"))
             fail_msg("a tail of %u: %s", tails[i], world.error.message); /* other refusals: no userfaultfd here */
-        drop(options);
+        free_longer(options);
     }
 }
 
@@ -101,13 +101,13 @@ static void an_operation_of_a_newer_program_runs(void **state)
         .of.gemm = {.a = at, .b = at + 256, .c = at + 512, .m = 8, .n = 8, .k = 8, .alpha = 1}};
 
     for (size_t i = 0; i < TAILS; i++) {
-        const struct facet_math *operation = NEWER(facet_math, &known, tails[i]);
+        const struct facet_math *operation = LONGER(facet_math, &known, tails[i]);
         uint64_t execution = 0;
 
         OK(facet_vgpu_operate(world.driver, 1, 0, operation, &execution, ERROR));
         vgpu_finish(1);
         assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_COMPLETED);
-        drop(operation);
+        free_longer(operation);
     }
 }
 
@@ -119,11 +119,11 @@ static void a_range_of_a_newer_program_is_launched(void **state)
     uint64_t at = vgpu_memory(1, 4096);
     struct facet_kernel *kernel = vgpu_kernel(1, "add", at, 1);
     for (size_t i = 0; i < TAILS; i++) {
-        const struct facet_range *range = NEWER(facet_range, &known, tails[i]);
+        const struct facet_range *range = LONGER(facet_range, &known, tails[i]);
 
         OK(facet_vgpu_execute(world.driver, 1, 0, kernel, range, NULL, ERROR));
         vgpu_finish(1);
-        drop(range);
+        free_longer(range);
     }
     facet_kernel_destroy(kernel);
 }
@@ -139,8 +139,8 @@ static void work_of_a_newer_program_is_balanced(void **state)
 
     vgpu_make(1);
     for (size_t i = 0; i < TAILS; i++) {
-        const struct facet_balancer_config *config = NEWER(facet_balancer_config, &asked, tails[i]);
-        const struct facet_range *range = NEWER(facet_range, &known, tails[i]);
+        const struct facet_balancer_config *config = LONGER(facet_balancer_config, &asked, tails[i]);
+        const struct facet_range *range = LONGER(facet_range, &known, tails[i]);
         struct facet_balancer_task task = {.size = sizeof task};
         struct facet_balancer *balancer = NULL;
         uint64_t number = 0;
@@ -155,29 +155,29 @@ static void work_of_a_newer_program_is_balanced(void **state)
                                                  .range = range,
                                                  .arguments = arguments,
                                                  .count = 2};
-        const struct facet_balancer_work *longer = NEWER(facet_balancer_work, &work, tails[i]);
+        const struct facet_balancer_work *longer = LONGER(facet_balancer_work, &work, tails[i]);
         OK(facet_balancer_submit(balancer, longer, &number, ERROR));
         OK(facet_balancer_wait(balancer, number, WAIT_NS, ERROR));
         OK(facet_balancer_get_task(balancer, number, &task, ERROR));
         assert_int_equal(task.status, FACET_EXECUTION_COMPLETED);
         facet_balancer_close(balancer);
-        drop(longer);
-        drop(range);
-        drop(config);
+        free_longer(longer);
+        free_longer(range);
+        free_longer(config);
     }
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_of_a_newer_program_open_a_driver),
-        HERE(options_of_a_newer_program_allocate),
-        HERE(options_that_are_set_are_refused_for_managed_memory),
-        HERE(an_operation_of_a_newer_program_runs),
-        HERE(a_range_of_a_newer_program_is_launched),
-        HERE(work_of_a_newer_program_is_balanced),
+        WITH_WORLD(options_of_a_newer_program_allocate),
+        WITH_WORLD(options_that_are_set_are_refused_for_managed_memory),
+        WITH_WORLD(an_operation_of_a_newer_program_runs),
+        WITH_WORLD(a_range_of_a_newer_program_is_launched),
+        WITH_WORLD(work_of_a_newer_program_is_balanced),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

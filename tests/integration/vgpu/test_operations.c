@@ -293,15 +293,18 @@ static void every_operation_runs_in_every_type(void **state)
         skip();
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(a_product_is_right_and_one_execution),  HERE(mixed_precision_is_switched_at_run_time),
-        HERE(tensor_cores_are_switched_at_run_time), cmocka_unit_test(features_that_the_driver_switches_off_stay_off),
-        HERE(operands_keep_to_their_allocations),    HERE(a_vgpus_part_is_of_the_whole_device),
-        HERE(every_operation_runs_in_every_type),
+        WITH_WORLD(a_product_is_right_and_one_execution),
+        WITH_WORLD(mixed_precision_is_switched_at_run_time),
+        WITH_WORLD(tensor_cores_are_switched_at_run_time),
+        cmocka_unit_test(features_that_the_driver_switches_off_stay_off),
+        WITH_WORLD(operands_keep_to_their_allocations),
+        WITH_WORLD(a_vgpus_part_is_of_the_whole_device),
+        WITH_WORLD(every_operation_runs_in_every_type),
     };
 
     return cmocka_run_group_tests(tests, set_up_support, world_unload);

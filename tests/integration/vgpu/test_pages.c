@@ -171,16 +171,16 @@ static void pages_need_a_space(void **state)
     world_close();
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(pages_are_told_of),
+        WITH_WORLD(pages_are_told_of),
         cmocka_unit_test(pinned_memory_stays_when_others_need_room),
         cmocka_unit_test(pins_end_with_their_vgpu),
         cmocka_unit_test(a_launch_with_more_memory_than_the_device_is_refused_with_advice),
-        HERE(pins_are_counted),
+        WITH_WORLD(pins_are_counted),
         cmocka_unit_test(pages_need_a_space),
     };
 

@@ -219,17 +219,17 @@ static void an_address_that_no_process_has_is_no_host_memory(void **state)
     }
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(a_fill_keeps_to_its_allocation),
-        HERE(a_fill_keeps_to_the_requested_size),
-        HERE(a_copy_keeps_to_its_allocations),
-        HERE(arguments_of_a_launch_are_in_allocations),
-        HERE(an_argument_may_be_the_end_of_an_allocation),
-        HERE(managed_memory_is_no_exception),
+        WITH_WORLD(a_fill_keeps_to_its_allocation),
+        WITH_WORLD(a_fill_keeps_to_the_requested_size),
+        WITH_WORLD(a_copy_keeps_to_its_allocations),
+        WITH_WORLD(arguments_of_a_launch_are_in_allocations),
+        WITH_WORLD(an_argument_may_be_the_end_of_an_allocation),
+        WITH_WORLD(managed_memory_is_no_exception),
         cmocka_unit_test(an_address_that_no_process_has_is_no_host_memory),
     };
 

@@ -16,7 +16,7 @@
 static void *end_all(void *unused)
 {
     (void)unused;
-    facet_balancer_close(have.balancer);
+    facet_balancer_close(function_count.balancer);
     (void)facet_vgpu_destroy(world.driver, 1, NULL); /* one test has destroyed it */
     facet_driver_close(world.driver);
     return NULL;
@@ -45,22 +45,22 @@ static void prepare_vgpu(uint32_t place)
     config.place = place;
     world_open(&config);
     vgpu_make(1);
-    have.address = vgpu_memory(1, BYTES);
-    have.kernel = vgpu_kernel(1, "add", have.address, 1);
-    have.execution = vgpu_launch(1, 0, have.kernel, 1);
-    have.managed = NULL;
-    if (facet_vgpu_allocate_managed(world.driver, 1, BYTES, NULL, &have.managed, ERROR) != FACET_OK)
-        assert_null(have.managed); /* no userfaultfd here */
+    function_count.address = vgpu_memory(1, BYTES);
+    function_count.kernel = vgpu_kernel(1, "add", function_count.address, 1);
+    function_count.execution = vgpu_launch(1, 0, function_count.kernel, 1);
+    function_count.managed = NULL;
+    if (facet_vgpu_allocate_managed(world.driver, 1, BYTES, NULL, &function_count.managed, ERROR) != FACET_OK)
+        assert_null(function_count.managed); /* no userfaultfd here */
     vgpu_finish(1);
-    have.balancer = NULL;
+    function_count.balancer = NULL;
 }
 
 static void prepare_balancer(void)
 {
     const struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members};
 
-    OK(facet_balancer_open(world.driver, &config, &have.balancer, ERROR));
-    OK(facet_balancer_allocate(have.balancer, BYTES, &have.buffer, ERROR));
+    OK(facet_balancer_open(world.driver, &config, &function_count.balancer, ERROR));
+    OK(facet_balancer_allocate(function_count.balancer, BYTES, &function_count.buffer, ERROR));
 }
 
 static void a_refused_call_holds_nothing(void **state)
@@ -70,7 +70,7 @@ static void a_refused_call_holds_nothing(void **state)
     prepare_vgpu(world_config().place);
     if (strstr(function->name, "_balancer_"))
         prepare_balancer();
-    for (int wrong = 0; wrong < function->wrongs; wrong++) {
+    for (int wrong = 0; wrong < function->wrong_count; wrong++) {
         enum facet_status status = function->call(wrong);
 
         if (wrong < function->refused && status != FACET_INVALID_ARGUMENT)
@@ -80,13 +80,13 @@ static void a_refused_call_holds_nothing(void **state)
     }
     if (function->call(-1) == FACET_INVALID_ARGUMENT)
         fail_msg("%s(), nothing wrong: %s", function->name, world.error.message);
-    facet_kernel_destroy(have.kernel);
+    facet_kernel_destroy(function_count.kernel);
     end_in_time(function->name);
 }
 
 /* ---- numbers ---- */
 
-#define SOME 99
+#define ABSURD_VALUE 99
 
 /* The argument for which a call that answered this refused; "": none. */
 static const char *refused_status(enum facet_status status)
@@ -105,7 +105,7 @@ static enum facet_status submit_task(uint32_t priority, uint32_t access)
 {
     const uint64_t value = 1;
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
-    const struct facet_balancer_argument arguments[] = {{.buffer = have.buffer, .access = access},
+    const struct facet_balancer_argument arguments[] = {{.buffer = function_count.buffer, .access = access},
                                                         {.value = &value, .bytes = sizeof value}};
     const struct facet_balancer_work work = {.size = sizeof work,
                                              .priority = priority,
@@ -115,33 +115,34 @@ static enum facet_status submit_task(uint32_t priority, uint32_t access)
                                              .arguments = arguments,
                                              .count = 2};
 
-    return facet_balancer_submit(have.balancer, &work, NULL, ERROR);
+    return facet_balancer_submit(function_count.balancer, &work, NULL, ERROR);
 }
 
 static void numbers_of_no_enum_are_refused(void **state)
 {
     const struct facet_watch watch = {.size = sizeof watch, .vgpu = 1, .told = told, .below = 2};
-    struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members, .strategy = SOME};
+    struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members, .strategy = ABSURD_VALUE};
     struct facet_balancer *other = NULL;
     char byte = 0;
 
     prepare_vgpu(world_config().place);
     prepare_balancer();
-    const uint64_t at = have.address, host = (uintptr_t)&byte;
-    REFUSED_FOR("priority", facet_vgpu_set_priority(world.driver, 1, SOME, ERROR));
-    REFUSED_FOR("priority", facet_vgpu_set_stream_priority(world.driver, 1, 0, SOME, ERROR));
-    REFUSED_FOR("policy", facet_driver_set_policy(world.driver, 0, SOME, true, 0, ERROR));
-    REFUSED_FOR("kind", facet_vgpu_copy(world.driver, 1, at, host, 1, (enum facet_copy)SOME, ERROR));
-    REFUSED_FOR("kind", facet_vgpu_enqueue_copy(world.driver, 1, 0, at, host, 1, (enum facet_copy)SOME, NULL, ERROR));
+    const uint64_t at = function_count.address, host = (uintptr_t)&byte;
+    REFUSED_FOR("priority", facet_vgpu_set_priority(world.driver, 1, ABSURD_VALUE, ERROR));
+    REFUSED_FOR("priority", facet_vgpu_set_stream_priority(world.driver, 1, 0, ABSURD_VALUE, ERROR));
+    REFUSED_FOR("policy", facet_driver_set_policy(world.driver, 0, ABSURD_VALUE, true, 0, ERROR));
+    REFUSED_FOR("kind", facet_vgpu_copy(world.driver, 1, at, host, 1, (enum facet_copy)ABSURD_VALUE, ERROR));
+    REFUSED_FOR("kind",
+                facet_vgpu_enqueue_copy(world.driver, 1, 0, at, host, 1, (enum facet_copy)ABSURD_VALUE, NULL, ERROR));
     REFUSED_FOR("watch", facet_driver_watch(world.driver, &watch, NULL, ERROR));
     REFUSED_FOR("strategy", facet_balancer_open(world.driver, &config, &other, ERROR));
     config.strategy = 0;
     config.actions = UINT32_C(1) << 20;
     REFUSED_FOR("actions", facet_balancer_open(world.driver, &config, &other, ERROR));
-    REFUSED_FOR("work", submit_task(SOME, 0));
-    REFUSED_FOR("arguments", submit_task(0, SOME));
+    REFUSED_FOR("work", submit_task(ABSURD_VALUE, 0));
+    REFUSED_FOR("arguments", submit_task(0, ABSURD_VALUE));
     OK(submit_task(0, 0));
-    facet_kernel_destroy(have.kernel);
+    facet_kernel_destroy(function_count.kernel);
     end_in_time("all");
 }
 
@@ -174,7 +175,8 @@ static void copies_without_a_space_are_refused_alike(void **state)
     world_open(&config);
     OK(facet_vgpu_create(world.driver, NULL, NULL, ERROR));
     uint64_t at = vgpu_memory(1, BYTES);
-    REFUSED_FOR("kind", facet_vgpu_copy(world.driver, 1, at, (uintptr_t)&byte, 1, (enum facet_copy)SOME, ERROR));
+    REFUSED_FOR("kind",
+                facet_vgpu_copy(world.driver, 1, at, (uintptr_t)&byte, 1, (enum facet_copy)ABSURD_VALUE, ERROR));
     REFUSED_FOR("from", facet_vgpu_copy(world.driver, 1, at, 0, 1, FACET_COPY_TO_DEVICE, ERROR));
     REFUSED_FOR("to", facet_vgpu_copy(world.driver, 1, 0, at, 1, FACET_COPY_TO_HOST, ERROR));
     world_close();
@@ -199,7 +201,7 @@ static void every_function_says_that_the_device_is_lost(void **state)
 {
     prepare_vgpu(FACET_SESSION_CHILD);
     kill(world_child(), SIGKILL);
-    REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, have.address, 0, 1, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, function_count.address, 0, 1, ERROR));
     for (size_t i = 0; i < FUNCTIONS; i++) {
         enum facet_status status = is_about_the_device(functions[i].name) ? functions[i].call(-1) : FACET_DEVICE_LOST;
 
@@ -207,7 +209,7 @@ static void every_function_says_that_the_device_is_lost(void **state)
             fail_msg("%s(): %s", functions[i].name, facet_status_name(status));
     }
     assert_int_equal(vgpu_info(1).status, FACET_VGPU_ERROR);
-    facet_kernel_destroy(have.kernel);
+    facet_kernel_destroy(function_count.kernel);
     end_in_time("all");
 }
 

@@ -25,14 +25,14 @@ static int two_units(void **state)
 /* Work without end of vGPUs 1, 2, ..., whose work-groups take so many rounds. */
 struct contest {
     uint32_t count;
-    struct facet_kernel *kernels[MEASURED];
+    struct facet_kernel *kernels[MEASURED_VGPUS];
 };
 
 static void enter_contest(struct contest *contest, uint64_t rounds)
 {
     uint32_t id = ++contest->count;
     struct facet_kernel *burn = vgpu_kernel(id, "burn", vgpu_memory(id, 8), rounds);
-    uint64_t execution = vgpu_launch(id, 0, burn, ENDLESS);
+    uint64_t execution = vgpu_launch(id, 0, burn, ENDLESS_GROUPS);
 
     contest->kernels[id - 1] = burn;
     if (id == 1) /* those that come later may have to wait: the policy decides */
@@ -66,7 +66,7 @@ static void each_policy_divides_in_its_own_way(void **state)
 {
     static const struct {
         const char *name;
-        uint32_t policy, least, most;
+        uint32_t policy, least_percent, most_percent;
     } cases[] = {
         {"fair", FACET_SCHEDULE_FAIR, 69, 81},       {"round_robin", FACET_SCHEDULE_ROUND_ROBIN, 43, 57},
         {"priority", FACET_SCHEDULE_PRIORITY, 0, 3}, {"fifo", FACET_SCHEDULE_FIFO, 97, 100},
@@ -81,7 +81,7 @@ static void each_policy_divides_in_its_own_way(void **state)
     enter_contest(&contest, 2000);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OK(facet_driver_set_policy(world.driver, 0, cases[i].policy, true, 0, ERROR));
-        expect_percent_of_first(2, cases[i].least, cases[i].most, cases[i].name);
+        expect_percent_of_first(2, cases[i].least_percent, cases[i].most_percent, cases[i].name);
     }
     OK(facet_driver_set_policy(world.driver, 0, FACET_SCHEDULE_PRIORITY, true, 0, ERROR));
     OK(facet_vgpu_set_priority(world.driver, 2, FACET_PRIORITY_NORMAL, ERROR));
@@ -108,7 +108,7 @@ static void turns_are_not_time(void **state)
 
 /* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with
  * preemption it gets in, by each policy as that says; without it waits. */
-static void policies_decide(void **state)
+static void policies_decide_whether_a_late_vgpu_gets_in(void **state)
 {
     static const struct {
         uint32_t policy, priority;
@@ -151,7 +151,7 @@ static void a_driver_is_opened_with_its_policy(void **state)
 {
     static const struct {
         const char *name;
-        uint32_t policy, off, least, most;
+        uint32_t policy, switched_off, least_percent, most_percent;
     } cases[] = {
         {"by default", FACET_SCHEDULE_FAIR, 0, 69, 81},
         {"round_robin", FACET_SCHEDULE_ROUND_ROBIN, 0, 43, 57},
@@ -163,7 +163,7 @@ static void a_driver_is_opened_with_its_policy(void **state)
         struct contest contest = {0};
 
         config.policy = cases[i].policy;
-        config.off = cases[i].off;
+        config.off = cases[i].switched_off;
         setenv("FACET_CPU_UNITS", "1", 1);
         world_open(&config);
         unsetenv("FACET_CPU_UNITS");
@@ -171,7 +171,7 @@ static void a_driver_is_opened_with_its_policy(void **state)
         make_with_share(2, 250, 0);
         enter_contest(&contest, 2000);
         enter_contest(&contest, 2000);
-        expect_percent_of_first(2, cases[i].least, cases[i].most, cases[i].name);
+        expect_percent_of_first(2, cases[i].least_percent, cases[i].most_percent, cases[i].name);
         end_contest(&contest);
         world_close();
     }
@@ -277,7 +277,7 @@ static uint64_t units_at_work(void)
 static void units_change_at_run_time(void **state)
 {
     static const struct {
-        uint32_t units, least, most;
+        uint32_t units, least_percent, most_percent;
     } steps[] = {{1, 80, 115}, {2, 175, 225}, {1, 80, 115}, {0, 175, 225}};
     struct contest contest = {0};
 
@@ -288,9 +288,10 @@ static void units_change_at_run_time(void **state)
 
         OK(facet_vgpu_set_bounds(world.driver, 1, steps[i].units, 0, ERROR));
         assert_int_equal(vgpu_info(1).units, steps[i].units);
-        for (int window = 0; window < WINDOWS && (at_work < steps[i].least || at_work > steps[i].most); window++)
+        for (int window = 0; window < WINDOWS && (at_work < steps[i].least_percent || at_work > steps[i].most_percent);
+             window++)
             at_work = units_at_work();
-        if (at_work < steps[i].least || at_work > steps[i].most)
+        if (at_work < steps[i].least_percent || at_work > steps[i].most_percent)
             fail_msg("step %zu: %" PRIu64 " hundredths of a unit at work", i, at_work);
     }
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_bounds(world.driver, 1, 100000, 0, ERROR));
@@ -307,9 +308,9 @@ static void launches_change_at_run_time(void **state)
     OK(facet_vgpu_set_bounds(world.driver, 1, 0, 1, ERROR));
     assert_int_equal(vgpu_info(1).launches, 1);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
-    endless[0] = vgpu_launch(1, 0, burn, ENDLESS);
+    endless[0] = vgpu_launch(1, 0, burn, ENDLESS_GROUPS);
     assert_true(wait_for_word(1, endless[0], FACET_EXECUTION_RUNNING));
-    endless[1] = vgpu_launch(1, 1, burn, ENDLESS);
+    endless[1] = vgpu_launch(1, 1, burn, ENDLESS_GROUPS);
     nap(20 * MS);
     assert_int_equal(vgpu_execution(1, endless[1]).status, FACET_EXECUTION_QUEUED);
     OK(facet_vgpu_set_bounds(world.driver, 1, 0, 2, ERROR));
@@ -418,21 +419,21 @@ static void units_follow_demand(void **state)
     world_close();
 }
 
-#define WITH(test, units) cmocka_unit_test_setup_teardown(test, units, world_tear_down)
+#define WITH_UNITS(test, units) cmocka_unit_test_setup_teardown(test, units, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH(each_policy_divides_in_its_own_way, one_unit),
+        WITH_UNITS(each_policy_divides_in_its_own_way, one_unit),
         cmocka_unit_test(a_driver_is_opened_with_its_policy),
-        WITH(turns_are_not_time, one_unit),
-        WITH(policies_decide, one_unit),
-        WITH(shares_hold, one_unit),
-        WITH(shares_change_at_run_time, one_unit),
-        WITH(limits_change_at_run_time, one_unit),
-        WITH(units_change_at_run_time, two_units),
-        WITH(launches_change_at_run_time, two_units),
-        WITH(bounds_hold, two_units),
+        WITH_UNITS(turns_are_not_time, one_unit),
+        WITH_UNITS(policies_decide_whether_a_late_vgpu_gets_in, one_unit),
+        WITH_UNITS(shares_hold, one_unit),
+        WITH_UNITS(shares_change_at_run_time, one_unit),
+        WITH_UNITS(limits_change_at_run_time, one_unit),
+        WITH_UNITS(units_change_at_run_time, two_units),
+        WITH_UNITS(launches_change_at_run_time, two_units),
+        WITH_UNITS(bounds_hold, two_units),
         cmocka_unit_test(a_share_scaled_by_demand_is_given),
         cmocka_unit_test(units_follow_demand),
     };

@@ -131,14 +131,14 @@ static void a_driver_may_have_several_devices(void **state)
     }
     assert_false(facet_driver_get_device(world.driver, 2, &device));
     assert_int_equal(vgpu_info(2).device, 1);
-    struct facet_vgpu_config asked = vgpu_config(9);
-    asked.device = FACET_ON_DEVICE(0);
-    asked.memory_bytes = MIB;
-    OK(facet_vgpu_create(world.driver, &asked, NULL, ERROR));
+    struct facet_vgpu_config placed = vgpu_config(9);
+    placed.device = FACET_ON_DEVICE(0);
+    placed.memory_bytes = MIB;
+    OK(facet_vgpu_create(world.driver, &placed, NULL, ERROR));
     assert_int_equal(vgpu_info(9).device, 0);
-    asked.id = 10;
-    asked.device = FACET_ON_DEVICE(2);
-    REFUSED(FACET_NOT_FOUND, facet_vgpu_create(world.driver, &asked, NULL, ERROR));
+    placed.id = 10;
+    placed.device = FACET_ON_DEVICE(2);
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_create(world.driver, &placed, NULL, ERROR));
     world_close();
 }
 
@@ -162,7 +162,7 @@ static void memory_used_is_the_memory_taken_from_the_device(void **state)
 
 /* ---- lives ---- */
 
-static void a_life(void **state)
+static void status_follows_the_life_of_a_vgpu(void **state)
 {
     uint32_t status = 0;
 
@@ -405,32 +405,33 @@ static void memory_is_counted_and_bounded(void **state)
 
 static void memory_of_others_is_out_of_reach(void **state)
 {
-    uint64_t mine = 0, theirs = 0;
+    uint64_t own_address = 0, other_address = 0;
     struct facet_kernel *kernel;
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
     char byte = 'x';
 
     vgpu_make(1);
     vgpu_make(2);
-    mine = vgpu_memory(1, 4096);
-    theirs = vgpu_memory(2, 4096);
-    assert_int_not_equal(mine, theirs);
-    REFUSED(FACET_NOT_FOUND, facet_vgpu_free(world.driver, 1, theirs, ERROR));
+    own_address = vgpu_memory(1, 4096);
+    other_address = vgpu_memory(2, 4096);
+    assert_int_not_equal(own_address, other_address);
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_free(world.driver, 1, other_address, ERROR));
     REFUSED(FACET_OUT_OF_RANGE,
-            facet_vgpu_copy(world.driver, 1, theirs, (uintptr_t)&byte, 1, FACET_COPY_TO_DEVICE, ERROR));
+            facet_vgpu_copy(world.driver, 1, other_address, (uintptr_t)&byte, 1, FACET_COPY_TO_DEVICE, ERROR));
     REFUSED(FACET_OUT_OF_RANGE,
-            facet_vgpu_copy(world.driver, 1, (uintptr_t)&byte, theirs, 1, FACET_COPY_TO_HOST, ERROR));
-    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_copy(world.driver, 1, mine, theirs, 1, FACET_COPY_ON_DEVICE, ERROR));
-    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_fill(world.driver, 1, theirs, 1, 1, ERROR));
-    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_enqueue_fill(world.driver, 1, 0, theirs, 1, 1, NULL, ERROR));
+            facet_vgpu_copy(world.driver, 1, (uintptr_t)&byte, other_address, 1, FACET_COPY_TO_HOST, ERROR));
     REFUSED(FACET_OUT_OF_RANGE,
-            facet_vgpu_enqueue_copy(world.driver, 1, 0, mine, theirs, 1, FACET_COPY_ON_DEVICE, NULL, ERROR));
-    kernel = vgpu_kernel(1, "add", theirs, 1);
+            facet_vgpu_copy(world.driver, 1, own_address, other_address, 1, FACET_COPY_ON_DEVICE, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_fill(world.driver, 1, other_address, 1, 1, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_enqueue_fill(world.driver, 1, 0, other_address, 1, 1, NULL, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_enqueue_copy(world.driver, 1, 0, own_address, other_address, 1,
+                                                        FACET_COPY_ON_DEVICE, NULL, ERROR));
+    kernel = vgpu_kernel(1, "add", other_address, 1);
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, 0, kernel, &range, NULL, ERROR));
-    OK(facet_kernel_set_memory(kernel, 0, mine, ERROR));
+    OK(facet_kernel_set_memory(kernel, 0, own_address, ERROR));
     REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_execute(world.driver, 2, 0, kernel, &range, NULL, ERROR));
     facet_kernel_destroy(kernel);
-    assert_int_equal(vgpu_word(2, theirs), 0);
+    assert_int_equal(vgpu_word(2, other_address), 0);
 }
 
 /* Memory that one vGPU had is zero when the next gets it. */
@@ -541,7 +542,7 @@ static void a_lost_device_is_said_and_nothing_hangs(void **state)
     world_close();
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
 
 int main(void)
 {
@@ -551,16 +552,16 @@ int main(void)
         cmocka_unit_test(a_provider_without_devices_is_refused),
         cmocka_unit_test(drivers_do_not_know_each_other),
         cmocka_unit_test(a_driver_may_have_several_devices),
-        HERE(memory_used_is_the_memory_taken_from_the_device),
-        HERE(a_life),
-        HERE(unknown_numbers_are_refused),
-        HERE(bad_vgpus_are_refused_and_leave_nothing),
+        WITH_WORLD(memory_used_is_the_memory_taken_from_the_device),
+        WITH_WORLD(status_follows_the_life_of_a_vgpu),
+        WITH_WORLD(unknown_numbers_are_refused),
+        WITH_WORLD(bad_vgpus_are_refused_and_leave_nothing),
         cmocka_unit_test(vgpus_and_streams_are_bounded),
-        HERE(all_are_listed_by_number),
-        HERE(a_list_of_smaller_structs_is_filled_as_they_lie),
-        HERE(memory_is_counted_and_bounded),
-        HERE(memory_of_others_is_out_of_reach),
-        HERE(memory_is_cleared_between_vgpus),
+        WITH_WORLD(all_are_listed_by_number),
+        WITH_WORLD(a_list_of_smaller_structs_is_filled_as_they_lie),
+        WITH_WORLD(memory_is_counted_and_bounded),
+        WITH_WORLD(memory_of_others_is_out_of_reach),
+        WITH_WORLD(memory_is_cleared_between_vgpus),
         cmocka_unit_test(more_than_the_device_has),
         cmocka_unit_test(memory_virtualization_can_be_off),
         cmocka_unit_test(a_lost_device_is_said_and_nothing_hangs),

@@ -117,7 +117,7 @@ static void errno_chooses_the_status(void **state)
     }
 }
 
-static void prefix_goes_before(void **state)
+static void prefix_is_put_before_the_message(void **state)
 {
     struct facet_error error;
 
@@ -153,7 +153,7 @@ static void errno_after_a_full_message_is_cut_visibly(void **state)
 static void invalid_utf8_is_shown_as_question_marks(void **state)
 {
     static const struct {
-        const char *given, *shown;
+        const char *text, *expected;
     } cases[] = {
         {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
         {"\xff\xfe", "??"},
@@ -167,8 +167,8 @@ static void invalid_utf8_is_shown_as_question_marks(void **state)
     struct facet_error error;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        facet_error_set(&error, FACET_IO, "%s", cases[i].given);
-        assert_string_equal(error.message, cases[i].shown);
+        facet_error_set(&error, FACET_IO, "%s", cases[i].text);
+        assert_string_equal(error.message, cases[i].expected);
     }
     facet_error_set(&error, FACET_IO, "'%.4s'", "abc\xc3\xa9");
     assert_string_equal(error.message, "'abc?'");
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(null_error_is_allowed),
         cmocka_unit_test(a_cut_is_visible),
         cmocka_unit_test(errno_chooses_the_status),
-        cmocka_unit_test(prefix_goes_before),
+        cmocka_unit_test(prefix_is_put_before_the_message),
         cmocka_unit_test(prefix_of_a_full_message_stays_in_bounds),
         cmocka_unit_test(errno_after_a_full_message_is_cut_visibly),
         cmocka_unit_test(invalid_utf8_is_shown_as_question_marks),

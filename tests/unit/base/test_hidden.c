@@ -56,7 +56,7 @@ static void a_hidden_child_tells_its_end(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void a_running_process_is_waited_for_or_not(void **state)
+static void a_wait_without_delay_leaves_a_running_process(void **state)
 {
     int ends[2];
     char byte;
@@ -180,7 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hidden_child_tells_its_end),
-        cmocka_unit_test(a_running_process_is_waited_for_or_not),
+        cmocka_unit_test(a_wait_without_delay_leaves_a_running_process),
         cmocka_unit_test(an_orphan_is_none_of_our_children),
         cmocka_unit_test(a_program_that_cannot_start_gives_the_reason),
         cmocka_unit_test(an_orphan_of_ours_is_reaped),

@@ -18,7 +18,7 @@ static void sizes_are_read(void **state)
 {
     static const struct {
         const char *text;
-        uint64_t whole, bytes;
+        uint64_t whole_bytes, bytes;
     } good[] = {
         {"1", 0, 1},
         {"268435456", 0, 256 * MIB},
@@ -48,7 +48,7 @@ static void sizes_are_read(void **state)
         uint64_t bytes = 0;
         struct facet_error error = {0};
 
-        assert_int_equal(facet_parse_size(good[i].text, "memory", good[i].whole, &bytes, &error), FACET_OK);
+        assert_int_equal(facet_parse_size(good[i].text, "memory", good[i].whole_bytes, &bytes, &error), FACET_OK);
         assert_int_equal(bytes, good[i].bytes);
     }
 }
@@ -57,7 +57,7 @@ static void bad_sizes_are_refused(void **state)
 {
     static const struct {
         const char *text;
-        uint64_t whole;
+        uint64_t whole_bytes;
         enum facet_status status;
     } bad[] = {
         {NULL, GIB, FACET_INVALID_ARGUMENT},
@@ -95,7 +95,7 @@ static void bad_sizes_are_refused(void **state)
         uint64_t bytes = 4711;
         struct facet_error error = {0};
 
-        assert_int_equal(facet_parse_size(bad[i].text, "memory", bad[i].whole, &bytes, &error), bad[i].status);
+        assert_int_equal(facet_parse_size(bad[i].text, "memory", bad[i].whole_bytes, &bytes, &error), bad[i].status);
         assert_int_equal(bytes, 4711);
         assert_int_equal(error.status, bad[i].status);
         assert_string_equal(error.argument, "memory");

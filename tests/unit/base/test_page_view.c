@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about memory that is had at once, and seen. Kernels that cannot do it are played. */
+/* Owns: proofs about memory that is had at once, and seen. Kernels that cannot do it are simulated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,9 +20,9 @@
 #define POPULATE 23 /* MADV_POPULATE_WRITE */
 #define COLLAPSE 25 /* MADV_COLLAPSE */
 
-/* madvise()'s answers: to each collapse but the lucky one, and to populating pages. */
+/* madvise()'s answers: to each collapse except number `collapse_at`, and to populating pages. */
 static struct {
-    int collapse, populate, collapses, lucky;
+    int collapse, populate, collapses, collapse_at;
 } errors;
 
 int __real_madvise(void *at, size_t bytes, int advice);
@@ -31,7 +31,7 @@ int __wrap_madvise(void *at, size_t bytes, int advice)
 {
     int failed = 0;
 
-    if (advice == COLLAPSE && ++errors.collapses != errors.lucky)
+    if (advice == COLLAPSE && ++errors.collapses != errors.collapse_at)
         failed = errors.collapse;
     else if (advice == POPULATE)
         failed = errors.populate;
@@ -71,7 +71,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static uint64_t had_bytes(const struct fixture *fixture)
+static uint64_t resident_bytes(const struct fixture *fixture)
 {
     struct stat stat;
 
@@ -94,7 +94,7 @@ static void test_pages_exist_before_the_first_access(void **state)
 
     for (int i = 0; i < 3; i++) {
         assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, 2 * HUGE, 3 * HUGE), 0);
-        assert_int_equal(had_bytes(fixture), 3 * HUGE);
+        assert_int_equal(resident_bytes(fixture), 3 * HUGE);
         char *at = facet_page_view_at(&fixture->view, 2 * HUGE);
         assert_int_equal((uintptr_t)at % HUGE, 0);
         for (uint64_t byte = 0; byte < 3 * HUGE; byte += 512)
@@ -106,13 +106,13 @@ static void test_pages_exist_before_the_first_access(void **state)
             print_message("this kernel has %llu bytes of huge pages of %llu\n",
                           (unsigned long long)fixture->view.huge_bytes, (unsigned long long)(3 * HUGE));
         give_back(fixture, 2 * HUGE, 3 * HUGE);
-        assert_int_equal(had_bytes(fixture), 0);
+        assert_int_equal(resident_bytes(fixture), 0);
         assert_int_equal(fixture->view.huge_bytes, 0);
     }
 }
 
 /* A size that is no multiple of a huge page works as well. */
-static void test_odd_sizes(void **state)
+static void test_parts_of_huge_pages_are_committed(void **state)
 {
     static const struct {
         uint64_t offset, bytes, huge_most;
@@ -125,40 +125,40 @@ static void test_odd_sizes(void **state)
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, parts[i].offset, parts[i].bytes), 0);
-        assert_int_equal(had_bytes(fixture), parts[i].bytes);
+        assert_int_equal(resident_bytes(fixture), parts[i].bytes);
         assert_true(fixture->view.huge_bytes <= parts[i].huge_most);
         memset(facet_page_view_at(&fixture->view, parts[i].offset), 1, parts[i].bytes);
         give_back(fixture, parts[i].offset, parts[i].bytes);
-        assert_int_equal(had_bytes(fixture), 0);
+        assert_int_equal(resident_bytes(fixture), 0);
         assert_int_equal(fixture->view.huge_bytes, 0);
     }
 }
 
 /* Without huge pages, or with a few, it is had in small ones, and without that as it is touched. */
-static void test_other_kernels(void **state)
+static void test_kernels_without_huge_pages(void **state)
 {
     struct fixture *fixture = *state;
 
     errors.collapse = ENOMEM;
     assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, 0, 2 * HUGE), 0);
     assert_int_equal(fixture->view.huge_bytes, 0);
-    assert_int_equal(had_bytes(fixture), 2 * HUGE);
+    assert_int_equal(resident_bytes(fixture), 2 * HUGE);
     errors.collapses = 0;
-    errors.lucky = 2; /* all at once is not, the first by itself is */
+    errors.collapse_at = 2; /* all at once is not, the first by itself is */
     assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, 8 * HUGE, 2 * HUGE), 0);
     assert_true(fixture->view.huge_bytes <= HUGE);
-    assert_int_equal(had_bytes(fixture), 4 * HUGE);
+    assert_int_equal(resident_bytes(fixture), 4 * HUGE);
     give_back(fixture, 8 * HUGE, 2 * HUGE);
     errors.populate = EINVAL;
     assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, 4 * HUGE, 2 * HUGE), 0);
     memset(facet_page_view_at(&fixture->view, 4 * HUGE), 1, 2 * HUGE);
-    assert_int_equal(had_bytes(fixture), 4 * HUGE);
+    assert_int_equal(resident_bytes(fixture), 4 * HUGE);
     assert_int_equal(fixture->view.huge_bytes, 0);
     give_back(fixture, 0, 6 * HUGE);
-    assert_int_equal(had_bytes(fixture), 0);
+    assert_int_equal(resident_bytes(fixture), 0);
 }
 
-static void test_no_memory(void **state)
+static void test_no_memory_is_reported(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -170,8 +170,9 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {EACH(test_pages_exist_before_the_first_access), EACH(test_odd_sizes),
-                                       EACH(test_other_kernels), EACH(test_no_memory)};
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        WITH_SETUP(test_pages_exist_before_the_first_access), WITH_SETUP(test_parts_of_huge_pages_are_committed),
+        WITH_SETUP(test_kernels_without_huge_pages), WITH_SETUP(test_no_memory_is_reported)};
     return cmocka_run_group_tests_name("page_view", tests, NULL, NULL);
 }

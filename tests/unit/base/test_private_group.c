@@ -29,13 +29,13 @@ static const char *in_root(const char *name)
     return path;
 }
 
-static void folder(const char *name)
+static void make_folder(const char *name)
 {
     assert_true(mkdir(in_root(name), 0755) == 0 || errno == EEXIST);
 }
 
 /* NULL: there is none. */
-static void put(const char *name, const char *text)
+static void put_file(const char *name, const char *text)
 {
     if (!text) {
         (void)unlink(in_root(name));
@@ -51,10 +51,10 @@ static int set_up(void **state)
 {
     if (scratch_folder("private-group", root, sizeof root) < 0)
         return -1;
-    folder("etc");
-    put("etc/passwd", PASSWD);
-    put("etc/group", GROUP);
-    put("etc/nsswitch.conf", "passwd: files systemd\ngroup: files [SUCCESS=merge] systemd # all\n");
+    make_folder("etc");
+    put_file("etc/passwd", PASSWD);
+    put_file("etc/group", GROUP);
+    put_file("etc/nsswitch.conf", "passwd: files systemd\ngroup: files [SUCCESS=merge] systemd # all\n");
     return 0;
 }
 
@@ -73,11 +73,11 @@ static void the_group_of_a_user_alone_is_private(void **state)
 {
     assert_true(is_alone());
     assert_true(facet_private_group(root, 0, 0));
-    put("etc/group", "root:x:0:\nann:x:1000:ann\n");
+    put_file("etc/group", "root:x:0:\nann:x:1000:ann\n");
     assert_true(is_alone());
-    put("etc/nsswitch.conf", NULL);
+    put_file("etc/nsswitch.conf", NULL);
     assert_true(is_alone());
-    put("etc/passwd", PASSWD "ann2:x:1000:1000::/home/ann:/bin/sh\n"); /* a second name of the user */
+    put_file("etc/passwd", PASSWD "ann2:x:1000:1000::/home/ann:/bin/sh\n"); /* a second name of the user */
     assert_true(is_alone());
 }
 
@@ -86,27 +86,27 @@ static void a_group_that_is_not_the_users_own_is_shared(void **state)
     assert_false(facet_private_group(root, 100, 1000));
     assert_false(facet_private_group(root, 0, 1000));
     assert_false(facet_private_group(root, 1000, 0));
-    put("etc/group", "staff:x:1000:\n");
+    put_file("etc/group", "staff:x:1000:\n");
     assert_false(is_alone());
-    put("etc/group", "root:x:0:\n");
+    put_file("etc/group", "root:x:0:\n");
     assert_false(is_alone());
 }
 
 static void a_member_shares_the_group(void **state)
 {
-    put("etc/group", "root:x:0:\nann:x:1000:ann,bob\n");
+    put_file("etc/group", "root:x:0:\nann:x:1000:ann,bob\n");
     assert_false(is_alone());
-    put("etc/group", GROUP "other:x:1000:bob\n"); /* another name of the number */
+    put_file("etc/group", GROUP "other:x:1000:bob\n"); /* another name of the number */
     assert_false(is_alone());
 }
 
 static void a_user_with_the_same_primary_group_shares_it(void **state)
 {
-    put("etc/passwd", PASSWD "bob:x:1001:1000::/home/bob:/bin/sh\n");
+    put_file("etc/passwd", PASSWD "bob:x:1001:1000::/home/bob:/bin/sh\n");
     assert_false(is_alone());
-    put("etc/passwd", "bob:x:1001:1000::/home/bob:/bin/sh\n" PASSWD);
+    put_file("etc/passwd", "bob:x:1001:1000::/home/bob:/bin/sh\n" PASSWD);
     assert_false(is_alone());
-    put("etc/passwd", PASSWD "bob:x:1001:1001::/home/bob:/bin/sh\n");
+    put_file("etc/passwd", PASSWD "bob:x:1001:1001::/home/bob:/bin/sh\n");
     assert_true(is_alone());
 }
 
@@ -123,34 +123,34 @@ static void users_that_no_file_lists_share_every_group(void **state)
                                            "passwd: files [NOTFOUND=return] systemd"};
 
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        put("etc/nsswitch.conf", refused[i]);
+        put_file("etc/nsswitch.conf", refused[i]);
         if (is_alone())
             fail_msg("'%s'", refused[i]);
     }
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
-        put("etc/nsswitch.conf", accepted[i]);
+        put_file("etc/nsswitch.conf", accepted[i]);
         if (!is_alone())
             fail_msg("'%s'", accepted[i]);
     }
-    put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"); /* ann comes from elsewhere */
+    put_file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"); /* ann comes from elsewhere */
     assert_false(is_alone());
 }
 
 static void records_of_systemd_may_share_a_group(void **state)
 {
-    folder("run");
-    folder("run/systemd");
-    folder("run/systemd/userdb");
-    put("run/systemd/userdb/io.systemd.DynamicUser", "");
+    make_folder("run");
+    make_folder("run/systemd");
+    make_folder("run/systemd/userdb");
+    put_file("run/systemd/userdb/io.systemd.DynamicUser", "");
     assert_true(is_alone());
-    put("run/systemd/userdb/io.systemd.Home", "");
+    put_file("run/systemd/userdb/io.systemd.Home", "");
     assert_false(is_alone());
-    put("run/systemd/userdb/io.systemd.Home", NULL);
-    folder("etc/userdb");
+    put_file("run/systemd/userdb/io.systemd.Home", NULL);
+    make_folder("etc/userdb");
     assert_true(is_alone());
-    put("etc/userdb/bob.user", "{}");
+    put_file("etc/userdb/bob.user", "{}");
     assert_false(is_alone());
-    put("etc/nsswitch.conf", "passwd: files\n");
+    put_file("etc/nsswitch.conf", "passwd: files\n");
     assert_true(is_alone());
 }
 
@@ -158,38 +158,38 @@ static void what_cannot_be_read_counts_as_shared(void **state)
 {
     static char lengthy[40000];
 
-    put("etc/group", NULL);
+    put_file("etc/group", NULL);
     assert_false(is_alone());
-    put("etc/group", GROUP);
-    put("etc/passwd", NULL);
+    put_file("etc/group", GROUP);
+    put_file("etc/passwd", NULL);
     assert_false(is_alone());
     memset(lengthy, 'x', sizeof lengthy - 2);
     lengthy[sizeof lengthy - 2] = '\n';
     memcpy(lengthy, "many:x:1000:", 12);
-    put("etc/passwd", PASSWD);
-    put("etc/group", lengthy);
+    put_file("etc/passwd", PASSWD);
+    put_file("etc/group", lengthy);
     assert_false(is_alone());
-    put("etc/group", GROUP);
+    put_file("etc/group", GROUP);
     memcpy(lengthy, "passwd:     ", 12);
-    put("etc/nsswitch.conf", lengthy);
+    put_file("etc/nsswitch.conf", lengthy);
     assert_false(is_alone());
-    put("etc/nsswitch.conf", NULL);
-    folder("etc/nsswitch.conf"); /* opens, and cannot be read */
+    put_file("etc/nsswitch.conf", NULL);
+    make_folder("etc/nsswitch.conf"); /* opens, and cannot be read */
     assert_false(is_alone());
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(the_group_of_a_user_alone_is_private),
-        HERE(a_group_that_is_not_the_users_own_is_shared),
-        HERE(a_member_shares_the_group),
-        HERE(a_user_with_the_same_primary_group_shares_it),
-        HERE(users_that_no_file_lists_share_every_group),
-        HERE(records_of_systemd_may_share_a_group),
-        HERE(what_cannot_be_read_counts_as_shared),
+        WITH_SETUP(the_group_of_a_user_alone_is_private),
+        WITH_SETUP(a_group_that_is_not_the_users_own_is_shared),
+        WITH_SETUP(a_member_shares_the_group),
+        WITH_SETUP(a_user_with_the_same_primary_group_shares_it),
+        WITH_SETUP(users_that_no_file_lists_share_every_group),
+        WITH_SETUP(records_of_systemd_may_share_a_group),
+        WITH_SETUP(what_cannot_be_read_counts_as_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

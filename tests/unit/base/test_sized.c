@@ -64,34 +64,34 @@ static void the_tail_must_be_zero(void **state)
 
 /* --- every room --- */
 
-enum { TAIL = 16, MOST = 4096 };
+enum { TAIL = 16, SIZE_MOST = 4096 };
 
 /* Asks one function with this struct. */
-typedef enum facet_status (*asker)(const void *given, struct facet_error *error);
+typedef enum facet_status (*sized_call)(const void *buffer, struct facet_error *error);
 
-static void expect_refusals(const char *name, const void *good, size_t bytes, size_t reserved, asker ask)
+static void expect_refusals(const char *name, const void *good, size_t bytes, size_t reserved, sized_call ask)
 {
-    _Alignas(16) unsigned char given[MOST + TAIL] = {0};
+    _Alignas(16) unsigned char buffer[SIZE_MOST + TAIL] = {0};
     uint32_t size = (uint32_t)bytes + TAIL;
     struct facet_error error = {0};
 
-    assert_true(bytes <= MOST);
-    memcpy(given, good, bytes);
-    memcpy(given, &size, sizeof size);
-    ask(given, &error);
+    assert_true(bytes <= SIZE_MOST);
+    memcpy(buffer, good, bytes);
+    memcpy(buffer, &size, sizeof size);
+    ask(buffer, &error);
     if (strstr(error.message, "this library knows"))
         fail_msg("%s: a tail of zeros: %s", name, error.message);
-    given[size - 1] = 1;
-    if (ask(given, &error) != FACET_UNSUPPORTED || !strstr(error.message, "this library knows"))
+    buffer[size - 1] = 1;
+    if (ask(buffer, &error) != FACET_UNSUPPORTED || !strstr(error.message, "this library knows"))
         fail_msg("%s: a tail that is set: %s", name, error.message);
-    memcpy(given, good, bytes);
-    given[reserved] = 1;
-    if (reserved && (ask(given, &error) != FACET_UNSUPPORTED || strcmp(error.argument, "reserved") != 0))
+    memcpy(buffer, good, bytes);
+    buffer[reserved] = 1;
+    if (reserved && (ask(buffer, &error) != FACET_UNSUPPORTED || strcmp(error.argument, "reserved") != 0))
         fail_msg("%s: a reserved member that is set: %s", name, error.message);
 }
 
-#define ASK(name, expression)                                                                                          \
-    static enum facet_status name(const void *given, struct facet_error *error)                                        \
+#define CALL(name, expression)                                                                                         \
+    static enum facet_status name(const void *buffer, struct facet_error *error)                                       \
     {                                                                                                                  \
         return expression;                                                                                             \
     }
@@ -100,7 +100,7 @@ static struct facet_spec *spec;
 static struct facet_workload *workload;
 static struct facet_resources *resources;
 static struct facet_compiler *built;
-static struct facet_fleet *some_fleet;
+static struct facet_fleet *open_fleet;
 static struct facet_memory *host;
 static int64_t withheld;
 static struct facet_simulate_result result = {.size = sizeof result};
@@ -110,33 +110,33 @@ static struct {
 } unused;
 #define MADE(type) ((struct type **)&unused.made)
 
-ASK(maps, facet_maps_create(given, MADE(facet_maps), error))
-ASK(agents, facet_agents_split(given, &withheld, error))
-ASK(fleet, facet_fleet_create(given, MADE(facet_fleet), error))
-ASK(simulation, facet_simulate(given, &result, error))
-ASK(topology, facet_node_choose(given, 1, 1, &chosen, error))
-ASK(session, facet_session_open("/nowhere", given, MADE(facet_session), error))
-ASK(driver, facet_driver_open(given, MADE(facet_driver), error))
-ASK(compiler, facet_compiler_create(given, MADE(facet_compiler), error))
-ASK(compile, facet_compile(built, "", 0, given, MADE(facet_image), error))
-ASK(request, facet_fleet_shape(some_fleet, given, &chosen, error))
-ASK(defragment, facet_memory_defragment(host, given, NULL, error))
-ASK(memory, facet_memory_open_host(given, MADE(facet_memory), error))
-ASK(subject, facet_subject_create(given, MADE(facet_subject), error))
-ASK(meter, facet_meter_check(given, error))
-ASK(scan, facet_pci_scan(given, MADE(facet_pci_snapshot), error))
-ASK(watch, facet_pci_watch_open(given, MADE(facet_pci_watch), error))
-ASK(manager, facet_passthrough_open(given, MADE(facet_passthrough), error))
-ASK(slot, facet_spec_put_slot(spec, given, error))
-ASK(device, facet_spec_put_device(spec, given, error))
-ASK(component, facet_spec_put_component(spec, given, error))
-ASK(mount, facet_workload_add_mount(workload, given, error))
-ASK(rendering, facet_workload_render(workload, FACET_RENDER_DOCKER, given, (char **)&unused.made, NULL, error))
-ASK(record, facet_resources_add(resources, given, error))
-ASK(hooked, facet_lifecycle_created(NULL, 0, given, error))
-ASK(hook,
-    facet_lifecycle_created((const struct facet_lifecycle_hook *const[]){given}, 1,
-                            &(struct facet_lifecycle_workload){.size = sizeof(struct facet_lifecycle_workload)}, error))
+CALL(maps, facet_maps_create(buffer, MADE(facet_maps), error))
+CALL(agents, facet_agents_split(buffer, &withheld, error))
+CALL(fleet, facet_fleet_create(buffer, MADE(facet_fleet), error))
+CALL(simulation, facet_simulate(buffer, &result, error))
+CALL(topology, facet_node_choose(buffer, 1, 1, &chosen, error))
+CALL(session, facet_session_open("/nowhere", buffer, MADE(facet_session), error))
+CALL(driver, facet_driver_open(buffer, MADE(facet_driver), error))
+CALL(compiler, facet_compiler_create(buffer, MADE(facet_compiler), error))
+CALL(compile, facet_compile(built, "", 0, buffer, MADE(facet_image), error))
+CALL(request, facet_fleet_shape(open_fleet, buffer, &chosen, error))
+CALL(defragment, facet_memory_defragment(host, buffer, NULL, error))
+CALL(memory, facet_memory_open_host(buffer, MADE(facet_memory), error))
+CALL(subject, facet_subject_create(buffer, MADE(facet_subject), error))
+CALL(meter, facet_meter_check(buffer, error))
+CALL(scan, facet_pci_scan(buffer, MADE(facet_pci_snapshot), error))
+CALL(watch, facet_pci_watch_open(buffer, MADE(facet_pci_watch), error))
+CALL(manager, facet_passthrough_open(buffer, MADE(facet_passthrough), error))
+CALL(slot, facet_spec_put_slot(spec, buffer, error))
+CALL(device, facet_spec_put_device(spec, buffer, error))
+CALL(component, facet_spec_put_component(spec, buffer, error))
+CALL(mount, facet_workload_add_mount(workload, buffer, error))
+CALL(rendering, facet_workload_render(workload, FACET_RENDER_DOCKER, buffer, (char **)&unused.made, NULL, error))
+CALL(record, facet_resources_add(resources, buffer, error))
+CALL(hooked, facet_lifecycle_created(NULL, 0, buffer, error))
+CALL(hook, facet_lifecycle_created((const struct facet_lifecycle_hook *const[]){buffer}, 1,
+                                   &(struct facet_lifecycle_workload){.size = sizeof(struct facet_lifecycle_workload)},
+                                   error))
 
 /* Refused before anything is made, so that nothing has to be given back. */
 #define REFUSES(type, ask, reserved, ...)                                                                              \
@@ -166,9 +166,9 @@ static void every_room_refuses_unknown_members(void **state)
     facet_compiler_destroy(built);
     const struct facet_fleet_node node = {.size = sizeof node, .cpu_milli = 1000, .memory_bytes = 1 << 20};
     const struct facet_fleet_config small = {.size = sizeof small, .nodes = &node, .node_count = 1};
-    assert_int_equal(facet_fleet_create(&small, &some_fleet, NULL), FACET_OK);
+    assert_int_equal(facet_fleet_create(&small, &open_fleet, NULL), FACET_OK);
     REFUSES(facet_fleet_request, request, RESERVED(facet_fleet_request), .num_gpu = UINT32_MAX);
-    facet_fleet_destroy(some_fleet);
+    facet_fleet_destroy(open_fleet);
     const struct facet_memory_config of_host = {.size = sizeof of_host, .memory_bytes = 64 << 20};
     assert_int_equal(facet_memory_open_host(&of_host, &host, NULL), FACET_OK);
     REFUSES(facet_defragment_options, defragment, RESERVED(facet_defragment_options), .bytes = 0);

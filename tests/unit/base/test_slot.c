@@ -14,12 +14,12 @@
 #define ONE           FACET_AMOUNT_ONE
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
-static void test_exact(void **state)
+static void test_amounts_round_trip(void **state)
 {
     static const struct {
         const char *text;
         int64_t amount;
-        const char *again;
+        const char *printed;
     } cases[] = {
         {"1", ONE, "1"},
         {"0", 0, "0"},
@@ -39,21 +39,21 @@ static void test_exact(void **state)
     };
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        char again[FACET_AMOUNT_SIZE];
+        char printed[FACET_AMOUNT_SIZE];
         int64_t amount = -1;
 
         assert_int_equal(facet_amount_parse(cases[i].text, "amount", &amount, NULL), FACET_OK);
         assert_int_equal(amount, cases[i].amount);
-        assert_string_equal(facet_amount_format(amount, again, sizeof again), cases[i].again);
+        assert_string_equal(facet_amount_format(amount, printed, sizeof printed), cases[i].printed);
     }
 }
 
-static void test_refused(void **state)
+static void test_wrong_amounts_are_refused(void **state)
 {
     static const struct {
         const char *text;
         enum facet_status status;
-        const char *says;
+        const char *fragment;
     } cases[] = {
         {"", FACET_INVALID_ARGUMENT, "decimal"},
         {".", FACET_INVALID_ARGUMENT, "decimal"},
@@ -85,7 +85,7 @@ static void test_refused(void **state)
         assert_int_equal(amount, -7);
         assert_string_equal(error.argument, "memory");
         assert_non_null(strstr(error.message, cases[i].text));
-        assert_non_null(strstr(error.message, cases[i].says));
+        assert_non_null(strstr(error.message, cases[i].fragment));
     }
     assert_int_equal(facet_amount_parse(NULL, NULL, NULL, NULL), FACET_INVALID_ARGUMENT);
 }
@@ -98,7 +98,7 @@ static void test_negative_amounts_are_shown(void **state)
     assert_string_equal(facet_amount_format(INT64_MIN, text, sizeof text), "-9223372036854.775808");
 }
 
-static void test_places(void **state)
+static void test_least_decimals_are_printed(void **state)
 {
     char text[FACET_AMOUNT_SIZE];
     (void)state;
@@ -110,7 +110,7 @@ static void test_places(void **state)
     assert_string_equal(facet_amount_format_places(0, 0, text, sizeof text), "0");
 }
 
-static void test_types(void **state)
+static void test_slot_types_have_names(void **state)
 {
     (void)state;
     assert_string_equal(facet_slot_type_name(FACET_SLOT_UNIFIED), "unified");
@@ -120,11 +120,9 @@ static void test_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_negative_amounts_are_shown),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_amounts_round_trip),         cmocka_unit_test(test_wrong_amounts_are_refused),
+        cmocka_unit_test(test_negative_amounts_are_shown), cmocka_unit_test(test_least_decimals_are_printed),
+        cmocka_unit_test(test_slot_types_have_names),
     };
 
     return cmocka_run_group_tests_name("base/slot", tests, NULL, NULL);

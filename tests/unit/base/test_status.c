@@ -55,7 +55,7 @@ static void ranges_say_what_to_do(void **state)
     assert_in_range(-FACET_IO, 400, 499);
 }
 
-static void unknown_is_internal(void **state)
+static void unknown_status_is_internal(void **state)
 {
     assert_string_equal(facet_status_name((enum facet_status)12345), "internal");
     assert_int_equal(facet_status_from_name("no_such_code"), FACET_INTERNAL);
@@ -68,7 +68,7 @@ int main(void)
         cmocka_unit_test(every_row_is_found),
         cmocka_unit_test(names_and_values_are_unique),
         cmocka_unit_test(ranges_say_what_to_do),
-        cmocka_unit_test(unknown_is_internal),
+        cmocka_unit_test(unknown_status_is_internal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

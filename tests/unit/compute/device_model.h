@@ -19,15 +19,15 @@
 #define MODEL_QUEUE   8
 
 struct model_tenant {
-    uint64_t kernel_ns;      /* length of its kernels, alone on the device */
-    uint64_t gap_ns;         /* host time between a completion and the next launch; 0 = always has work */
-    uint64_t depth_ns;       /* bound of the work in flight while leased, beside the policy's own */
-    uint64_t reaction_ns;    /* from an opened gate to the first launch, as long as a hand-over takes */
-    uint64_t from_ns, to_ns; /* active period; to_ns 0 = forever */
+    uint64_t kernel_ns;                    /* length of its kernels, alone on the device */
+    uint64_t gap_ns;                       /* host time between a completion and the next launch; 0 = always has work */
+    uint64_t depth_ns;                     /* bound of the work in flight while leased, beside the policy's own */
+    uint64_t reaction_ns;                  /* from an opened gate to the first launch, as long as a hand-over takes */
+    uint64_t active_from_ns, active_to_ns; /* active period; active_to_ns 0 = forever */
 
     int client;
-    uint64_t left_ns[MODEL_QUEUE]; /* of each kernel in flight */
-    uint64_t turn[MODEL_QUEUE];    /* their places in the order of submission */
+    uint64_t left_ns[MODEL_QUEUE];    /* of each kernel in flight */
+    uint64_t submission[MODEL_QUEUE]; /* their places in the order of submission */
     uint32_t inflight;
     uint64_t opened_ns; /* when the gate was last seen to open; 0 = closed */
     uint64_t resume_ns, idle_since_ns, work_ns, kernels, waited_ns, longest_wait_ns, waiting_since;
@@ -39,7 +39,7 @@ struct model {
     uint32_t count;
     bool sharing; /* processor sharing instead of serial */
     uint64_t now_ns, deadline_ns, busy_ns, submitted;
-    bool rung; /* a tenant began to wait, or ran out of work, since the last step */
+    bool needs_step; /* a tenant began to wait, or ran out of work, since the last step */
 };
 
 static inline void model_init(struct model *model, const struct facet_fair_config *config)
@@ -63,7 +63,7 @@ static inline bool model_active(const struct model *model, const struct model_te
 {
     uint64_t elapsed = model->now_ns - UINT64_C(1000000000);
 
-    return elapsed >= tenant->from_ns && (!tenant->to_ns || elapsed < tenant->to_ns) &&
+    return elapsed >= tenant->active_from_ns && (!tenant->active_to_ns || elapsed < tenant->active_to_ns) &&
            model->now_ns >= tenant->resume_ns;
 }
 
@@ -71,12 +71,12 @@ static inline void model_complete(struct model *model, struct model_tenant *tena
 {
     tenant->inflight--;
     memmove(tenant->left_ns, tenant->left_ns + 1, tenant->inflight * sizeof tenant->left_ns[0]);
-    memmove(tenant->turn, tenant->turn + 1, tenant->inflight * sizeof tenant->turn[0]);
+    memmove(tenant->submission, tenant->submission + 1, tenant->inflight * sizeof tenant->submission[0]);
     tenant->kernels++;
     tenant->resume_ns = tenant->gap_ns ? model->now_ns + tenant->gap_ns : 0;
     tenant->idle_since_ns = model->now_ns;
     if (!tenant->inflight) {
-        model->rung = true;
+        model->needs_step = true;
     }
 }
 
@@ -102,7 +102,7 @@ static inline void model_run_device(struct model *model)
         if (!tenant->inflight)
             continue;
         busy++;
-        if (!next || tenant->turn[0] < next->turn[0])
+        if (!next || tenant->submission[0] < next->submission[0])
             next = tenant;
     }
     model->busy_ns += busy ? MODEL_STEP_NS : 0;
@@ -155,7 +155,7 @@ static inline void model_note_waits(struct model *model, struct model_tenant *te
     }
     if (!tenant->waiting_since) {
         tenant->waiting_since = model->now_ns;
-        model->rung = true;
+        model->needs_step = true;
     }
     tenant->waited_ns += MODEL_STEP_NS;
     if (model->now_ns - tenant->waiting_since > tenant->longest_wait_ns)
@@ -177,7 +177,7 @@ static inline void model_note_gates(struct model *model)
 /* As the scheduler does: a step at a ring or a deadline, and a second step at once when a gate was closed. */
 static inline void model_step(struct model *model)
 {
-    model->rung = false;
+    model->needs_step = false;
     for (int i = 0; i < 2; i++) {
         model_tell_demand(model);
         model->deadline_ns = facet_fair_step(&model->fair, model->now_ns);
@@ -192,13 +192,13 @@ static inline void model_run(struct model *model, uint64_t duration_ns)
             struct model_tenant *tenant = &model->tenants[i];
 
             while (model_may_launch(model, tenant)) {
-                tenant->turn[tenant->inflight] = model->submitted++;
+                tenant->submission[tenant->inflight] = model->submitted++;
                 tenant->left_ns[tenant->inflight++] = tenant->kernel_ns;
             }
             model_note_waits(model, tenant);
         }
         model_run_device(model);
-        if (model->rung || model->now_ns >= model->deadline_ns)
+        if (model->needs_step || model->now_ns >= model->deadline_ns)
             model_step(model);
     }
 }

@@ -20,23 +20,23 @@
 #define GATE_QUEUE    256u
 #define GATE_WAITS_US 65536u
 #define GATE_NEVER    UINT64_MAX
-#define GATE_LOOK_NS  UINT64_C(25000000) /* the scheduler looks so often for processes that died */
+#define GATE_CHECK_NS UINT64_C(25000000) /* the scheduler looks so often for processes that died */
 
 struct gate_tenant {
     uint64_t kernels_ns[GATE_KERNELS]; /* launched in turn; 0 ends the row */
-    uint32_t ahead;                    /* launches that the program is ahead of completion */
+    uint32_t launches_ahead;           /* launches that the program is ahead of completion */
     int client;
 
     uint64_t end_ns[GATE_QUEUE], charged_ns[GATE_QUEUE]; /* of launches, by their number */
     uint64_t launched, reported;
-    uint64_t try_ns;    /* when its thread runs next; GATE_NEVER: it sleeps at the gate, or for depth */
-    uint64_t report_ns; /* when its helper runs next */
+    uint64_t next_run_ns; /* when its thread runs next; GATE_NEVER: it sleeps at the gate, or for depth */
+    uint64_t report_ns;   /* when its helper runs next */
     uint64_t inflight_ns, idle_since_ns;
-    uint64_t waits_since_ns; /* 0: it does not wait */
-    bool for_depth;
-    bool unknown;        /* nothing is known of how long its kernels take */
-    uint64_t stopped_ns; /* since when its process is stopped; 0: it is not */
-    uint64_t work_ns, forgotten_ns, waits, longest_ns;
+    uint64_t waiting_since_ns; /* 0: it does not wait */
+    bool waits_for_depth;
+    bool lengths_unknown; /* nothing is known of how long its kernels take */
+    uint64_t stopped_ns;  /* since when its process is stopped; 0: it is not */
+    uint64_t work_ns, abandoned_ns, waits, longest_wait_ns;
     uint32_t waits_us[GATE_WAITS_US]; /* launches, by how long they waited */
 };
 
@@ -58,14 +58,14 @@ static inline void gate_model_init(struct gate_model *model, const struct facet_
 }
 
 static inline struct gate_tenant *gate_model_add(struct gate_model *model, const struct facet_limits *limits,
-                                                 const uint64_t *kernels_ns, uint32_t ahead)
+                                                 const uint64_t *kernels_ns, uint32_t launches_ahead)
 {
     struct gate_tenant *tenant = &model->tenants[model->count++];
 
     memcpy(tenant->kernels_ns, kernels_ns, sizeof tenant->kernels_ns);
-    tenant->ahead = ahead;
+    tenant->launches_ahead = launches_ahead;
     tenant->client = facet_fair_add(&model->fair, limits);
-    tenant->try_ns = model->now_ns;
+    tenant->next_run_ns = model->now_ns;
     tenant->report_ns = GATE_NEVER;
     return tenant;
 }
@@ -83,7 +83,7 @@ static inline uint64_t gate_min(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-static inline void gate_ring(struct gate_model *model)
+static inline void gate_wake_policy(struct gate_model *model)
 {
     model->step_ns = gate_min(model->step_ns, gate_wakes_ns(model));
 }
@@ -97,11 +97,11 @@ static inline uint64_t gate_kernel_ns(const struct gate_tenant *tenant, uint64_t
     return kernels ? tenant->kernels_ns[number % kernels] : 0;
 }
 
-static inline bool gate_lets(const struct gate_model *model, struct gate_tenant *tenant, uint64_t cost_ns)
+static inline bool gate_admits(const struct gate_model *model, struct gate_tenant *tenant, uint64_t cost_ns)
 {
     const struct facet_fair_client *client = &model->fair.clients[tenant->client];
 
-    tenant->for_depth = client->gate == FACET_FAIR_LEASED;
+    tenant->waits_for_depth = client->gate == FACET_FAIR_LEASED;
     return client->gate == FACET_FAIR_OPEN ||
            (client->gate == FACET_FAIR_LEASED &&
             (tenant->launched == tenant->reported || tenant->inflight_ns + cost_ns <= client->depth_ns ||
@@ -110,22 +110,22 @@ static inline bool gate_lets(const struct gate_model *model, struct gate_tenant 
 
 static inline void gate_wait(struct gate_model *model, struct gate_tenant *tenant)
 {
-    tenant->try_ns = GATE_NEVER;
-    if (!tenant->waits_since_ns)
-        tenant->waits_since_ns = model->now_ns;
-    if (!tenant->for_depth)
-        gate_ring(model);
+    tenant->next_run_ns = GATE_NEVER;
+    if (!tenant->waiting_since_ns)
+        tenant->waiting_since_ns = model->now_ns;
+    if (!tenant->waits_for_depth)
+        gate_wake_policy(model);
 }
 
 static inline void gate_note_wait(struct gate_model *model, struct gate_tenant *tenant)
 {
-    uint64_t waited_ns = tenant->waits_since_ns ? model->now_ns - tenant->waits_since_ns : 0;
+    uint64_t waited_ns = tenant->waiting_since_ns ? model->now_ns - tenant->waiting_since_ns : 0;
     uint64_t waited_us = waited_ns / 1000;
 
     tenant->waits_us[waited_us < GATE_WAITS_US ? waited_us : GATE_WAITS_US - 1]++;
-    tenant->longest_ns = waited_ns > tenant->longest_ns ? waited_ns : tenant->longest_ns;
+    tenant->longest_wait_ns = waited_ns > tenant->longest_wait_ns ? waited_ns : tenant->longest_wait_ns;
     tenant->waits++;
-    tenant->waits_since_ns = 0;
+    tenant->waiting_since_ns = 0;
 }
 
 /* One launch, or one more wait. */
@@ -133,7 +133,7 @@ static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant
 {
     uint64_t number = tenant->launched, cost_ns = gate_kernel_ns(tenant, number);
 
-    if (!gate_lets(model, tenant, cost_ns)) {
+    if (!gate_admits(model, tenant, cost_ns)) {
         gate_wait(model, tenant);
         return;
     }
@@ -144,14 +144,14 @@ static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant
     tenant->charged_ns[number % GATE_QUEUE] = cost_ns;
     tenant->inflight_ns += cost_ns;
     tenant->launched++;
-    tenant->try_ns = model->now_ns + 1000;
+    tenant->next_run_ns = model->now_ns + 1000;
     if (tenant->report_ns == GATE_NEVER)
         tenant->report_ns = model->busy_until_ns + gate_wakes_ns(model) - model->now_ns;
-    if (tenant->launched >= tenant->ahead) {
-        uint64_t end_ns = tenant->end_ns[(tenant->launched - tenant->ahead) % GATE_QUEUE];
+    if (tenant->launched >= tenant->launches_ahead) {
+        uint64_t end_ns = tenant->end_ns[(tenant->launched - tenant->launches_ahead) % GATE_QUEUE];
 
-        if (end_ns > tenant->try_ns)
-            tenant->try_ns = end_ns + gate_wakes_ns(model) - model->now_ns;
+        if (end_ns > tenant->next_run_ns)
+            tenant->next_run_ns = end_ns + gate_wakes_ns(model) - model->now_ns;
     }
 }
 
@@ -171,9 +171,9 @@ static inline void gate_report(struct gate_model *model, struct gate_tenant *ten
         tenant->work_ns += tenant->charged_ns[at];
     }
     if (tenant->reported == tenant->launched)
-        gate_ring(model);
-    if (tenant->try_ns == GATE_NEVER && tenant->for_depth)
-        tenant->try_ns = gate_wakes_ns(model);
+        gate_wake_policy(model);
+    if (tenant->next_run_ns == GATE_NEVER && tenant->waits_for_depth)
+        tenant->next_run_ns = gate_wakes_ns(model);
 }
 
 /* A process's report about itself: a live process shows itself all the time. */
@@ -183,9 +183,9 @@ static inline struct facet_fair_demand gate_demand(const struct gate_model *mode
 
     facet_fair_demand_add(
         &demand,
-        &(struct facet_fair_process){.waiting = tenant->waits_since_ns != 0,
+        &(struct facet_fair_process){.waiting = tenant->waiting_since_ns != 0,
                                      .inflight = (uint32_t)(tenant->launched - tenant->reported),
-                                     .inflight_ns = tenant->unknown ? 0 : tenant->inflight_ns,
+                                     .inflight_ns = tenant->lengths_unknown ? 0 : tenant->inflight_ns,
                                      .idle_since_ns = tenant->idle_since_ns,
                                      .alive_ns = tenant->stopped_ns ? tenant->stopped_ns : model->now_ns},
         model->now_ns);
@@ -216,13 +216,13 @@ static inline void gate_step(struct gate_model *model)
             if (model->fair.clients[tenant->client].gate == before[j])
                 continue;
             changed = true;
-            if (tenant->try_ns == GATE_NEVER && !tenant->for_depth)
-                tenant->try_ns = gate_wakes_ns(model);
+            if (tenant->next_run_ns == GATE_NEVER && !tenant->waits_for_depth)
+                tenant->next_run_ns = gate_wakes_ns(model);
         }
     }
     if (model->step_ns != FACET_FAIR_NEVER) /* a timer wakes as late as anything else */
         model->step_ns += gate_wakes_ns(model) - model->now_ns;
-    model->step_ns = gate_min(model->step_ns, model->now_ns + GATE_LOOK_NS);
+    model->step_ns = gate_min(model->step_ns, model->now_ns + GATE_CHECK_NS);
 }
 
 /* Its threads do nothing any more; its launches run to their end. */
@@ -234,8 +234,8 @@ static inline void gate_stop(struct gate_model *model, struct gate_tenant *tenan
 static inline void gate_continue(struct gate_model *model, struct gate_tenant *tenant)
 {
     tenant->stopped_ns = 0;
-    if (tenant->try_ns == GATE_NEVER || tenant->try_ns < model->now_ns)
-        tenant->try_ns = gate_wakes_ns(model);
+    if (tenant->next_run_ns == GATE_NEVER || tenant->next_run_ns < model->now_ns)
+        tenant->next_run_ns = gate_wakes_ns(model);
     if (tenant->report_ns != GATE_NEVER)
         tenant->report_ns = gate_wakes_ns(model);
 }
@@ -246,7 +246,7 @@ static inline uint64_t gate_next_ns(const struct gate_model *model)
 
     for (uint32_t i = 0; i < model->count; i++)
         if (!model->tenants[i].stopped_ns)
-            next_ns = gate_min(next_ns, gate_min(model->tenants[i].try_ns, model->tenants[i].report_ns));
+            next_ns = gate_min(next_ns, gate_min(model->tenants[i].next_run_ns, model->tenants[i].report_ns));
     return next_ns;
 }
 
@@ -261,7 +261,7 @@ static inline void gate_model_run(struct gate_model *model, uint64_t duration_ns
                 continue;
             if (model->tenants[i].report_ns <= model->now_ns)
                 gate_report(model, &model->tenants[i]);
-            if (model->tenants[i].try_ns <= model->now_ns)
+            if (model->tenants[i].next_run_ns <= model->now_ns)
                 gate_try(model, &model->tenants[i]);
         }
         if (model->step_ns <= model->now_ns)
@@ -286,7 +286,7 @@ static inline uint64_t gate_p99_ns(const struct gate_tenant *tenant)
 /* Device time that was reported since the last gate_model_forget(). */
 static inline uint64_t gate_work_ns(const struct gate_tenant *tenant)
 {
-    return tenant->work_ns - tenant->forgotten_ns;
+    return tenant->work_ns - tenant->abandoned_ns;
 }
 
 /* Measurements up to now do not count. */
@@ -296,8 +296,8 @@ static inline void gate_model_forget(struct gate_model *model)
         struct gate_tenant *tenant = &model->tenants[i];
 
         memset(tenant->waits_us, 0, sizeof tenant->waits_us);
-        tenant->waits = tenant->longest_ns = 0;
-        tenant->forgotten_ns = tenant->work_ns;
+        tenant->waits = tenant->longest_wait_ns = 0;
+        tenant->abandoned_ns = tenant->work_ns;
     }
 }
 

@@ -102,7 +102,7 @@ static void test_weighted_is_exact_over_any_window(void **state)
     for (int run = 0; run < 300; run++) {
         struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);
         struct facet_balance_member members[MEMBERS];
-        int64_t had[MEMBERS] = {0}, weights = 0;
+        int64_t chosen_count[MEMBERS] = {0}, weights = 0;
 
         for (size_t i = 0; i < MEMBERS; i++) {
             members[i] = member_of(0);
@@ -110,9 +110,9 @@ static void test_weighted_is_exact_over_any_window(void **state)
             weights += members[i].weight;
         }
         for (int64_t turn = 1; turn <= 400; turn++) {
-            had[facet_balance_choose(&balance, members, MEMBERS, &plain_work)]++;
+            chosen_count[facet_balance_choose(&balance, members, MEMBERS, &plain_work)]++;
             for (size_t i = 0; i < MEMBERS; i++) {
-                int64_t ahead = had[i] * weights - turn * members[i].weight;
+                int64_t ahead = chosen_count[i] * weights - turn * members[i].weight;
 
                 assert_true(ahead > -weights && ahead < weights);
             }
@@ -125,22 +125,24 @@ static void test_weighted_with_members_that_come_and_go(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);
     struct facet_balance_member members[] = {member_of(0), member_of(0), member_of(0)};
-    int had[3] = {0};
+    int chosen_count[3] = {0};
 
     members[0].weight = 300;
     members[1].weight = 100;
     members[2].weight = 100;
     for (int turn = 0; turn < 4000; turn++) {
         members[2].paused = turn % 3 != 0;
-        had[facet_balance_choose(&balance, members, 3, &plain_work)]++;
+        chosen_count[facet_balance_choose(&balance, members, 3, &plain_work)]++;
     }
-    assert_in_range(had[0], 3 * had[1] - had[1] / 4, 3 * had[1] + had[1] / 4);
-    assert_in_range(had[2], 4000 / 3 / 5 - 2, 4000 / 3 / 5 + 2); /* a fifth of the turns at which it was a member */
+    assert_in_range(chosen_count[0], 3 * chosen_count[1] - chosen_count[1] / 4,
+                    3 * chosen_count[1] + chosen_count[1] / 4);
+    assert_in_range(chosen_count[2], 4000 / 3 / 5 - 2,
+                    4000 / 3 / 5 + 2); /* a fifth of the turns at which it was a member */
     members[2].paused = false;
-    had[2] = 0;
+    chosen_count[2] = 0;
     for (int turn = 0; turn < 5; turn++)
-        had[2] += facet_balance_choose(&balance, members, 3, &plain_work) == 2;
-    assert_in_range(had[2], 0, 2);
+        chosen_count[2] += facet_balance_choose(&balance, members, 3, &plain_work) == 2;
+    assert_in_range(chosen_count[2], 0, 2);
 }
 
 /* A credit that the caller left in a member that was replaced harms no other member. */
@@ -148,13 +150,13 @@ static void test_weighted_survives_any_credit(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);
     struct facet_balance_member members[] = {member_of(0), member_of(0)};
-    int had[2] = {0};
+    int chosen_count[2] = {0};
 
     members[0].credit = -1000000;
     members[1].credit = -999999;
     for (int turn = 0; turn < 100; turn++)
-        had[facet_balance_choose(&balance, members, 2, &plain_work)]++;
-    assert_in_range(had[0], 49, 51);
+        chosen_count[facet_balance_choose(&balance, members, 2, &plain_work)]++;
+    assert_in_range(chosen_count[0], 49, 51);
 }
 
 static void test_locality_weighs_the_way_against_the_wait(void **state)
@@ -193,7 +195,7 @@ static void test_amounts_that_overflow_are_forever(void **state)
     assert_int_equal(facet_balance_choose(&balance, members, 2, &work), 0);
 }
 
-static void test_names(void **state)
+static void test_strategies_are_found_by_name(void **state)
 {
     static const char *const names[] = {"least_loaded", "round_robin", "weighted", "locality"};
     enum facet_balance_strategy strategy = FACET_BALANCE_LOCALITY;
@@ -221,7 +223,7 @@ int main(void)
         cmocka_unit_test(test_weighted_survives_any_credit),
         cmocka_unit_test(test_locality_weighs_the_way_against_the_wait),
         cmocka_unit_test(test_amounts_that_overflow_are_forever),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_strategies_are_found_by_name),
     };
     return cmocka_run_group_tests_name("balance", tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void test_second_long_kernel_does_not_stop_others(void **state)
     assert_share(&model, 0, 500, 60);
 }
 
-static void test_eight_equal(void **state)
+static void test_eight_equal_tenants_share_equally(void **state)
 {
     struct model model;
 
@@ -95,7 +95,7 @@ static void test_idle_share_goes_to_the_others(void **state)
     struct model model;
 
     model_init(&model, &facet_fair_defaults);
-    add_tenant(&model, 500, 1 * MS)->to_ns = 1;
+    add_tenant(&model, 500, 1 * MS)->active_to_ns = 1;
     add_tenant(&model, 300, 1 * MS);
     add_tenant(&model, 200, 1 * MS);
     model_run(&model, 5 * S);
@@ -110,7 +110,7 @@ static void test_idle_time_is_not_saved_up(void **state)
 
     model_init(&model, &facet_fair_defaults);
     add_tenant(&model, 500, 1 * MS);
-    add_tenant(&model, 500, 1 * MS)->from_ns = 5 * S;
+    add_tenant(&model, 500, 1 * MS)->active_from_ns = 5 * S;
     model_run(&model, 5 * S);
     uint64_t before = model.tenants[0].work_ns;
     model_run(&model, 1 * S);
@@ -179,7 +179,7 @@ static void test_cap_holds_against_an_idle_neighbour(void **state)
 
     model_init(&model, &facet_fair_defaults);
     model_add(&model, &capped, 1 * MS);
-    add_tenant(&model, 800, 1 * MS)->to_ns = 1;
+    add_tenant(&model, 800, 1 * MS)->active_to_ns = 1;
     model_run(&model, 5 * S);
     assert_true(model.tenants[0].work_ns > 5 * S * 38 / 100);
     assert_true(model.tenants[0].work_ns < 5 * S * 41 / 100);
@@ -210,8 +210,8 @@ static void test_idle_best_effort_takes_no_part(void **state)
         model_init(&model, configs[i]);
         add_tenant(&model, 300, 1 * MS);
         add_tenant(&model, 0, 1 * MS);
-        add_tenant(&model, 0, 1 * MS)->to_ns = 1;
-        add_tenant(&model, 0, 1 * MS)->to_ns = 200 * MS;
+        add_tenant(&model, 0, 1 * MS)->active_to_ns = 1;
+        add_tenant(&model, 0, 1 * MS)->active_to_ns = 200 * MS;
         model_run(&model, 10 * S);
         assert_share(&model, 0, 300, 15);
         assert_share(&model, 1, 695, 15);
@@ -277,13 +277,13 @@ static void test_frozen_stops_and_resumes(void **state)
     add_tenant(&model, 500, 1 * MS);
     model_run(&model, 100 * MS);
     facet_fair_set_frozen(&model.fair, 0, true);
-    model.rung = true;
+    model.needs_step = true;
     model_run(&model, 100 * MS);
     uint64_t frozen_at = model.tenants[0].work_ns;
     model_run(&model, 100 * MS);
     assert_int_equal(model.tenants[0].work_ns, frozen_at);
     facet_fair_set_frozen(&model.fair, 0, false);
-    model.rung = true;
+    model.needs_step = true;
     model_run(&model, 100 * MS);
     assert_true(model.tenants[0].work_ns > frozen_at + 90 * MS);
 }
@@ -402,7 +402,7 @@ static void test_early_handover_keeps_the_device_busy(void **state)
     assert_true(busy[1] > 5 * S * 97 / 100);
 }
 
-static void test_full_and_reused(void **state)
+static void test_clients_are_bounded_and_reused(void **state)
 {
     struct facet_fair fair;
     struct facet_limits wanted = limits_of(1, 1000);
@@ -447,7 +447,7 @@ int main(void)
         cmocka_unit_test(test_shares_of_equal_kernels),
         cmocka_unit_test(test_long_kernels_do_not_buy_more),
         cmocka_unit_test(test_second_long_kernel_does_not_stop_others),
-        cmocka_unit_test(test_eight_equal),
+        cmocka_unit_test(test_eight_equal_tenants_share_equally),
         cmocka_unit_test(test_idle_share_goes_to_the_others),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_cap_holds_alone),
@@ -466,7 +466,7 @@ int main(void)
         cmocka_unit_test(test_stalls_are_bounded),
         cmocka_unit_test(test_a_client_let_in_early_learns_when_the_device_is_clear),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
-        cmocka_unit_test(test_full_and_reused),
+        cmocka_unit_test(test_clients_are_bounded_and_reused),
         cmocka_unit_test(test_fallback_is_the_guarantee),
         cmocka_unit_test(test_clock_going_back_is_harmless),
     };

@@ -47,7 +47,7 @@ static uint32_t inflight_of(const struct gate_tenant *tenant)
 /* While it waits at the gate with nothing in flight; or with work in flight, too. */
 static void stop_tenant(struct gate_tenant *tenant, bool in_flight)
 {
-    for (int i = 0; i < 100000 && (in_flight ? !inflight_of(tenant) : inflight_of(tenant) || !tenant->waits_since_ns);
+    for (int i = 0; i < 100000 && (in_flight ? !inflight_of(tenant) : inflight_of(tenant) || !tenant->waiting_since_ns);
          i++)
         gate_model_run(&model, 10 * US);
     gate_stop(&model, tenant);
@@ -193,7 +193,7 @@ static void test_device_time_of_an_unknown_launch_is_charged(void **state)
     gate_model_init(&model, &facet_fair_queue);
     add_tenant(500, 4);
     struct gate_tenant *tenant = gate_model_add(&model, &limits, long_ns, 1);
-    tenant->unknown = true;
+    tenant->lengths_unknown = true;
     while (!inflight_of(tenant))
         gate_model_run(&model, 10 * US);
     gate_stop(&model, tenant);

@@ -20,7 +20,7 @@
 struct mix {
     const char *name;
     uint64_t kernels_ns[GATE_KERNELS];
-    uint32_t ahead;
+    uint32_t launches_ahead;
 };
 
 static const struct mix mixes[] = {
@@ -42,7 +42,7 @@ static void run_model(const uint32_t *requests, bool capped, const struct mix *m
                                       .mode = FACET_MODE_SOFT,
                                       .priority = FACET_PRIORITY_NORMAL};
 
-        gate_model_add(&model, &limits, mix->kernels_ns, mix->ahead);
+        gate_model_add(&model, &limits, mix->kernels_ns, mix->launches_ahead);
     }
     gate_model_run(&model, 1 * S);
     gate_model_forget(&model);
@@ -71,7 +71,7 @@ static void assert_all_hold(const uint32_t *requests)
         }
 }
 
-static void test_four_quarters(void **state)
+static void test_four_quarters_get_their_shares(void **state)
 {
     static const uint32_t requests[] = {250, 250, 250, 250, 0};
 
@@ -94,7 +94,7 @@ static void test_long_kernels_are_waited_for_once(void **state)
 
     run_model(requests, false, &mix);
     for (uint32_t i = 0; i < model.count; i++)
-        assert_true(model.tenants[i].longest_ns < 4 * 20 * MS + 1 * MS);
+        assert_true(model.tenants[i].longest_wait_ns < 4 * 20 * MS + 1 * MS);
 }
 
 /* A client that waits with enough credit of its cap has no deadlines: the scheduler would only step for it. */
@@ -118,9 +118,9 @@ static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
             uint64_t own_ns = lengths[j].kernels_ns[0] * (1000 - caps[i][0]) / caps[i][0];
 
             run_model(caps[i], true, &lengths[j]);
-            if (model.tenants[0].longest_ns > own_ns + 1 * MS)
+            if (model.tenants[0].longest_wait_ns > own_ns + 1 * MS)
                 fail_msg("%s at %u milli: a launch waits %.2f ms, its own is %.2f", lengths[j].name, caps[i][0],
-                         (double)model.tenants[0].longest_ns / 1e6, (double)own_ns / 1e6);
+                         (double)model.tenants[0].longest_wait_ns / 1e6, (double)own_ns / 1e6);
             assert_true(gate_work_ns(&model.tenants[0]) * 1000 / (4 * S) + 10 >= caps[i][0]);
         }
 }
@@ -132,11 +132,11 @@ static void add_limited(uint32_t request, uint32_t limit, const struct mix *mix)
                                   .mode = FACET_MODE_SOFT,
                                   .priority = FACET_PRIORITY_NORMAL};
 
-    gate_model_add(&model, &limits, mix->kernels_ns, mix->ahead);
+    gate_model_add(&model, &limits, mix->kernels_ns, mix->launches_ahead);
 }
 
-/* Whose cap pays once the other's work is through goes behind it: not behind another turn, which would begin with the
- * device idle, or be the other's. */
+/* A tenant whose cap allows work once the other's work has ended runs right after it: not after another turn, which
+ * would begin with an idle device or belong to the other. */
 static void test_cap_counts_the_credit_gained_behind_others(void **state)
 {
     gate_model_init(&model, &facet_fair_queue);
@@ -153,7 +153,7 @@ static void test_cap_counts_the_credit_gained_behind_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_four_quarters),
+        cmocka_unit_test(test_four_quarters_get_their_shares),
         cmocka_unit_test(test_three_tenths_and_seven),
         cmocka_unit_test(test_long_kernels_are_waited_for_once),
         cmocka_unit_test(test_a_client_that_waits_behind_others_costs_no_steps),

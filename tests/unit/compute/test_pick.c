@@ -187,7 +187,7 @@ static void test_a_client_alone_gets_the_whole_device(void **state)
     assert_int_equal(entity_had_ns(&model, idle), 0);
 }
 
-/* It is served at once when it comes back, but idleness gives it no more than the comeback. */
+/* It is served at once when it has work again, but being idle earns it no further turns. */
 static void test_idle_time_is_not_saved_up(void **state)
 {
     uint64_t before[FACET_PICK_ENTITIES];
@@ -223,7 +223,7 @@ static void test_served_is_not_idle(void **state)
     assert_true(entity_had_ns(&model, served) >= 49 * MS); /* all that it was behind */
 }
 
-static void test_caps_hold(void **state)
+static void test_caps_of_entities_hold(void **state)
 {
     static struct model model;
     uint64_t before;
@@ -364,7 +364,7 @@ static void test_fifo_serves_the_first_client_to_its_end(void **state)
     assert_in_range(entity_had_ns(&model, first) - before, 0, 200 * US); /* the turns that were under way */
 }
 
-static void test_nobody_and_never(void **state)
+static void test_without_work_there_is_no_next_entity(void **state)
 {
     static struct model model;
     uint64_t again = 0;
@@ -381,7 +381,7 @@ static void test_nobody_and_never(void **state)
     assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NONE);
 }
 
-static void test_full_and_reused(void **state)
+static void test_entities_are_bounded_and_reused(void **state)
 {
     const struct facet_pick_share any = share_of(0, 1000, FACET_PRIORITY_NORMAL);
     static struct model model;
@@ -417,7 +417,7 @@ static void test_clock_going_back_is_harmless(void **state)
     assert_int_equal(model.pick.entities[capped].credit_ns, -(int64_t)MS);
 }
 
-static void test_names(void **state)
+static void test_policies_are_found_by_name(void **state)
 {
     static const char *const names[] = {"fair", "round_robin", "priority", "fifo"};
     enum facet_pick_policy policy = FACET_PICK_FIFO;
@@ -441,7 +441,7 @@ int main(void)
         cmocka_unit_test(test_a_client_alone_gets_the_whole_device),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_served_is_not_idle),
-        cmocka_unit_test(test_caps_hold),
+        cmocka_unit_test(test_caps_of_entities_hold),
         cmocka_unit_test(test_debts_are_paid),
         cmocka_unit_test(test_small_steps_fill_like_large_ones),
         cmocka_unit_test(test_lifting_a_cap_is_felt_at_once_and_saves_nothing),
@@ -449,10 +449,10 @@ int main(void)
         cmocka_unit_test(test_priority_is_strict),
         cmocka_unit_test(test_round_robin_gives_each_client_as_many_turns),
         cmocka_unit_test(test_fifo_serves_the_first_client_to_its_end),
-        cmocka_unit_test(test_nobody_and_never),
-        cmocka_unit_test(test_full_and_reused),
+        cmocka_unit_test(test_without_work_there_is_no_next_entity),
+        cmocka_unit_test(test_entities_are_bounded_and_reused),
         cmocka_unit_test(test_clock_going_back_is_harmless),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_policies_are_found_by_name),
     };
     return cmocka_run_group_tests_name("pick", tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static void test_nothing_below_the_threshold(void **state)
     assert_true(world_imbalance(&world) <= 100);
 }
 
-static void test_only_every_interval(void **state)
+static void test_rebalancing_waits_for_its_interval(void **state)
 {
     struct world world;
 
@@ -373,7 +373,7 @@ static void test_changing_loads_do_not_toss_works(void **state)
 
 struct best {
     uint64_t imbalance_milli; /* the least of all distributions */
-    uint64_t longest_ns;      /* the least longest wait of those below the threshold */
+    uint64_t longest_wait_ns; /* the least longest wait of those below the threshold */
 };
 
 static void try_all_places(struct world *world, uint32_t index, struct best *best)
@@ -382,8 +382,8 @@ static void try_all_places(struct world *world, uint32_t index, struct best *bes
         uint64_t milli = world_imbalance(world);
 
         best->imbalance_milli = milli < best->imbalance_milli ? milli : best->imbalance_milli;
-        if (milli <= world->balance.config.threshold_milli && longest_wait_ns(world) < best->longest_ns)
-            best->longest_ns = longest_wait_ns(world);
+        if (milli <= world->balance.config.threshold_milli && longest_wait_ns(world) < best->longest_wait_ns)
+            best->longest_wait_ns = longest_wait_ns(world);
         return;
     }
     for (uint32_t to = 0; to < world->count; to++) {
@@ -456,18 +456,18 @@ static void test_unequal_members_are_balanced_or_wait_less(void **state)
         small_world(&world, &seed, false);
         struct best best = best_of(&world);
 
-        possible +=
-            world_imbalance(&world) > world.balance.config.threshold_milli && best.longest_ns < longest_wait_ns(&world);
+        possible += world_imbalance(&world) > world.balance.config.threshold_milli &&
+                    best.longest_wait_ns < longest_wait_ns(&world);
         while (rebalance_world(&world) > 0)
             ;
         assert_true(world_imbalance(&world) <= world.balance.config.threshold_milli ||
-                    longest_wait_ns(&world) <= best.longest_ns);
+                    longest_wait_ns(&world) <= best.longest_wait_ns);
     }
     assert_true(possible > 100);
 }
 
 /* A thousand members, all work on one of them, and a list of a few actions at a time. */
-static void test_many_members(void **state)
+static void test_thousand_members_are_balanced(void **state)
 {
     static struct facet_balance_member members[1000];
     static struct facet_balance_work works[3000];
@@ -493,7 +493,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_below_the_threshold),
-        cmocka_unit_test(test_only_every_interval),
+        cmocka_unit_test(test_rebalancing_waits_for_its_interval),
         cmocka_unit_test(test_a_move_must_gain_more_than_it_costs),
         cmocka_unit_test(test_works_are_swapped),
         cmocka_unit_test(test_works_leave_a_lost_member),
@@ -504,7 +504,7 @@ int main(void)
         cmocka_unit_test(test_changing_loads_do_not_toss_works),
         cmocka_unit_test(test_equal_members_are_balanced_whenever_possible),
         cmocka_unit_test(test_unequal_members_are_balanced_or_wait_less),
-        cmocka_unit_test(test_many_members),
+        cmocka_unit_test(test_thousand_members_are_balanced),
     };
     return cmocka_run_group_tests_name("rebalance", tests, NULL, NULL);
 }

@@ -9,15 +9,15 @@
 
 #include "compute/residence.h"
 
-#define MS      UINT64_C(1000000)
-#define S       (1000 * MS)
-#define DEVICE  1000u /* in units that one millisecond moves 10 of */
-#define PER_MS  10u
-#define TENANTS 4u
+#define MS           UINT64_C(1000000)
+#define S            (1000 * MS)
+#define DEVICE_UNITS 1000u /* in units that one millisecond moves 10 of */
+#define UNITS_PER_MS 10u
+#define TENANTS      4u
 
 struct tenant {
     int client;
-    uint64_t set, resident;
+    uint64_t working_set, resident;
     bool idle, dead;
     uint64_t worked_ms;
 };
@@ -25,7 +25,7 @@ struct tenant {
 struct model {
     struct facet_residence residence;
     uint64_t now_ns;
-    uint32_t count, asked; /* asked: steps in which a tenant was to give way */
+    uint32_t count, steps_asked_to_leave; /* the latter: steps in which a tenant was asked to leave the device */
     struct tenant tenants[TENANTS];
 };
 
@@ -38,11 +38,11 @@ static void model_init(struct model *model, uint32_t factor)
     facet_residence_init(&model->residence, &config, model->now_ns);
 }
 
-static struct tenant *add_tenant(struct model *model, uint64_t set, uint32_t weight)
+static struct tenant *add_tenant(struct model *model, uint64_t working_set, uint32_t weight)
 {
     struct tenant *tenant = &model->tenants[model->count++];
 
-    *tenant = (struct tenant){.client = facet_residence_add(&model->residence, weight), .set = set};
+    *tenant = (struct tenant){.client = facet_residence_add(&model->residence, weight), .working_set = working_set};
     return tenant;
 }
 
@@ -51,14 +51,14 @@ static struct facet_residence_client *client_of(struct model *model, const struc
     return &model->residence.clients[tenant->client];
 }
 
-static uint64_t left_on_device(const struct model *model)
+static uint64_t free_on_device(const struct model *model)
 {
     uint64_t used = 0;
 
     for (uint32_t i = 0; i < model->count; i++)
         used += model->tenants[i].resident;
-    assert_true(used <= DEVICE);
-    return DEVICE - used;
+    assert_true(used <= DEVICE_UNITS);
+    return DEVICE_UNITS - used;
 }
 
 static uint64_t smaller_of(uint64_t left, uint64_t right)
@@ -66,28 +66,28 @@ static uint64_t smaller_of(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* One millisecond of a tenant: it leaves as it was asked, comes in as it may, or works. */
-static void live_one_ms(struct model *model, struct tenant *tenant)
+/* One millisecond of a tenant: it leaves the device when asked, comes back when it may, or works. */
+static void step_tenant_one_ms(struct model *model, struct tenant *tenant)
 {
     struct facet_residence_client *client = client_of(model, tenant);
-    uint64_t missing = tenant->set - tenant->resident, room = left_on_device(model);
+    uint64_t missing = tenant->working_set - tenant->resident, room = free_on_device(model);
     struct facet_residence_demand *demand = &client->demand;
 
     if (tenant->resident > client->most_bytes) {
-        tenant->resident -= smaller_of(PER_MS, tenant->resident - client->most_bytes);
+        tenant->resident -= smaller_of(UNITS_PER_MS, tenant->resident - client->most_bytes);
     } else if (!missing && !tenant->idle && !demand->frozen) {
         tenant->worked_ms++;
         demand->used_ns = model->now_ns;
     } else if (client->most_bytes >= FACET_RESIDENCE_LAST && demand->waiting_resident) {
-        tenant->resident += smaller_of(smaller_of(PER_MS, missing), room);
+        tenant->resident += smaller_of(smaller_of(UNITS_PER_MS, missing), room);
     }
-    missing = tenant->set - tenant->resident;
-    demand->set_bytes = tenant->set;
+    missing = tenant->working_set - tenant->resident;
+    demand->set_bytes = tenant->working_set;
     demand->resident_bytes = tenant->resident;
     demand->waiting_resident = missing && !tenant->idle;
     demand->busy = !tenant->idle && !missing && !demand->frozen;
     demand->refused_bytes =
-        demand->waiting_resident && client->most_bytes >= FACET_RESIDENCE_LAST && !left_on_device(model) ? missing : 0;
+        demand->waiting_resident && client->most_bytes >= FACET_RESIDENCE_LAST && !free_on_device(model) ? missing : 0;
 }
 
 static void run_ms(struct model *model, uint64_t milliseconds)
@@ -95,11 +95,12 @@ static void run_ms(struct model *model, uint64_t milliseconds)
     for (uint64_t i = 0; i < milliseconds; i++) {
         for (uint32_t j = 0; j < model->count; j++)
             if (!model->tenants[j].dead)
-                live_one_ms(model, &model->tenants[j]);
+                step_tenant_one_ms(model, &model->tenants[j]);
         facet_residence_step(&model->residence, model->now_ns);
         for (uint32_t j = 0; j < model->count; j++)
             if (!model->tenants[j].dead)
-                model->asked += client_of(model, &model->tenants[j])->most_bytes < model->tenants[j].resident;
+                model->steps_asked_to_leave +=
+                    client_of(model, &model->tenants[j])->most_bytes < model->tenants[j].resident;
         model->now_ns += MS;
     }
 }
@@ -112,7 +113,7 @@ static void test_no_client_gives_way_while_all_fit(void **state)
     add_tenant(&model, 400, 500);
     add_tenant(&model, 600, 100);
     run_ms(&model, 10000);
-    assert_int_equal(model.asked, 0);
+    assert_int_equal(model.steps_asked_to_leave, 0);
     assert_true(model.tenants[0].worked_ms > 9800 && model.tenants[1].worked_ms > 9800);
 }
 
@@ -212,12 +213,12 @@ static void test_a_client_that_dies_while_brought_in_blocks_no_other(void **stat
 }
 
 /* Puts `one` on the device whole, and stops it there. */
-static struct tenant *add_one_that_stops(struct model *model, uint64_t set)
+static struct tenant *add_one_that_stops(struct model *model, uint64_t working_set)
 {
-    struct tenant *one = add_tenant(model, set, 500);
+    struct tenant *one = add_tenant(model, working_set, 500);
 
     run_ms(model, 2000);
-    assert_int_equal(one->resident, set);
+    assert_int_equal(one->resident, working_set);
     one->dead = true;
     return one;
 }
@@ -333,7 +334,7 @@ static void test_a_client_that_grows_in_its_turn_gets_memory_at_once(void **stat
     while (model.now_ns < 120 * S && other->worked_ms == 0)
         run_ms(&model, 1);
     uint64_t began_ns = model.now_ns;
-    for (; other->set < 750; other->set += 50)
+    for (; other->working_set < 750; other->working_set += 50)
         run_ms(&model, 20);
     run_ms(&model, 20);
     assert_int_equal(other->resident, 750);

@@ -115,7 +115,7 @@ static void test_waiting_presses_with_hysteresis(void **state)
     assert_false(member.pressed);
 }
 
-static void test_units_follow(void **state)
+static void test_units_follow_the_load(void **state)
 {
     struct facet_scale_config config = facet_scale_defaults;
     struct facet_scale_member members[] = {member_of(500, 1000), member_of(500, 1000)};
@@ -144,7 +144,7 @@ static void test_units_follow(void **state)
 }
 
 /* Units that no provider counts: kept while they are used. */
-static void test_units_not_counted(void **state)
+static void test_units_without_counters_are_kept_while_used(void **state)
 {
     struct facet_scale_member member = member_of(500, 1000);
 
@@ -272,8 +272,8 @@ int main(void)
         cmocka_unit_test(test_unused_is_lent_and_comes_back_at_once),
         cmocka_unit_test(test_loans_go_by_weight),
         cmocka_unit_test(test_waiting_presses_with_hysteresis),
-        cmocka_unit_test(test_units_follow),
-        cmocka_unit_test(test_units_not_counted),
+        cmocka_unit_test(test_units_follow_the_load),
+        cmocka_unit_test(test_units_without_counters_are_kept_while_used),
         cmocka_unit_test(test_promises_under_random_demand),
         cmocka_unit_test(test_the_same_demand_comes_to_rest),
     };

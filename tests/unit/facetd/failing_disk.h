@@ -14,17 +14,17 @@
 #include <sqlite3.h>
 
 static struct {
-    unsigned steps;   /* done since it was armed */
-    unsigned fail_at; /* the step that fails; 0 = none */
-    bool stays;       /* all later ones fail, too: a disk that is full */
+    unsigned steps;     /* done since it was armed */
+    unsigned fail_at;   /* the step that fails; 0 = none */
+    bool keeps_failing; /* all later ones fail, too: a disk that is full */
     int code;
 } disk;
 
-static void disk_arm(unsigned fail_at, bool stays, int code)
+static void disk_arm(unsigned fail_at, bool keeps_failing, int code)
 {
     disk.steps = 0;
     disk.fail_at = fail_at;
-    disk.stays = stays;
+    disk.keeps_failing = keeps_failing;
     disk.code = code;
 }
 
@@ -38,7 +38,7 @@ static int disk_step(void)
     disk.steps++;
     if (!disk.fail_at || disk.steps < disk.fail_at)
         return SQLITE_OK;
-    return disk.stays || disk.steps == disk.fail_at ? disk.code : SQLITE_OK;
+    return disk.keeps_failing || disk.steps == disk.fail_at ? disk.code : SQLITE_OK;
 }
 
 struct disk_file {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A registry over played parts, and functions that show whether a change happened everywhere or nowhere.
+ * A registry over fakes, and functions that show whether a change happened everywhere or nowhere.
  *
  * Owns: starting and killing it, snapshots of the whole visible state, failing every step of a change.
  * Never: starts threads; is used by more than one test program.
@@ -20,15 +20,15 @@
 
 #include <cmocka.h>
 
-#include "played.h"
-#include "played_provider.h"
+#include "fake_provider.h"
+#include "fake_scheduler.h"
 
-#define PLAYED_UNUSED __attribute__((unused))
+#define SETUP_UNUSED __attribute__((unused))
 
 /* --- the registry under test ---------------------------------------------------------------------------------- */
 
 static struct registry *registry;
-PLAYED_UNUSED static struct vgpu_removal removal; /* of the last that was destroyed */
+SETUP_UNUSED static struct vgpu_removal removal; /* of the last that was destroyed */
 
 static void start(void)
 {
@@ -47,7 +47,7 @@ static void stop(void)
     scheduler_clear();
 }
 
-PLAYED_UNUSED static int set_up(void **state)
+SETUP_UNUSED static int set_up(void **state)
 {
     fail_at = 0;
     make_devices();
@@ -59,7 +59,7 @@ PLAYED_UNUSED static int set_up(void **state)
     return 0;
 }
 
-PLAYED_UNUSED static int tear_down(void **state)
+SETUP_UNUSED static int tear_down(void **state)
 {
     char command[128];
 
@@ -79,7 +79,7 @@ static struct request request_of(const char *body)
     return request;
 }
 
-PLAYED_UNUSED static struct vgpu_info create(const char *body)
+SETUP_UNUSED static struct vgpu_info create(const char *body)
 {
     struct request request = request_of(body);
     struct facet_error error = {0};
@@ -90,7 +90,7 @@ PLAYED_UNUSED static struct vgpu_info create(const char *body)
     return info;
 }
 
-PLAYED_UNUSED static enum facet_status try_create(const char *body, struct facet_error *error)
+SETUP_UNUSED static enum facet_status try_create(const char *body, struct facet_error *error)
 {
     struct request request = request_of(body);
     struct vgpu_info info;
@@ -146,7 +146,7 @@ static void snapshot(char *text, size_t size)
 typedef enum facet_status (*act_func)(struct facet_error *error);
 
 /* Fails step after step of `act`, until it goes through: after each failure everything is as before, also on disk. */
-PLAYED_UNUSED static void fail_every_step(act_func act, unsigned least_steps)
+SETUP_UNUSED static void fail_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];
     unsigned step = 0;

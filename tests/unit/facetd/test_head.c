@@ -125,7 +125,7 @@ static void test_length_is_bounded(void **state)
 }
 
 /* In any good head the path has no NUL, and the head ends in an empty line. */
-static void test_mutations(void **state)
+static void test_mutated_heads_are_parsed_safely(void **state)
 {
     static const char odd[] = "\0\r\n :%?/0-+9\x7f\xff\tC";
     char text[256];
@@ -158,7 +158,7 @@ int main(void)
         cmocka_unit_test(test_bytes_behind_the_head_are_not_checked),
         cmocka_unit_test(test_refusals_say_what_is_wrong),
         cmocka_unit_test(test_length_is_bounded),
-        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_mutated_heads_are_parsed_safely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

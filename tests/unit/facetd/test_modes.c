@@ -2,7 +2,7 @@
 /*
  * Owns: proofs that the modes hard and partitioned are transactions over provider, segment and database, whichever step
  * fails and wherever the daemon is killed; and the rules of the modes.
- * Never: starts threads. The provider is played; database and segments are the real ones.
+ * Never: starts threads. The provider is a fake; database and segments are the real ones.
  */
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -72,10 +72,10 @@ static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void 
         struct facet_error error = {0};
         steps = 0;
         fail_at = step;
-        fails_on = true;
+        keeps_failing = true;
         status = try_create(PARTITIONED, &error);
         fail_at = 0;
-        fails_on = false;
+        keeps_failing = false;
         if (status == FACET_OK)
             break;
         assert_int_equal(registry_idle(registry), true);
@@ -89,7 +89,7 @@ static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void 
 /* --- kill -9 ---------------------------------------------------------------------------------------------------- */
 
 /* A child does `act` and dies at the step; true when it was done before. */
-static bool die_in(act_func act, unsigned step)
+static bool die_at_step(act_func act, unsigned step)
 {
     int status = 0;
 
@@ -116,7 +116,7 @@ static void kill_at_every_step(act_func act, unsigned least_steps)
     unsigned step = 0;
 
     snapshot(before, sizeof before);
-    while (!die_in(act, ++step)) {
+    while (!die_at_step(act, ++step)) {
         assert_true(step < 100);
         snapshot(after, sizeof after);
         assert_string_equal(after, before);
@@ -141,7 +141,7 @@ static void a_kill_while_a_partition_is_removed_leaves_all_or_nothing(void **sta
     create(PARTITIONED);
     kill_at_every_step(destroy_second, 3);
     assert_int_equal(registry_count(registry), 0);
-    assert_int_equal(played->parts[0].length + played->parts[2].length, 0);
+    assert_int_equal(fake_device->parts[0].length + fake_device->parts[2].length, 0);
 }
 
 /* --- grants ----------------------------------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static void a_partition_that_vanished_is_made_again(void **state)
     struct vgpu_info before = create(PARTITIONED), after;
 
     stop();
-    played->parts[0] = (struct facet_partition_info){0};
+    fake_device->parts[0] = (struct facet_partition_info){0};
     start();
     assert_int_equal(registry_find(registry, "second", &after, NULL), FACET_OK);
     assert_string_equal(after.row.slice.partition_uuid, "part-2");
@@ -308,8 +308,8 @@ static void a_partition_that_vanished_is_made_again(void **state)
 /* The provider forgets everything while the daemon lives; its numbers begin anew, so that uuids come again. */
 static void forget_all(void)
 {
-    played->made = 0;
-    memset(played->parts, 0, sizeof played->parts);
+    fake_device->made_count = 0;
+    memset(fake_device->parts, 0, sizeof fake_device->parts);
 }
 
 static void a_uuid_that_comes_again_is_not_taken_for_ours(void **state)
@@ -322,7 +322,7 @@ static void a_uuid_that_comes_again_is_not_taken_for_ours(void **state)
     assert_int_equal(make_part(NULL, 0, "quarter", 3, &stranger, NULL), FACET_OK);
     assert_string_equal(stranger.uuid, "part-1");
     assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_OK);
-    assert_int_equal(played->parts[3].length, 1);
+    assert_int_equal(fake_device->parts[3].length, 1);
     assert_non_null(strstr(removal.warning, "vGPU second"));
     assert_non_null(strstr(removal.warning, "part-1 (half) was not on the device any more"));
 }
@@ -339,7 +339,7 @@ static void a_partition_that_vanished_is_noticed_by_the_next_create(void **state
     assert_string_not_equal(other.row.slice.partition_uuid, again.row.slice.partition_uuid);
     assert_int_equal(registry_destroy(registry, "other", false, &removal, NULL), FACET_OK);
     assert_string_equal(removal.warning, "");
-    assert_int_equal(played->parts[again.row.slice.start].length, 2);
+    assert_int_equal(fake_device->parts[again.row.slice.start].length, 2);
 }
 
 static void a_vgpu_that_lost_a_partition_in_use_has_a_warning(void **state)
@@ -347,14 +347,15 @@ static void a_vgpu_that_lost_a_partition_in_use_has_a_warning(void **state)
     struct vgpu_info info;
 
     create(PARTITIONED);
-    memset(played->parts, 0, sizeof played->parts); /* the numbers go on: another uuid */
-    registry_reconcile(registry, &played_record);
+    memset(fake_device->parts, 0, sizeof fake_device->parts); /* the numbers go on: another uuid */
+    registry_reconcile(registry, &fake_record);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_string_equal(info.row.slice.partition_uuid, "part-2");
     assert_non_null(strstr(info.warning, "start its programs anew"));
 }
 
-/* Two rows of one partition, as an earlier daemon may have left: the first has it, the other one harms it in no way. */
+/* Two rows of one partition, as an earlier daemon may have left: the first row keeps it, and the second does not harm
+ * it. */
 static void two_vgpus_never_have_the_same_partition(void **state)
 {
     struct vgpu_info info;
@@ -376,9 +377,9 @@ static void two_vgpus_never_have_the_same_partition(void **state)
     assert_false(info.measured);
     assert_non_null(strstr(info.warning, "is taken"));
     assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
-    assert_int_equal(played->parts[0].length, 2);
+    assert_int_equal(fake_device->parts[0].length, 2);
     assert_int_equal(registry_destroy(registry, "first", false, &removal, NULL), FACET_OK);
-    assert_int_equal(played->parts[0].length, 0);
+    assert_int_equal(fake_device->parts[0].length, 0);
 }
 
 static void what_a_missing_device_has_goes_when_it_is_back(const char *body)
@@ -454,8 +455,8 @@ static void a_provider_that_comes_back_is_reconciled(void **state)
     struct vgpu_info info;
 
     create(HARD);
-    memset(played->workers, 0, sizeof played->workers);
-    registry_reconcile(registry, &played_record);
+    memset(fake_device->workers, 0, sizeof fake_device->workers);
+    registry_reconcile(registry, &fake_record);
     assert_non_null(worker_of(client_of(scheduler.clients[0].id)->id));
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_string_equal(info.warning, "");
@@ -467,13 +468,13 @@ static void a_place_that_was_taken_is_reported(void **state)
 
     create(PARTITIONED);
     stop();
-    snprintf(played->parts[0].uuid, sizeof played->parts[0].uuid, "of somebody else");
+    snprintf(fake_device->parts[0].uuid, sizeof fake_device->parts[0].uuid, "of somebody else");
     start();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_false(info.measured);
     assert_non_null(strstr(info.warning, "slice 0 is taken"));
-    assert_string_equal(played->parts[0].uuid, "of somebody else");
-    played->parts[0] = (struct facet_partition_info){0};
+    assert_string_equal(fake_device->parts[0].uuid, "of somebody else");
+    fake_device->parts[0] = (struct facet_partition_info){0};
     registry_tidy(registry, LATER);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_true(info.measured);
@@ -486,7 +487,7 @@ static void a_lost_provider_is_reported_and_blocks_only_calls_that_need_it(void 
     struct vgpu_info info;
 
     create(PARTITIONED);
-    played->lost = true;
+    fake_device->lost = true;
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_non_null(strstr(info.warning, "the provider is lost"));
     assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}", &error),
@@ -499,10 +500,10 @@ static void a_lost_provider_is_reported_and_blocks_only_calls_that_need_it(void 
     start();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.state, VGPU_REMOVING);
-    played->lost = false;
-    registry_reconcile(registry, &played_record);
+    fake_device->lost = false;
+    registry_reconcile(registry, &fake_record);
     assert_int_equal(registry_count(registry), 0);
-    assert_int_equal(played->parts[0].length, 0);
+    assert_int_equal(fake_device->parts[0].length, 0);
 }
 
 static void a_partition_in_use_stays_with_its_vgpu(void **state)
@@ -512,7 +513,7 @@ static void a_partition_in_use_stays_with_its_vgpu(void **state)
 
     create(PARTITIONED);
     snapshot(before, sizeof before);
-    played->parts[0].in_use = 1;
+    fake_device->parts[0].in_use = 1;
     assert_int_equal(registry_destroy(registry, "second", true, &removal, &error), FACET_BUSY);
     assert_non_null(strstr(error.message, "part-1 is in use"));
     snapshot(after, sizeof after);
@@ -529,7 +530,7 @@ static void partitions_without_an_owner_are_left_alone(void **state)
     stop();
     start();
     assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
-    assert_int_equal(played->parts[3].length, 1);
+    assert_int_equal(fake_device->parts[3].length, 1);
     assert_false(registry_partition_owner(registry, &devices[SPATIAL], &info, owner));
 }
 

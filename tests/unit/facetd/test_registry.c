@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that a change to a vGPU happens in database, segment and scheduler, or nowhere, whichever step fails.
- * Never: starts threads. The scheduler and the devices are played here; database and segments are the real ones.
+ * Never: starts threads. The scheduler and the devices are fakes; database and segments are the real ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -340,14 +340,14 @@ static void forget_row(const char *id)
 
 static void stray_segments_are_removed_unless_a_process_holds_them(void **state)
 {
-    char path[FACET_PATH_SIZE + 16], half[128];
+    char path[FACET_PATH_SIZE + 16], half_made[128];
     struct vgpu_info held = create("{}"), left = create("{}");
     int hold = -1;
 
     assert_int_equal(facet_hold_acquire(held.segment, &hold, NULL), FACET_OK);
-    snprintf(half, sizeof half, "%s/vgpu/00000000000000ee.new", folder);
-    snprintf(path, sizeof path, "%s/policy", half);
-    assert_int_equal(mkdir(half, 0700), 0);
+    snprintf(half_made, sizeof half_made, "%s/vgpu/00000000000000ee.new", folder);
+    snprintf(path, sizeof path, "%s/policy", half_made);
+    assert_int_equal(mkdir(half_made, 0700), 0);
     fclose(fopen(path, "w"));
     stop();
     forget_row(held.row.id);
@@ -356,7 +356,7 @@ static void stray_segments_are_removed_unless_a_process_holds_them(void **state)
     assert_int_equal(registry_count(registry), 0);
     assert_int_equal(access(held.segment, F_OK), 0);
     assert_int_equal(access(left.segment, F_OK), -1);
-    assert_int_equal(access(half, F_OK), -1);
+    assert_int_equal(access(half_made, F_OK), -1);
 
     close(hold);
     stop();

@@ -150,7 +150,7 @@ static enum facet_status act_release(struct facet_error *error)
     return registry_reservation_release(registry, "old", error);
 }
 
-/* A step that fails leaves everything as it was, here and on disk; and the same works afterwards. */
+/* A step that fails changes nothing, in memory and on disk; and the operation succeeds afterwards. */
 static void fail_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024], after[1024];
@@ -195,7 +195,7 @@ static void a_failing_step_releases_nothing(void **state)
 }
 
 /* A child does it and is killed at a step; true when it came through. */
-static bool die_in(enum facet_status (*act)(struct facet_error *error), unsigned step)
+static bool die_at_step(enum facet_status (*act)(struct facet_error *error), unsigned step)
 {
     int status = 0;
 
@@ -222,7 +222,7 @@ static void kill_at_every_step(enum facet_status (*act)(struct facet_error *erro
     unsigned step = 0;
 
     describe_all(before, sizeof before);
-    while (!die_in(act, ++step)) {
+    while (!die_at_step(act, ++step)) {
         assert_true(step < 100);
         assert_reserved(before);
     }
@@ -267,25 +267,25 @@ static void a_lost_provider_grants_nothing_and_takes_nothing(void **state)
     struct reservation got = {0};
 
     must_reserve(500000, "a");
-    played->lost = true;
+    fake_device->lost = true;
     assert_int_equal(reserve_slot("test.device", 100000, "b", &got, NULL), FACET_NOT_FOUND);
     assert_reserved("a[test:2 500000!]");
     assert_int_equal(registry_reservation_release(registry, "a", NULL), FACET_OK);
-    played->lost = false;
+    fake_device->lost = false;
     assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
 }
 
 static void a_device_partitioned_by_others_is_not_offered_as_a_whole(void **state)
 {
     must_reserve(3000000, "all");
-    played->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
+    fake_device->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
     restart_registry();
     assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000!]");
     CLEANUP_RESERVATION struct reservation got = {0};
     assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
     assert_string_equal(got.parts[0].device, "foreign");
     assert_string_equal(got.parts[0].facet_id, "test:2");
-    memset(&played->parts[0], 0, sizeof played->parts[0]);
+    memset(&fake_device->parts[0], 0, sizeof fake_device->parts[0]);
     restart_registry();
     assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000]part[test:2 1000000!]");
 }
@@ -299,7 +299,7 @@ static void partitions_without_identity_block_no_others(void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         for (uint32_t at = 0; at < 2; at++) {
-            struct facet_partition_info *part = &played->parts[at];
+            struct facet_partition_info *part = &fake_device->parts[at];
             *part = (struct facet_partition_info){.length = 1, .start = at};
             snprintf(part->uuid, sizeof part->uuid, "%s", bad[i].uuid);
             snprintf(part->template_id, sizeof part->template_id, "%s", bad[i].template_id);
@@ -308,9 +308,9 @@ static void partitions_without_identity_block_no_others(void **state)
     }
     CLEANUP_RESERVATION struct reservation got = {0};
     for (uint32_t at = 0; at < 2; at++)
-        snprintf(played->parts[at].uuid, sizeof played->parts[at].uuid, "same");
-    snprintf(played->parts[0].template_id, sizeof played->parts[0].template_id, "quarter");
-    snprintf(played->parts[1].template_id, sizeof played->parts[1].template_id, "quarter");
+        snprintf(fake_device->parts[at].uuid, sizeof fake_device->parts[at].uuid, "same");
+    snprintf(fake_device->parts[0].template_id, sizeof fake_device->parts[0].template_id, "quarter");
+    snprintf(fake_device->parts[1].template_id, sizeof fake_device->parts[1].template_id, "quarter");
     assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
     assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "more", &got, NULL), FACET_NO_SPACE);
 }
@@ -319,10 +319,10 @@ static void a_device_whose_partitions_are_unknown_is_not_offered(void **state)
 {
     must_reserve(500000, "a");
     assert_reserved("a[test:2 500000]");
-    played->unreadable = true;
+    fake_device->unreadable = true;
     assert_int_equal(free_now(), 2000000);
     assert_reserved("a[test:2 500000!]");
-    played->unreadable = false;
+    fake_device->unreadable = false;
     assert_int_equal(free_now(), 2500000);
 }
 
@@ -414,7 +414,7 @@ static void slots_of_a_partitioned_vgpu_are_not_granted_while_its_partition_is_g
 
     create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
     assert_int_equal(free_now(), 2000000);
-    memset(played->parts, 0, sizeof played->parts);
+    memset(fake_device->parts, 0, sizeof fake_device->parts);
     assert_int_equal(free_now(), 2000000);
     registry_destroy(registry, "vgpu-1", true, &removal, &error);
     assert_int_equal(free_now(), 3000000);
@@ -483,12 +483,12 @@ static void a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so(void **sta
     struct facet_error error = {0};
 
     must_reserve(600000, "a");
-    played->lost = true;
+    fake_device->lost = true;
     assert_int_equal(free_now(), 0);
     assert_int_equal(try_create("{\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
     assert_string_equal(error.argument, "reservation");
     assert_non_null(strstr(error.message, "none of its devices can be used now: device test:2 is not available"));
-    played->lost = false;
+    fake_device->lost = false;
     assert_int_equal(try_create("{\"reservation\":\"a\"}", &error), FACET_OK);
 }
 
@@ -497,7 +497,7 @@ static void no_vgpu_goes_in_a_reservation_of_a_partition(void **state)
     CLEANUP_RESERVATION struct reservation got = {0};
     struct facet_error error = {0};
 
-    played->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
+    fake_device->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
     assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
     assert_int_equal(try_create("{\"reservation\":\"part\"}", &error), FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "a partition of device test:2"));

@@ -318,7 +318,7 @@ static enum facet_status transact_change(struct store *store, change_func change
 }
 
 struct fault {
-    bool stays;
+    bool keeps_failing;
     int code;
     enum facet_status status; /* the reported status; opening may say FACET_PERMISSION */
 };
@@ -345,7 +345,7 @@ static bool fail_change(change_func change, const char *before, const char *afte
     insert_vgpu(store, BASE_ID, "base");
     if (strchr(before, '+'))
         insert_reservation(store, BASE_ID, "old");
-    disk_arm(step, fault->stays, fault->code);
+    disk_arm(step, fault->keeps_failing, fault->code);
     enum facet_status status = transact_change(store, change, &error);
     bool failed = disk_failed();
     disk_arm(0, false, 0);
@@ -379,7 +379,7 @@ static bool fail_change_and_die(change_func change, const char *before, const ch
     insert_vgpu(store, BASE_ID, "base");
     if (strchr(before, '+'))
         insert_reservation(store, BASE_ID, "old");
-    disk_arm(step, fault->stays, fault->code);
+    disk_arm(step, fault->keeps_failing, fault->code);
     enum facet_status status = transact_change(store, change, NULL);
     bool failed = disk_failed();
     disk_arm(0, false, 0);
@@ -481,7 +481,7 @@ static bool fail_open(const struct fault *fault, unsigned step, const char *expe
     struct facet_error error = {0};
     struct store *store = NULL;
 
-    disk_arm(step, fault->stays, fault->code);
+    disk_arm(step, fault->keeps_failing, fault->code);
     enum facet_status status = store_open(folder, &store, &error);
     bool failed = disk_failed();
     if (status != FACET_OK) {

@@ -84,15 +84,15 @@ static void a_full_list_takes_no_more(void **state)
     assert_false(waiting_end(&waiting, ends[1][0]));
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(the_connection_that_has_waited_longest_goes_first),
-        HERE(a_connection_that_has_just_begun_is_kept),
-        HERE(a_connection_whose_caller_did_its_part_is_kept),
-        HERE(a_full_list_takes_no_more),
+        WITH_SETUP(the_connection_that_has_waited_longest_goes_first),
+        WITH_SETUP(a_connection_that_has_just_begun_is_kept),
+        WITH_SETUP(a_connection_whose_caller_did_its_part_is_kept),
+        WITH_SETUP(a_full_list_takes_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void test_taken_ends_the_search(void **state)
 }
 
 /* No size of the file, and no number in it, leads outside. */
-static void test_damaged(void **state)
+static void test_damaged_cache_is_read_safely(void **state)
 {
     build_cache(0);
     for (size_t size = 1; size < image_size; size++)
@@ -120,7 +120,7 @@ static void test_damaged(void **state)
     assert_false(facet_cache_each("/nonexistent/cache", "libone.so", note_path, NULL));
 }
 
-static void test_this_machines(void **state)
+static void test_cache_of_this_machine(void **state)
 {
     if (access("/etc/ld.so.cache", R_OK) != 0)
         skip();
@@ -143,11 +143,9 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries_of_this_processor),
-        cmocka_unit_test(test_behind_the_older_format),
-        cmocka_unit_test(test_taken_ends_the_search),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_this_machines),
+        cmocka_unit_test(test_entries_of_this_processor), cmocka_unit_test(test_behind_the_older_format),
+        cmocka_unit_test(test_taken_ends_the_search),     cmocka_unit_test(test_damaged_cache_is_read_safely),
+        cmocka_unit_test(test_cache_of_this_machine),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);

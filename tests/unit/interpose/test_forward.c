@@ -22,7 +22,7 @@ struct large test_sum(int a, uint64_t b, double c, float d, int e, int f, int g,
 int test_absent(void);
 int test_same(int value);
 
-static _Atomic int asked;
+static _Atomic int lookups;
 
 static struct large sum_all(int a, uint64_t b, double c, float d, int e, int f, int g, int h, double i, double j,
                             double k, double l, double m, double n, double o, struct large p)
@@ -46,7 +46,7 @@ void *facet_forward_target(const char *name)
 {
     volatile double scratch = 1.5; /* a value that a C function may leave in the registers of arguments */
 
-    atomic_fetch_add(&asked, 1);
+    atomic_fetch_add(&lookups, 1);
     errno = EIO;
     scratch = scratch * 2;
     if (strcmp(name, "test_sum") == 0)
@@ -70,11 +70,11 @@ static void test_arguments_and_results(void **state)
 
 static void test_target_is_asked_once(void **state)
 {
-    int before = atomic_load(&asked);
+    int before = atomic_load(&lookups);
 
     for (int i = 0; i < 5; i++)
         assert_int_equal(test_absent(), -7);
-    assert_int_equal(atomic_load(&asked), before + 1);
+    assert_int_equal(atomic_load(&lookups), before + 1);
 }
 
 static void *call_same(void *failures)
@@ -98,7 +98,7 @@ static void test_threads_that_come_first_together(void **state)
 }
 
 /* The first to run: nothing was bound before. */
-static void test_errno_stays(void **state)
+static void test_binding_keeps_errno(void **state)
 {
     errno = ENOENT;
     assert_int_equal(test_same(4), 4);
@@ -115,7 +115,7 @@ static void test_names_are_the_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errno_stays),          cmocka_unit_test(test_arguments_and_results),
+        cmocka_unit_test(test_binding_keeps_errno),  cmocka_unit_test(test_arguments_and_results),
         cmocka_unit_test(test_target_is_asked_once), cmocka_unit_test(test_threads_that_come_first_together),
         cmocka_unit_test(test_names_are_the_lists),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the memory that a graph may need, of graphs that are made up here. Never: needs a vendor; asks how
- * long something took but beside the same for less. */
+/* Owns: proofs of the memory that a graph may need, of graphs that are made up here. Never: needs a vendor; measures a
+ * time except to compare it with that of a smaller graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,11 +12,11 @@
 
 #include "interpose/kit/memory/graph_needs.h"
 
-#define KIB      UINT64_C(1024)
-#define MIB      (KIB * KIB)
-#define FEW      4000u
-#define TIMES    8u
-#define ATTEMPTS 5u
+#define KIB         UINT64_C(1024)
+#define MIB         (KIB * KIB)
+#define FEW_NODES   4000u
+#define NODE_FACTOR 8u
+#define ATTEMPTS    5u
 
 struct graph {
     struct facet_graph_node *nodes;
@@ -24,7 +24,7 @@ struct graph {
     const size_t (*edges)[2]; /* numbers of nodes; NULL: each leads to the next */
 };
 
-static size_t looks;
+static size_t read_count;
 
 static bool nodes_of(void *of, void **nodes, size_t *count)
 {
@@ -52,22 +52,22 @@ static void read_node(struct facet_graph_node *node)
 {
     void *handle = node->handle;
 
-    looks++;
+    read_count++;
     *node = *(struct facet_graph_node *)handle;
     node->handle = handle;
 }
 
 static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = read_node};
 
-#define TAKES(at, size)                                                                                                \
+#define ALLOCATES(at, size)                                                                                            \
     {                                                                                                                  \
         .kind = FACET_GRAPH_ALLOCATES, .pointer = (at), .bytes = (size)                                                \
     }
-#define GIVES(at)                                                                                                      \
+#define FREES(at)                                                                                                      \
     {                                                                                                                  \
         .kind = FACET_GRAPH_FREES, .pointer = (at)                                                                     \
     }
-#define ROW(of)                                                                                                        \
+#define CHAIN(of)                                                                                                      \
     {                                                                                                                  \
         .nodes = (of), .count = sizeof(of) / sizeof *(of), .edge_count = sizeof(of) / sizeof *(of)-1                   \
     }
@@ -84,9 +84,9 @@ static uint64_t needed_bytes(struct graph *graph)
 
 static void test_of_a_row_the_most_that_is_alive_at_a_time(void **state)
 {
-    struct facet_graph_node nodes[] = {TAKES(1, 4 * MIB), TAKES(2, 6 * MIB), GIVES(1),
-                                       TAKES(3, 3 * MIB), GIVES(2),          TAKES(4, MIB)};
-    struct graph graph = ROW(nodes);
+    struct facet_graph_node nodes[] = {
+        ALLOCATES(1, 4 * MIB), ALLOCATES(2, 6 * MIB), FREES(1), ALLOCATES(3, 3 * MIB), FREES(2), ALLOCATES(4, MIB)};
+    struct graph graph = CHAIN(nodes);
 
     assert_int_equal(needed_bytes(&graph), 10 * MIB);
     graph.edge_count = 0; /* in no order */
@@ -96,7 +96,7 @@ static void test_of_a_row_the_most_that_is_alive_at_a_time(void **state)
 /* Nodes are listed in any order; how they follow each other is said by their edges. */
 static void test_a_row_is_found_by_its_edges(void **state)
 {
-    struct facet_graph_node nodes[] = {GIVES(2), TAKES(2, 5 * MIB), GIVES(1), TAKES(1, 7 * MIB)};
+    struct facet_graph_node nodes[] = {FREES(2), ALLOCATES(2, 5 * MIB), FREES(1), ALLOCATES(1, 7 * MIB)};
     const size_t edges[][2] = {{2, 1}, {3, 2}, {1, 0}}, two_starts[][2] = {{3, 2}, {1, 2}, {2, 0}};
     struct graph graph = {.nodes = nodes, .count = 4, .edge_count = 3, .edges = edges};
 
@@ -108,28 +108,29 @@ static void test_a_row_is_found_by_its_edges(void **state)
 /* Freed memory makes room for another at its address: each release is of the latest one there. */
 static void test_addresses_are_used_again(void **state)
 {
-    struct facet_graph_node nodes[] = {TAKES(1, 2 * MIB), GIVES(1), TAKES(1, 8 * MIB), GIVES(1), TAKES(1, 9 * MIB)};
-    struct graph graph = ROW(nodes);
+    struct facet_graph_node nodes[] = {ALLOCATES(1, 2 * MIB), FREES(1), ALLOCATES(1, 8 * MIB), FREES(1),
+                                       ALLOCATES(1, 9 * MIB)};
+    struct graph graph = CHAIN(nodes);
 
     assert_int_equal(needed_bytes(&graph), 9 * MIB);
 }
 
 static void test_freeing_memory_of_another_graph_makes_no_room(void **state)
 {
-    struct facet_graph_node nodes[] = {TAKES(5, 2 * MIB), GIVES(7), GIVES(3), TAKES(6, 2 * MIB), GIVES(9)};
-    struct graph graph = ROW(nodes);
+    struct facet_graph_node nodes[] = {ALLOCATES(5, 2 * MIB), FREES(7), FREES(3), ALLOCATES(6, 2 * MIB), FREES(9)};
+    struct graph graph = CHAIN(nodes);
 
     assert_int_equal(needed_bytes(&graph), 4 * MIB);
 }
 
 static void test_children_are_counted_beside_their_parent(void **state)
 {
-    struct facet_graph_node below[] = {TAKES(1, 3 * MIB), GIVES(1), TAKES(2, 2 * MIB)};
-    struct graph child = ROW(below);
-    struct facet_graph_node nodes[] = {{.kind = FACET_GRAPH_CHILD, .child = &child}, TAKES(1, MIB)};
-    struct graph graph = ROW(nodes);
-    struct facet_graph_node none[] = {{.kind = FACET_GRAPH_OTHER}, GIVES(1)};
-    struct graph empty = ROW(none);
+    struct facet_graph_node below[] = {ALLOCATES(1, 3 * MIB), FREES(1), ALLOCATES(2, 2 * MIB)};
+    struct graph child = CHAIN(below);
+    struct facet_graph_node nodes[] = {{.kind = FACET_GRAPH_CHILD, .child = &child}, ALLOCATES(1, MIB)};
+    struct graph graph = CHAIN(nodes);
+    struct facet_graph_node none[] = {{.kind = FACET_GRAPH_OTHER}, FREES(1)};
+    struct graph empty = CHAIN(none);
     struct facet_graph_needs needs;
 
     assert_int_equal(needed_bytes(&graph), 4 * MIB);
@@ -138,9 +139,9 @@ static void test_children_are_counted_beside_their_parent(void **state)
 
 static void test_sizes_are_whole_and_do_not_run_over(void **state)
 {
-    struct facet_graph_node nodes[] = {TAKES(1, 1), TAKES(2, 513)};
-    struct facet_graph_node huge[] = {TAKES(1, UINT64_MAX), TAKES(2, UINT64_MAX)};
-    struct graph graph = ROW(nodes), too_large = ROW(huge);
+    struct facet_graph_node nodes[] = {ALLOCATES(1, 1), ALLOCATES(2, 513)};
+    struct facet_graph_node huge[] = {ALLOCATES(1, UINT64_MAX), ALLOCATES(2, UINT64_MAX)};
+    struct graph graph = CHAIN(nodes), too_large = CHAIN(huge);
 
     assert_int_equal(needed_bytes(&graph), 1536);
     assert_int_equal(needed_bytes(&too_large), UINT64_MAX);
@@ -155,14 +156,14 @@ static uint64_t time_of(uint32_t count)
 
     assert_non_null(nodes);
     for (uint32_t i = 0; i < count; i++) {
-        nodes[i] = (struct facet_graph_node)TAKES((i + 1) * MIB, KIB);
-        nodes[count + i] = (struct facet_graph_node)GIVES((count - i) * MIB);
+        nodes[i] = (struct facet_graph_node)ALLOCATES((i + 1) * MIB, KIB);
+        nodes[count + i] = (struct facet_graph_node)FREES((count - i) * MIB);
     }
-    looks = 0;
+    read_count = 0;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     assert_int_equal(needed_bytes(&graph), count * KIB);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    assert_int_equal(looks, graph.count);
+    assert_int_equal(read_count, graph.count);
     free(nodes);
     return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 }
@@ -173,12 +174,12 @@ static void test_many_nodes_cost_hardly_more_each_than_few(void **state)
     double best = 1000;
 
     for (uint32_t i = 0; i < ATTEMPTS; i++) {
-        uint64_t few = time_of(FEW), many = time_of(FEW * TIMES);
+        uint64_t few = time_of(FEW_NODES), many = time_of(FEW_NODES * NODE_FACTOR);
         double grows = (double)many / (double)few;
 
         best = grows < best ? grows : best;
     }
-    assert_true(best < 3 * TIMES);
+    assert_true(best < 3 * NODE_FACTOR);
 }
 
 int main(void)

@@ -60,7 +60,7 @@ static void test_first_that_names_nothing_ends_the_list(void **state)
     assert_string_equal(shown_list("", NULL), "-1");
 }
 
-static void test_twice_shows_nothing(void **state)
+static void test_a_device_listed_twice_shows_nothing(void **state)
 {
     assert_string_equal(shown_list("0,1,0", NULL), "-1");
     assert_string_equal(shown_list("0,GPU-aa00000000000001", NULL), "-1");
@@ -87,7 +87,7 @@ int main(void)
         cmocka_unit_test(test_numbers_count_the_vgpus_and_uuids_name_them),
         cmocka_unit_test(test_second_list_counts_devices_of_the_first),
         cmocka_unit_test(test_first_that_names_nothing_ends_the_list),
-        cmocka_unit_test(test_twice_shows_nothing),
+        cmocka_unit_test(test_a_device_listed_twice_shows_nothing),
         cmocka_unit_test(test_lists_that_do_not_fit),
     };
 

@@ -138,7 +138,7 @@ static void test_a_drain_takes_all_that_belongs_and_nothing_else(void **state)
 struct worker {
     struct facet_ledger *ledger;
     uint64_t first;
-    uint32_t failed_index;
+    uint32_t errors;
 };
 
 /* Every thread adds, takes and adds again keys of its own; all are present in the end. */
@@ -150,9 +150,9 @@ static void *use_own_keys(void *argument)
     for (uint64_t i = 1; i <= 20000; i++) {
         uint64_t key = (worker->first + i) << 9;
 
-        worker->failed_index += !facet_ledger_add(worker->ledger, key, entry_of(key, 0));
-        worker->failed_index += !facet_ledger_take(worker->ledger, key, &entry) || entry.bytes != key;
-        worker->failed_index += !facet_ledger_add(worker->ledger, key, entry_of(key, 0));
+        worker->errors += !facet_ledger_add(worker->ledger, key, entry_of(key, 0));
+        worker->errors += !facet_ledger_take(worker->ledger, key, &entry) || entry.bytes != key;
+        worker->errors += !facet_ledger_add(worker->ledger, key, entry_of(key, 0));
     }
     return NULL;
 }
@@ -170,7 +170,7 @@ static void test_threads_do_not_disturb_one_another(void **state)
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        assert_int_equal(workers[i].failed_index, 0);
+        assert_int_equal(workers[i].errors, 0);
         for (uint64_t key = 1; key <= 20000; key++)
             assert_true(facet_ledger_take(ledger, (workers[i].first + key) << 9, &entry));
     }

@@ -14,35 +14,35 @@
 #include "../../effort.h"
 #include "interpose/kit/pending.h"
 
-#define MIB      (UINT64_C(1) << 20)
-#define NO_WAIT  UINT64_C(1)
-#define FOR_LONG UINT64_C(3600000000000)
+#define MIB     (UINT64_C(1) << 20)
+#define NO_WAIT UINT64_C(1)
+#define LONG_NS UINT64_C(3600000000000)
 
-/* A thread that has so much pending until it is told to leave. */
-struct other {
+/* A thread that has `bytes` pending until `may_leave` is set. */
+struct caller {
     pthread_t thread;
     uint32_t device;
     uint64_t bytes;
-    _Atomic bool begins, is_in, may_leave;
+    _Atomic bool starts, entered, may_leave;
 };
 
-static void *go_through(void *argument)
+static void *run_pending_call(void *argument)
 {
-    struct other *other = argument;
+    struct caller *caller = argument;
 
-    atomic_store(&other->begins, true);
-    facet_pending_enter(other->device, other->bytes);
-    atomic_store(&other->is_in, true);
-    while (!atomic_load(&other->may_leave))
+    atomic_store(&caller->starts, true);
+    facet_pending_enter(caller->device, caller->bytes);
+    atomic_store(&caller->entered, true);
+    while (!atomic_load(&caller->may_leave))
         sched_yield();
     facet_pending_leave();
     return NULL;
 }
 
-static void start_other(struct other *other, uint32_t device, uint64_t bytes)
+static void start_caller(struct caller *caller, uint32_t device, uint64_t bytes)
 {
-    *other = (struct other){.device = device, .bytes = bytes};
-    assert_int_equal(pthread_create(&other->thread, NULL, go_through, other), 0);
+    *caller = (struct caller){.device = device, .bytes = bytes};
+    assert_int_equal(pthread_create(&caller->thread, NULL, run_pending_call, caller), 0);
 }
 
 static void wait_for(_Atomic bool *what)
@@ -51,113 +51,113 @@ static void wait_for(_Atomic bool *what)
         sched_yield();
 }
 
-static void end_other(struct other *other)
+static void end_caller(struct caller *caller)
 {
-    atomic_store(&other->may_leave, true);
-    assert_int_equal(pthread_join(other->thread, NULL), 0);
+    atomic_store(&caller->may_leave, true);
+    assert_int_equal(pthread_join(caller->thread, NULL), 0);
 }
 
 static void test_nothing_is_pending_where_no_thread_is(void **state)
 {
-    struct facet_pending pending;
+    struct facet_pending remaining;
 
-    assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
+    assert_true(facet_pending_quiesce(0, LONG_NS, &remaining));
     facet_pending_open();
     facet_pending_leave(); /* without having entered */
     facet_pending_enter(0, MIB);
     facet_pending_leave();
-    assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
-    assert_int_equal(pending.count, 0);
+    assert_true(facet_pending_quiesce(0, LONG_NS, &remaining));
+    assert_int_equal(remaining.count, 0);
     facet_pending_open();
 }
 
 static void test_pending_bytes_are_counted_and_waited_for_once(void **state)
 {
-    struct facet_pending pending;
-    struct other other;
+    struct facet_pending remaining;
+    struct caller caller;
 
-    start_other(&other, 3, 5 * MIB);
-    wait_for(&other.is_in);
-    assert_true(facet_pending_quiesce(2, FOR_LONG, &pending)); /* another device's */
+    start_caller(&caller, 3, 5 * MIB);
+    wait_for(&caller.entered);
+    assert_true(facet_pending_quiesce(2, LONG_NS, &remaining)); /* another device's */
     facet_pending_open();
-    assert_false(facet_pending_quiesce(3, NO_WAIT, &pending));
+    assert_false(facet_pending_quiesce(3, NO_WAIT, &remaining));
     facet_pending_open();
-    assert_false(facet_pending_quiesce(3, FOR_LONG, &pending)); /* given up */
+    assert_false(facet_pending_quiesce(3, LONG_NS, &remaining)); /* given up */
     facet_pending_open();
-    assert_int_equal(pending.count, 1);
-    assert_int_equal(pending.parts[0].bytes, 5 * MIB);
-    end_other(&other);
-    assert_true(facet_pending_quiesce(3, FOR_LONG, &pending));
+    assert_int_equal(remaining.count, 1);
+    assert_int_equal(remaining.parts[0].bytes, 5 * MIB);
+    end_caller(&caller);
+    assert_true(facet_pending_quiesce(3, LONG_NS, &remaining));
     facet_pending_open();
 }
 
 static void test_of_which_device_it_is_may_turn_out_later(void **state)
 {
-    struct facet_pending pending;
+    struct facet_pending remaining;
 
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
-    assert_false(facet_pending_quiesce(1, NO_WAIT, &pending));
-    assert_int_equal(pending.parts[0].bytes, 0);
+    assert_false(facet_pending_quiesce(1, NO_WAIT, &remaining));
+    assert_int_equal(remaining.parts[0].bytes, 0);
     facet_pending_set(4, 7 * MIB);
-    assert_true(facet_pending_quiesce(1, FOR_LONG, &pending));
-    assert_false(facet_pending_quiesce(4, NO_WAIT, &pending));
-    assert_int_equal(pending.parts[0].bytes, 7 * MIB);
+    assert_true(facet_pending_quiesce(1, LONG_NS, &remaining));
+    assert_false(facet_pending_quiesce(4, NO_WAIT, &remaining));
+    assert_int_equal(remaining.parts[0].bytes, 7 * MIB);
     facet_pending_open();
     facet_pending_leave();
 }
 
 static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
 {
-    struct facet_pending pending;
-    struct other other;
+    struct facet_pending remaining;
+    struct caller caller;
 
-    assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
-    start_other(&other, 0, MIB);
-    wait_for(&other.begins);
+    assert_true(facet_pending_quiesce(0, LONG_NS, &remaining));
+    start_caller(&caller, 0, MIB);
+    wait_for(&caller.starts);
     for (int i = 0; i < 1000; i++) {
-        assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
-        assert_false(atomic_load(&other.is_in));
+        assert_true(facet_pending_quiesce(0, LONG_NS, &remaining));
+        assert_false(atomic_load(&caller.entered));
         sched_yield();
     }
     facet_pending_open();
-    wait_for(&other.is_in);
-    end_other(&other);
+    wait_for(&caller.entered);
+    end_caller(&caller);
 }
 
 /* An allocation that is still alive has not passed; one that has passed may have made way for others that are pending
  * now. */
 static void test_growth_is_explained_by_completed_allocations(void **state)
 {
-    struct facet_pending pending;
-    struct other small, large;
+    struct facet_pending remaining;
+    struct caller small, large;
 
-    start_other(&small, 0, 64 * MIB);
-    start_other(&large, 0, 512 * MIB);
-    wait_for(&small.is_in);
-    wait_for(&large.is_in);
-    assert_false(facet_pending_quiesce(0, NO_WAIT, &pending));
+    start_caller(&small, 0, 64 * MIB);
+    start_caller(&large, 0, 512 * MIB);
+    wait_for(&small.entered);
+    wait_for(&large.entered);
+    assert_false(facet_pending_quiesce(0, NO_WAIT, &remaining));
     facet_pending_open();
-    assert_int_equal(pending.count, 2);
-    assert_int_equal(facet_pending_subtract(8 * MIB, &pending), 8 * MIB);
-    end_other(&small);
-    assert_int_equal(facet_pending_subtract(72 * MIB, &pending), 8 * MIB);
-    end_other(&large);
-    assert_int_equal(facet_pending_subtract(584 * MIB, &pending), 8 * MIB);
-    assert_int_equal(facet_pending_subtract(200 * MIB, &pending), 0); /* 384 MiB and more are on the way again */
-    pending.count = 0;
-    assert_int_equal(facet_pending_subtract(584 * MIB, &pending), 584 * MIB);
+    assert_int_equal(remaining.count, 2);
+    assert_int_equal(facet_pending_subtract(8 * MIB, &remaining), 8 * MIB);
+    end_caller(&small);
+    assert_int_equal(facet_pending_subtract(72 * MIB, &remaining), 8 * MIB);
+    end_caller(&large);
+    assert_int_equal(facet_pending_subtract(584 * MIB, &remaining), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(200 * MIB, &remaining), 0); /* 384 MiB and more are on the way again */
+    remaining.count = 0;
+    assert_int_equal(facet_pending_subtract(584 * MIB, &remaining), 584 * MIB);
 }
 
 static void test_a_thread_that_is_pending_again_has_gone_through(void **state)
 {
-    struct facet_pending pending;
+    struct facet_pending remaining;
 
     facet_pending_enter(0, 64 * MIB);
-    assert_false(facet_pending_quiesce(0, NO_WAIT, &pending));
+    assert_false(facet_pending_quiesce(0, NO_WAIT, &remaining));
     facet_pending_open();
     facet_pending_leave();
     facet_pending_enter(0, 64 * MIB);
-    assert_int_equal(facet_pending_subtract(72 * MIB, &pending), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(72 * MIB, &remaining), 8 * MIB);
     facet_pending_leave();
 }
 
@@ -167,7 +167,7 @@ static void test_a_thread_that_is_pending_again_has_gone_through(void **state)
 #define ROUNDS  effort(20000, 1000)
 
 static _Atomic uint64_t here, there;
-static _Atomic uint32_t at_it;
+static _Atomic uint32_t at_gate;
 
 static void *move_repeatedly(void *argument)
 {
@@ -179,20 +179,20 @@ static void *move_repeatedly(void *argument)
         atomic_fetch_add(&there, 1);
         facet_pending_leave();
     }
-    atomic_fetch_sub(&at_it, 1);
+    atomic_fetch_sub(&at_gate, 1);
     return argument;
 }
 
 static void test_a_reader_sees_both_sides_agree(void **state)
 {
     pthread_t threads[THREADS];
-    struct facet_pending pending;
+    struct facet_pending remaining;
 
-    atomic_store(&at_it, THREADS);
+    atomic_store(&at_gate, THREADS);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, move_repeatedly, NULL), 0);
-    while (atomic_load(&at_it)) {
-        assert_true(facet_pending_quiesce(0, FOR_LONG, &pending));
+    while (atomic_load(&at_gate)) {
+        assert_true(facet_pending_quiesce(0, LONG_NS, &remaining));
         uint64_t first = atomic_load(&here);
         sched_yield();
         assert_int_equal(first, atomic_load(&there));

@@ -81,13 +81,13 @@ static void test_devices_have_their_own_and_addresses_an_end(void **state)
 
 /* ---- notes ---- */
 
-static uint64_t gone[4];
-static uint32_t gone_count, gone_device;
+static uint64_t ended_regions[4];
+static uint32_t ended_count, ended_device;
 
-static void is_gone(uint32_t device, uint64_t address)
+static void note_ended(uint32_t device, uint64_t address)
 {
-    gone_device = device;
-    gone[gone_count++ % 4] = address;
+    ended_device = device;
+    ended_regions[ended_count++ % 4] = address;
 }
 
 static void test_a_note_is_taken_once_from_the_device_it_is_of(void **state)
@@ -138,14 +138,14 @@ static void test_an_owner_takes_its_notes_along(void **state)
     }
     assert_true(facet_regions_join(5, BASE + 512, 512));
     assert_true(facet_regions_note(5, BASE + 512, 512, 48));
-    gone_count = 0;
-    facet_regions_drain(40, is_gone);
-    assert_int_equal(gone_count, 2);
-    assert_int_equal(gone_device, 5);
-    assert_int_equal(gone[0], BASE);
-    assert_int_equal(gone[1], last);
-    facet_regions_drain(40, is_gone);
-    assert_int_equal(gone_count, 2);
+    ended_count = 0;
+    facet_regions_drain(40, note_ended);
+    assert_int_equal(ended_count, 2);
+    assert_int_equal(ended_device, 5);
+    assert_int_equal(ended_regions[0], BASE);
+    assert_int_equal(ended_regions[1], last);
+    facet_regions_drain(40, note_ended);
+    assert_int_equal(ended_count, 2);
     assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
     assert_int_equal(facet_regions_leave(5, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(5, BASE + 512, 512), 0);
@@ -158,7 +158,7 @@ static void test_an_owner_takes_its_notes_along(void **state)
 static pthread_barrier_t together;
 static _Atomic uint32_t taken, awake;
 
-static void *take_all(void *argument)
+static void *remove_all(void *argument)
 {
     uint32_t device;
     uint64_t owner;
@@ -183,7 +183,7 @@ static void test_a_note_is_taken_once(void **state)
     assert_int_equal(add_block(0, BASE, 512), 0);
     assert_int_equal(pthread_barrier_init(&together, NULL, THREADS + 1), 0);
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_all, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, remove_all, NULL), 0);
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             assert_true(facet_regions_note(0, at, 512, 8));
@@ -200,7 +200,7 @@ static void test_a_note_is_taken_once(void **state)
 static _Atomic int64_t charged; /* by all threads, as the callers would */
 static _Atomic uint32_t lowest; /* of moments in which less was charged than is held by one block */
 
-static void pay_and_add(uint64_t address, uint64_t bytes)
+static void charge_and_add(uint64_t address, uint64_t bytes)
 {
     uint64_t left = 0;
 
@@ -224,7 +224,7 @@ static void *come_and_go(void *argument)
             *block = 0;
         } else if (i < ROUNDS) {
             *block = BASE + (seed >> 20) % (REGIONS * REGION / 256) * 256;
-            pay_and_add(*block, 512);
+            charge_and_add(*block, 512);
             if (atomic_load(&charged) < (int64_t)REGION)
                 atomic_fetch_add(&lowest, 1);
         }

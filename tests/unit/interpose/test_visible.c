@@ -57,7 +57,7 @@ static void test_first_that_names_nothing_ends_the_list(void **state)
     assert_string_equal(shown_list(""), "-1");
 }
 
-static void test_twice_shows_nothing(void **state)
+static void test_a_device_listed_twice_shows_nothing(void **state)
 {
     assert_string_equal(shown_list("0,1,0"), "-1");
     assert_string_equal(shown_list("0,GPU-aa01"), "-1");
@@ -79,7 +79,7 @@ int main(void)
         cmocka_unit_test(test_numbers_count_the_vgpus),
         cmocka_unit_test(test_addresses_and_their_beginnings),
         cmocka_unit_test(test_first_that_names_nothing_ends_the_list),
-        cmocka_unit_test(test_twice_shows_nothing),
+        cmocka_unit_test(test_a_device_listed_twice_shows_nothing),
         cmocka_unit_test(test_list_that_does_not_fit),
     };
 

@@ -26,57 +26,58 @@
 
 enum { WORDS = 16, FACTORS = 3, POINTERS = 3, REGISTERS = 6 };
 
-#define WORD(i)  (3 + 2 * (uint64_t)(i))
-#define FIRST(n) ((1U << (n)) - 1)
+#define WORD(i)        (3 + 2 * (uint64_t)(i))
+#define FIRST_WORDS(n) ((1U << (n)) - 1)
 
 struct row {
     const char *name;               /* without the suffix of the per-thread form, which is to do the same */
     uint32_t words;                 /* which of them are the call's, a bit for each; 0: not for this test */
-    uint64_t unit;                  /* the bytes: so many times the words `factors`, or */
+    uint64_t unit;                  /* the number of bytes: `unit` times the words `factors`, or */
     uint8_t factors[FACTORS];       /* each by its number, and 1 more */
-    uint64_t bytes;                 /* this many, where they stand in what a word points at */
-    const void *pointers[POINTERS]; /* in the place of words */
+    uint64_t bytes;                 /* `bytes`, if a structure that a word points at holds them */
+    const void *pointers[POINTERS]; /* to be passed in place of words */
 };
 
 typedef uint64_t (*words_func)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                                uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-static uint64_t got[WORDS];
+static uint64_t recorded[WORDS];
 static unsigned calls;
 
-static uint64_t write_down(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
-                           uint64_t h, uint64_t i, uint64_t j, uint64_t k, uint64_t l, uint64_t m, uint64_t n,
-                           uint64_t o, uint64_t p)
+static uint64_t record_call(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
+                            uint64_t h, uint64_t i, uint64_t j, uint64_t k, uint64_t l, uint64_t m, uint64_t n,
+                            uint64_t o, uint64_t p)
 {
     const uint64_t all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p};
 
-    memcpy(got, all, sizeof got);
+    memcpy(recorded, all, sizeof recorded);
     calls++;
     return 0;
 }
 
 /* The upper bits of a narrower word have no meaning. */
-static bool is_same(uint64_t one, uint64_t other)
+static bool is_same_word(uint64_t one, uint64_t other)
 {
     return one == other || (uint32_t)one == other || (uint16_t)one == other || (uint8_t)one == other;
 }
 
-/* Makes the call, with the vendor's function at `own` replaced; returns how many bytes it counts as. */
-static uint64_t call_hook(const char *name, const struct row *row, const uint64_t w[WORDS], void *hook, void **own)
+/* Makes the call, with the vendor's function at `target` replaced; returns how many bytes it counts as. */
+static uint64_t call_hook(const char *name, const struct row *row, const uint64_t w[WORDS], void *hook, void **target)
 {
-    void *before = *own;
+    void *before = *target;
 
     calls = 0;
     facet_flight_gathered[0] = 0;
-    *own = (void *)write_down;
+    *target = (void *)record_call;
     uint64_t result = ((words_func)hook)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
                                          w[12], w[13], w[14], w[15]);
-    *own = before;
+    *target = before;
     if ((uint32_t)result || calls != 1)
         fail_msg("%s: returns %u after %u calls of the vendor's", name, (unsigned)result, calls);
     for (unsigned i = 0; i < WORDS; i++)
-        if (row->words >> i & 1 && !is_same(got[i], w[i]))
-            fail_msg("%s: word %u is %#llx, not %#llx", name, i, (unsigned long long)got[i], (unsigned long long)w[i]);
+        if (row->words >> i & 1 && !is_same_word(recorded[i], w[i]))
+            fail_msg("%s: word %u is %#llx, not %#llx", name, i, (unsigned long long)recorded[i],
+                     (unsigned long long)w[i]);
     return facet_flight_gathered[0] ? facet_flight_gathered[0] - FACET_FLIGHT_TRANSFER_FIXED : 0;
 }
 
@@ -87,7 +88,7 @@ static void fill_words(const struct row *row, uint64_t words[WORDS])
 }
 
 /* Sizes beyond the range of numbers are the vendor's to refuse, and count no bytes. */
-static void check_overflow(const char *name, const struct row *row, void *hook, void **own)
+static void check_overflow(const char *name, const struct row *row, void *hook, void **target)
 {
     uint64_t words[WORDS];
 
@@ -95,7 +96,7 @@ static void check_overflow(const char *name, const struct row *row, void *hook, 
         return;
     fill_words(row, words);
     words[row->factors[0] - 1] = UINT64_MAX / row->unit / (row->factors[1] ? 2 : 1) + 2;
-    assert_int_equal(call_hook(name, row, words, hook, own), 0);
+    assert_int_equal(call_hook(name, row, words, hook, target), 0);
 }
 
 static const struct row *row_of(const char *name, const struct row *rows, size_t count)
@@ -111,7 +112,7 @@ static const struct row *row_of(const char *name, const struct row *rows, size_t
     return NULL;
 }
 
-static void check_transfer(const char *name, const struct row *rows, size_t count, void *hook, void **own)
+static void check_transfer(const char *name, const struct row *rows, size_t count, void *hook, void **target)
 {
     const struct row *row = row_of(name, rows, count);
     uint64_t words[WORDS], expected = row->bytes;
@@ -123,10 +124,10 @@ static void check_transfer(const char *name, const struct row *rows, size_t coun
         expected = row->unit;
     for (unsigned i = 0; i < FACTORS && row->factors[i]; i++)
         expected *= words[row->factors[i] - 1];
-    uint64_t counted = call_hook(name, row, words, hook, own);
+    uint64_t counted = call_hook(name, row, words, hook, target);
     if (counted != expected)
         fail_msg("%s: counts as %llu bytes, not %llu", name, (unsigned long long)counted, (unsigned long long)expected);
-    check_overflow(name, row, hook, own);
+    check_overflow(name, row, hook, target);
 }
 
 #endif

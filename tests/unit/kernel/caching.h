@@ -23,11 +23,11 @@
 
 #include "kernel/cache.h"
 
-#define PLACED(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
+#define WITH_CACHE(test) cmocka_unit_test_setup_teardown(test, make_cache_folder, remove_cache_folder)
 
 static char root[64], folder[96], counter[96];
 
-static inline int make_place(void **state)
+static inline int make_cache_folder(void **state)
 {
     strcpy(root, "/tmp/facet-test-cache-XXXXXX");
     assert_non_null(mkdtemp(root));
@@ -37,7 +37,7 @@ static inline int make_place(void **state)
     return 0;
 }
 
-static inline int remove_place(void **state)
+static inline int remove_cache_folder(void **state)
 {
     char command[160];
 
@@ -45,7 +45,7 @@ static inline int remove_place(void **state)
     return system(command);
 }
 
-static inline long compiles(void)
+static inline long compile_count(void)
 {
     struct stat info;
 
@@ -64,7 +64,7 @@ static inline struct facet_compiler *compiler_of(uint32_t mode, uint64_t bytes)
 
 /* Compiles with a compiler of its own; returns whether it was a hit. `expected`: the cache's status, FACET_OK or why
  * not. */
-static inline bool hits_with(uint32_t mode, const char *source, enum facet_status expected)
+static inline bool compile_hits_with(uint32_t mode, const char *source, enum facet_status expected)
 {
     struct facet_compile_statistics statistics = {.size = sizeof statistics};
     struct facet_compiler *compiler = compiler_of(mode, 0);
@@ -79,9 +79,9 @@ static inline bool hits_with(uint32_t mode, const char *source, enum facet_statu
     return statistics.cache_hit;
 }
 
-static inline bool hits(uint32_t mode, const char *source)
+static inline bool compile_hits(uint32_t mode, const char *source)
 {
-    return hits_with(mode, source, FACET_OK);
+    return compile_hits_with(mode, source, FACET_OK);
 }
 
 /* The name of the one file with that ending; how many there are. */

@@ -31,7 +31,7 @@
 
 UNUSED static const char saxpy[] = "kernel void saxpy(float a, global const float *x, global float *y)\n"
                                    "{ int i = get_global_id(0); y[i] = a * x[i] + y[i]; }\n";
-UNUSED static const char kinds[] =
+UNUSED static const char every_argument_kind[] =
     "typedef struct { int a; float b[3]; } pair;\n"
     "__attribute__((reqd_work_group_size(16, 4, 1)))\n"
     "kernel void kinds(global float *x, constant float *c, local float *l, pair p, float3 f, char ch, ulong n)\n"

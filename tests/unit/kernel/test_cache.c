@@ -9,11 +9,11 @@ static void a_second_compile_is_a_hit(void **state)
 {
     struct stat info;
 
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_READ_ONLY, "ok"));
-    assert_false(hits(FACET_CACHE_USE, "other"));
-    assert_int_equal(compiles(), 2);
+    assert_false(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_true(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_true(compile_hits(FACET_CACHE_READ_ONLY, "ok"));
+    assert_false(compile_hits(FACET_CACHE_USE, "other"));
+    assert_int_equal(compile_count(), 2);
     assert_int_equal(stat(folder, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0700);
     assert_int_equal(files(".kernel", NULL), 2);
@@ -22,14 +22,14 @@ static void a_second_compile_is_a_hit(void **state)
 
 static void modes_are_kept(void **state)
 {
-    assert_false(hits(FACET_CACHE_READ_ONLY, "ok"));
-    assert_false(hits(FACET_CACHE_BYPASS, "ok"));
+    assert_false(compile_hits(FACET_CACHE_READ_ONLY, "ok"));
+    assert_false(compile_hits(FACET_CACHE_BYPASS, "ok"));
     assert_int_equal(access(folder, F_OK), -1);
-    assert_false(hits(FACET_CACHE_REFRESH, "ok"));
-    assert_false(hits(FACET_CACHE_REFRESH, "ok"));
-    assert_false(hits(FACET_CACHE_BYPASS, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
-    assert_int_equal(compiles(), 5);
+    assert_false(compile_hits(FACET_CACHE_REFRESH, "ok"));
+    assert_false(compile_hits(FACET_CACHE_REFRESH, "ok"));
+    assert_false(compile_hits(FACET_CACHE_BYPASS, "ok"));
+    assert_true(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_int_equal(compile_count(), 5);
 }
 
 static void warnings_are_shown_again(void **state)
@@ -37,20 +37,20 @@ static void warnings_are_shown_again(void **state)
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
 
     for (unsigned i = 0; i < 2; i++) {
-        struct facet_diagnostic said = {0};
+        struct facet_diagnostic diagnostic = {0};
         struct facet_image *image = NULL;
 
         assert_int_equal(facet_compile(compiler, "warn", 4, NULL, &image, NULL), FACET_OK);
-        assert_true(facet_image_diagnostic(image, 0, &said));
-        assert_false(facet_image_diagnostic(image, 1, &said));
-        assert_int_equal(said.severity, FACET_SEVERITY_WARNING);
-        assert_int_equal(said.line, 2);
-        assert_int_equal(said.column, 5);
-        assert_string_equal(said.file, "kernel.cl");
-        assert_string_equal(said.text, "unused variable 'n'");
+        assert_true(facet_image_diagnostic(image, 0, &diagnostic));
+        assert_false(facet_image_diagnostic(image, 1, &diagnostic));
+        assert_int_equal(diagnostic.severity, FACET_SEVERITY_WARNING);
+        assert_int_equal(diagnostic.line, 2);
+        assert_int_equal(diagnostic.column, 5);
+        assert_string_equal(diagnostic.file, "kernel.cl");
+        assert_string_equal(diagnostic.text, "unused variable 'n'");
         facet_image_destroy(image);
     }
-    assert_int_equal(compiles(), 1);
+    assert_int_equal(compile_count(), 1);
     facet_compiler_destroy(compiler);
 }
 
@@ -59,7 +59,7 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
 
     for (unsigned i = 0; i < 2; i++) {
-        struct facet_diagnostic said = {0};
+        struct facet_diagnostic diagnostic = {0};
         struct facet_image *image = NULL;
         struct facet_error error = {0};
         size_t size = 1;
@@ -68,11 +68,11 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
         assert_string_equal(error.message, "kernel.cl:3:1: error: expected ';'");
         assert_null(facet_image_bytes(image, &size));
         assert_int_equal(size, 0);
-        assert_true(facet_image_diagnostic(image, 1, &said));
-        assert_int_equal(said.severity, FACET_SEVERITY_ERROR);
+        assert_true(facet_image_diagnostic(image, 1, &diagnostic));
+        assert_int_equal(diagnostic.severity, FACET_SEVERITY_ERROR);
         facet_image_destroy(image);
     }
-    assert_int_equal(compiles(), 2);
+    assert_int_equal(compile_count(), 2);
     assert_int_equal(files(".kernel", NULL), 0);
     facet_compiler_destroy(compiler);
 }
@@ -120,21 +120,21 @@ static void a_header_is_known_by_its_contents(void **state)
     source_of(source, sizeof source, "missing.h", "a.h");
     put_file(path, "one");
     assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_READ_ONLY, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_READ_ONLY, source));
     put_file(path, "two"); /* as long, as old, the same file */
     assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
-    assert_false(hits(FACET_CACHE_READ_ONLY, source));
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_READ_ONLY, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0); /* touched is not changed */
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
     put_file(path, "two!");
-    assert_false(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(unlink(path), 0);
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(files(".kernel", NULL), 1);
 }
 
@@ -147,12 +147,12 @@ static void a_header_that_appears_is_a_miss(void **state)
     snprintf(folder_path, sizeof folder_path, "%s/before", root);
     put_file(path, "one");
     assert_int_equal(mkdir(folder_path, 0700), 0);
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
     snprintf(path, sizeof path, "%s/before/a.h", root);
     put_file(path, "");
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
 }
 
 static void a_folder_and_a_file_are_two_things(void **state)
@@ -162,22 +162,22 @@ static void a_folder_and_a_file_are_two_things(void **state)
     source_of(source, sizeof source, "place", "none");
     snprintf(path, sizeof path, "%s/place", root);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(rmdir(path), 0);
     put_file(path, "");
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_true(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_true(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0); /* it has no writer: opening it for reading must not wait */
-    assert_false(hits(FACET_CACHE_USE, source));
-    assert_false(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
 }
 
 static void images_that_depend_on_the_time_are_not_kept(void **state)
 {
-    assert_false(hits(FACET_CACHE_USE, "time"));
-    assert_false(hits(FACET_CACHE_USE, "time"));
+    assert_false(compile_hits(FACET_CACHE_USE, "time"));
+    assert_false(compile_hits(FACET_CACHE_USE, "time"));
     assert_int_equal(files(".kernel", NULL), 0);
 }
 
@@ -189,7 +189,7 @@ static void a_damaged_entry_is_a_miss(void **state)
     struct stat info;
     static const char source[] = "warn <none/at/all.h>"; /* so that the entry has a list of files too */
 
-    assert_false(hits(FACET_CACHE_USE, source));
+    assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(files(".kernel", path), 1);
     assert_int_equal(stat(path, &info), 0);
     for (off_t at = 0; at <= info.st_size; at += 7) {
@@ -205,8 +205,8 @@ static void a_damaged_entry_is_a_miss(void **state)
             assert_int_equal(pwrite(fd, &byte, 1, at), 1);
         }
         close(fd);
-        assert_false(hits(FACET_CACHE_USE, source));
-        assert_true(hits(FACET_CACHE_USE, source));
+        assert_false(compile_hits(FACET_CACHE_USE, source));
+        assert_true(compile_hits(FACET_CACHE_USE, source));
     }
 }
 
@@ -214,32 +214,32 @@ static void a_folder_in_place_of_an_entry_goes(void **state)
 {
     char path[256], inside[300];
 
-    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_false(compile_hits(FACET_CACHE_USE, "ok"));
     assert_int_equal(files(".kernel", path), 1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(inside, sizeof inside, "%s/theirs", path);
     assert_int_equal(mkdir(inside, 0700), 0);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_IO)); /* not empty: it stays, and nothing is kept */
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_IO));
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO)); /* not empty: it stays, and nothing is kept */
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO));
     assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
     assert_int_equal(rmdir(inside), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
+    assert_false(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_true(compile_hits(FACET_CACHE_USE, "ok"));
 }
 
 static void an_entry_of_another_key_is_a_miss(void **state)
 {
     char first[256], second[256], moved[256];
 
-    assert_false(hits(FACET_CACHE_USE, "one"));
+    assert_false(compile_hits(FACET_CACHE_USE, "one"));
     assert_int_equal(files(".kernel", first), 1);
     snprintf(moved, sizeof moved, "%s/aside", root);
     assert_int_equal(rename(first, moved), 0);
-    assert_false(hits(FACET_CACHE_USE, "two"));
+    assert_false(compile_hits(FACET_CACHE_USE, "two"));
     assert_int_equal(files(".kernel", second), 1);
     assert_int_equal(rename(moved, second), 0);
-    assert_false(hits(FACET_CACHE_USE, "two"));
+    assert_false(compile_hits(FACET_CACHE_USE, "two"));
 }
 
 /* --- sizes ------------------------------------------------------------------------------------------------------ */
@@ -268,7 +268,7 @@ static void the_least_recently_used_go(void **state)
         assert_true(usage.bytes <= 8000);
     }
     assert_true(usage.entries > 2);
-    assert_int_equal(compiles(), 40);
+    assert_int_equal(compile_count(), 40);
     facet_cache_close(&cache);
     facet_compiler_destroy(compiler);
 }
@@ -277,7 +277,7 @@ static void the_least_recently_used_go(void **state)
 
 static void *compile_slowly(void *argument)
 {
-    return (void *)(uintptr_t)hits(FACET_CACHE_USE, "slow");
+    return (void *)(uintptr_t)compile_hits(FACET_CACHE_USE, "slow");
 }
 
 static void threads_that_want_the_same_image_compile_it_once(void **state)
@@ -292,7 +292,7 @@ static void threads_that_want_the_same_image_compile_it_once(void **state)
         pthread_join(threads[i], &hit);
         misses += !hit;
     }
-    assert_int_equal(compiles(), 1);
+    assert_int_equal(compile_count(), 1);
     assert_int_equal(misses, 1);
     assert_int_equal(files(".lock", NULL), 0);
 }
@@ -304,7 +304,7 @@ static void processes_that_want_the_same_image_compile_it_once(void **state)
     for (size_t i = 0; i < 3; i++) {
         children[i] = fork();
         if (children[i] == 0) {
-            (void)hits(FACET_CACHE_USE, "slow");
+            (void)compile_hits(FACET_CACHE_USE, "slow");
             _exit(0);
         }
     }
@@ -313,7 +313,7 @@ static void processes_that_want_the_same_image_compile_it_once(void **state)
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(compiles(), 1);
+    assert_int_equal(compile_count(), 1);
 }
 
 static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
@@ -403,23 +403,23 @@ static void concurrent_writers_of_one_key_leave_one_whole_entry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PLACED(a_second_compile_is_a_hit),
-        PLACED(modes_are_kept),
-        PLACED(warnings_are_shown_again),
-        PLACED(a_header_is_known_by_its_contents),
-        PLACED(a_header_that_appears_is_a_miss),
-        PLACED(a_folder_and_a_file_are_two_things),
-        PLACED(images_that_depend_on_the_time_are_not_kept),
-        PLACED(errors_come_with_all_remarks_and_are_not_kept),
-        PLACED(the_compilers_answer_is_checked),
-        PLACED(a_damaged_entry_is_a_miss),
-        PLACED(a_folder_in_place_of_an_entry_goes),
-        PLACED(an_entry_of_another_key_is_a_miss),
-        PLACED(the_least_recently_used_go),
-        PLACED(threads_that_want_the_same_image_compile_it_once),
-        PLACED(processes_that_want_the_same_image_compile_it_once),
-        PLACED(a_process_that_dies_while_compiling_blocks_no_other),
-        PLACED(concurrent_writers_of_one_key_leave_one_whole_entry),
+        WITH_CACHE(a_second_compile_is_a_hit),
+        WITH_CACHE(modes_are_kept),
+        WITH_CACHE(warnings_are_shown_again),
+        WITH_CACHE(a_header_is_known_by_its_contents),
+        WITH_CACHE(a_header_that_appears_is_a_miss),
+        WITH_CACHE(a_folder_and_a_file_are_two_things),
+        WITH_CACHE(images_that_depend_on_the_time_are_not_kept),
+        WITH_CACHE(errors_come_with_all_remarks_and_are_not_kept),
+        WITH_CACHE(the_compilers_answer_is_checked),
+        WITH_CACHE(a_damaged_entry_is_a_miss),
+        WITH_CACHE(a_folder_in_place_of_an_entry_goes),
+        WITH_CACHE(an_entry_of_another_key_is_a_miss),
+        WITH_CACHE(the_least_recently_used_go),
+        WITH_CACHE(threads_that_want_the_same_image_compile_it_once),
+        WITH_CACHE(processes_that_want_the_same_image_compile_it_once),
+        WITH_CACHE(a_process_that_dies_while_compiling_blocks_no_other),
+        WITH_CACHE(concurrent_writers_of_one_key_leave_one_whole_entry),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

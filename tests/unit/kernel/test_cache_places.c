@@ -13,11 +13,11 @@
 /* Each time it compiles, and says why. */
 static void expect_no_use(enum facet_status expected)
 {
-    long before = compiles();
+    long before = compile_count();
 
-    assert_false(hits_with(FACET_CACHE_USE, "ok", expected));
-    assert_false(hits_with(FACET_CACHE_USE, "ok", expected));
-    assert_int_equal(compiles(), before + 2);
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", expected));
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", expected));
+    assert_int_equal(compile_count(), before + 2);
     assert_int_equal(files(".kernel", NULL) + files(".tmp", NULL) + files(".lock", NULL), 0);
 }
 
@@ -29,8 +29,8 @@ static void a_folder_that_others_may_write_is_not_used(void **state)
         expect_no_use(FACET_PERMISSION);
     }
     assert_int_equal(chmod(folder, 0700), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
+    assert_false(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_true(compile_hits(FACET_CACHE_USE, "ok"));
 }
 
 static void a_folder_of_another_user_is_not_used(void **state)
@@ -49,8 +49,8 @@ static void our_link_is_followed_another_s_is_not(void **state)
     snprintf(there, sizeof there, "%s/there", root);
     assert_int_equal(mkdir(there, 0700), 0);
     assert_int_equal(symlink(there, folder), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
+    assert_false(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_true(compile_hits(FACET_CACHE_USE, "ok"));
     assert_int_equal(unlink(folder), 0);
     assert_int_equal(symlink("nowhere", folder), 0);
     expect_no_use(FACET_NOT_FOUND);
@@ -59,7 +59,7 @@ static void our_link_is_followed_another_s_is_not(void **state)
     assert_int_equal(unlink(folder), 0);
     assert_int_equal(symlink(there, folder), 0);
     assert_int_equal(lchown(folder, 12345, 12345), 0);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION)); /* although the entry exists */
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION)); /* although the entry exists */
 }
 
 static void without_a_folder_nothing_is_kept(void **state)
@@ -106,43 +106,43 @@ static void a_full_disk_keeps_nothing_and_takes_nothing(void **state)
     char path[128];
 
     mount_small_disk();
-    assert_false(hits(FACET_CACHE_USE, "before"));
+    assert_false(compile_hits(FACET_CACHE_USE, "before"));
     snprintf(path, sizeof path, "%s/filler", folder);
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     while (write(fd, block, sizeof block) > 0)
         ;
     close(fd);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
     assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
-    assert_true(hits(FACET_CACHE_USE, "before"));
+    assert_true(compile_hits(FACET_CACHE_USE, "before"));
     assert_int_equal(unlink(path), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
+    assert_false(compile_hits(FACET_CACHE_USE, "ok"));
+    assert_true(compile_hits(FACET_CACHE_USE, "ok"));
     assert_int_equal(umount(folder), 0);
 }
 
 static void a_folder_that_cannot_be_written_is_still_read(void **state)
 {
     mount_small_disk();
-    assert_false(hits(FACET_CACHE_USE, "before"));
+    assert_false(compile_hits(FACET_CACHE_USE, "before"));
     assert_int_equal(mount(NULL, folder, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION));
-    assert_false(hits_with(FACET_CACHE_REFRESH, "before", FACET_PERMISSION));
-    assert_true(hits(FACET_CACHE_USE, "before"));
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION));
+    assert_false(compile_hits_with(FACET_CACHE_REFRESH, "before", FACET_PERMISSION));
+    assert_true(compile_hits(FACET_CACHE_USE, "before"));
     assert_int_equal(umount(folder), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PLACED(a_folder_that_others_may_write_is_not_used),
-        PLACED(a_folder_of_another_user_is_not_used),
-        PLACED(our_link_is_followed_another_s_is_not),
-        PLACED(without_a_folder_nothing_is_kept),
+        WITH_CACHE(a_folder_that_others_may_write_is_not_used),
+        WITH_CACHE(a_folder_of_another_user_is_not_used),
+        WITH_CACHE(our_link_is_followed_another_s_is_not),
+        WITH_CACHE(without_a_folder_nothing_is_kept),
         /* which leave this process among other mounts */
-        PLACED(a_full_disk_keeps_nothing_and_takes_nothing),
-        PLACED(a_folder_that_cannot_be_written_is_still_read),
+        WITH_CACHE(a_full_disk_keeps_nothing_and_takes_nothing),
+        WITH_CACHE(a_folder_that_cannot_be_written_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,8 +57,8 @@ static void the_same_source_gives_the_same_bytes(void **state)
 
         if (is_beyond(targets[i]))
             continue;
-        compile_well(kinds, targets[i], &first);
-        compile_well(kinds, targets[i], &second);
+        compile_well(every_argument_kind, targets[i], &first);
+        compile_well(every_argument_kind, targets[i], &second);
         if (first.bytes != second.bytes || memcmp(first.image, second.image, first.bytes) != 0)
             fail_msg("%s: the second image differs", targets[i]);
         backend->clear(&first);
@@ -106,7 +106,7 @@ static void check_arguments(const char *target, const struct expected *expected,
 {
     struct facet_backend_result result;
 
-    compile_well(kinds, target, &result);
+    compile_well(every_argument_kind, target, &result);
     json_t *image = json_loads(result.description, 0, NULL);
     json_t *kernel = json_array_get(json_object_get(image, "kernels"), 0);
     json_t *list = json_object_get(kernel, "arguments"), *group = json_object_get(kernel, "required_group_size");
@@ -299,7 +299,7 @@ static void targets_that_llvm_19_lacks_are_refused_by_name(void **state)
         expect_error(saxpy, "spirv", NULL, FACET_UNSUPPORTED, "without a code generator for SPIR-V");
 }
 
-static void options_are_heard(void **state)
+static void options_reach_the_compiler(void **state)
 {
     static const char source[] = "#if N != 4 || !defined(__FAST_RELAXED_MATH__) || __OPENCL_VERSION__ != 120\n"
                                  "#error no\n#endif\n"
@@ -457,13 +457,13 @@ static void nothing_is_printed(void **state)
 }
 
 /* A thread's failure: cmocka fails in the main thread only. */
-struct said {
+struct compile_log {
     char text[sizeof((struct facet_error *)0)->message + 64]; /* of the first compile that failed */
 };
 
 static void *compile_all(void *argument)
 {
-    struct said *said = argument;
+    struct compile_log *compile_log = argument;
 
     for (size_t i = 0; i < COUNT(targets); i++) {
         struct facet_backend_result result;
@@ -471,9 +471,10 @@ static void *compile_all(void *argument)
 
         if (is_beyond(targets[i]))
             continue;
-        enum facet_status status = compile(i % 2 ? saxpy : kinds, targets[i], NULL, &result, &error);
-        if (status != FACET_OK && !said->text[0])
-            snprintf(said->text, sizeof said->text, "%s: status %d: %s", targets[i], (int)status, error.message);
+        enum facet_status status = compile(i % 2 ? saxpy : every_argument_kind, targets[i], NULL, &result, &error);
+        if (status != FACET_OK && !compile_log->text[0])
+            snprintf(compile_log->text, sizeof compile_log->text, "%s: status %d: %s", targets[i], (int)status,
+                     error.message);
         backend->clear(&result);
     }
     return NULL;
@@ -482,16 +483,17 @@ static void *compile_all(void *argument)
 static void threads_compile_at_the_same_time(void **state)
 {
     pthread_t threads[4];
-    static struct said said[COUNT(threads)]; /* a test that fails leaves its own variables, the others still write */
+    static struct compile_log
+        compile_log[COUNT(threads)]; /* a test that fails leaves its own variables, the others still write */
 
     (void)state;
     for (size_t i = 0; i < COUNT(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, compile_all, &said[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_all, &compile_log[i]), 0);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < COUNT(threads); i++)
-        if (said[i].text[0])
-            fail_msg("%s", said[i].text);
+        if (compile_log[i].text[0])
+            fail_msg("%s", compile_log[i].text);
 }
 
 /* --- goldens ------------------------------------------------------------------------------------------------------ */
@@ -577,7 +579,7 @@ int main(void)
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
         cmocka_unit_test(unknown_things_are_refused_by_name),
         cmocka_unit_test(targets_that_llvm_19_lacks_are_refused_by_name),
-        cmocka_unit_test(options_are_heard),
+        cmocka_unit_test(options_reach_the_compiler),
         cmocka_unit_test(options_of_opencl_are_taken),
         cmocka_unit_test(functions_without_a_body_are_named),
         cmocka_unit_test(late_refusals_have_their_place_too),

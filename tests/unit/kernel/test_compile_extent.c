@@ -6,24 +6,24 @@
  */
 #include "growing.h"
 
-static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
+static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
 
-static void expect_on(size_t count, const char *text, enum facet_status expected, const char *said)
+static void expect_on(size_t count, const char *text, enum facet_status expected, const char *fragment)
 {
     struct text source = {0};
 
     add(&source, text, 1);
     for (size_t i = 0; i < count; i++)
-        expect(&source, some[i], expected, said);
+        expect(&source, some_targets[i], expected, fragment);
     free(source.bytes);
 }
 
-static void expect_everywhere(const char *text, enum facet_status expected, const char *said)
+static void expect_everywhere(const char *text, enum facet_status expected, const char *fragment)
 {
-    expect_on(COUNT(some), text, expected, said);
+    expect_on(COUNT(some_targets), text, expected, fragment);
 }
 
-static void expect_module(const char *body, const char *target, enum facet_status expected, const char *said)
+static void expect_module(const char *body, const char *target, enum facet_status expected, const char *fragment)
 {
     static const char head[] = "target datalayout = \"e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-"
                                "v512:512-v1024:1024\"\ntarget triple = \"spir64-unknown-unknown\"\n";
@@ -35,8 +35,8 @@ static void expect_module(const char *body, const char *target, enum facet_statu
     add(&source, body, 1);
     enum facet_status status =
         compile_bytes(FACET_SOURCE_LLVM_IR, source.bytes, source.used, target, NULL, &result, &error);
-    if (status != expected || !strstr(error.message, said))
-        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, said);
+    if (status != expected || !strstr(error.message, fragment))
+        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, fragment);
     backend->clear(&result);
     free(source.bytes);
 }
@@ -66,7 +66,7 @@ static void structs_by_value_are_aligned_to_128_at_most(void **state)
                       "kernel void k(wide w, global int *o) { o[0] = w.a; }\n",
                       FACET_OK, "");
     /* Clang 19 makes a value of it for AMDGPU: it lies nowhere, and has no alignment. */
-    expect_on(COUNT(some) - (strstr(backend->version, "LLVM 19.") ? 1 : 0),
+    expect_on(COUNT(some_targets) - (strstr(backend->version, "LLVM 19.") ? 1 : 0),
               "typedef struct { int a; } __attribute__((aligned(256))) wide;\n"
               "kernel void k(wide w, global int *o) { o[0] = w.a; }\n",
               FACET_CORRUPT, "'k': a struct by value is aligned to 256 bytes; expected at most 128");
@@ -76,12 +76,12 @@ static void structs_by_value_are_aligned_to_128_at_most(void **state)
 static void modules_ask_for_more_than_clang_lets(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(some); i++) {
+    for (size_t i = 0; i < COUNT(some_targets); i++) {
         expect_module("@x = internal addrspace(1) global i32 0, align 4294967296\n"
                       "define spir_kernel void @k(ptr addrspace(1) %o) {\n store i32 1, ptr addrspace(1) @x\n"
                       " ret void\n}\n",
-                      some[i], FACET_CORRUPT, "'x' is aligned to 4294967296 bytes; expected at most 4096");
-        expect_module("define spir_kernel void @k(ptr addrspace(1) %o) align 8192 {\n ret void\n}\n", some[i],
+                      some_targets[i], FACET_CORRUPT, "'x' is aligned to 4294967296 bytes; expected at most 4096");
+        expect_module("define spir_kernel void @k(ptr addrspace(1) %o) align 8192 {\n ret void\n}\n", some_targets[i],
                       FACET_CORRUPT, "'k' is aligned to 8192 bytes");
     }
 }

@@ -19,7 +19,7 @@ enum {
     BRANCHES = 400
 };
 
-static double seconds(void)
+static double now_seconds(void)
 {
     struct rusage usage;
 
@@ -30,14 +30,14 @@ static double seconds(void)
 
 static double measure_source(const struct text *source, const char *target)
 {
-    double start = seconds();
+    double start = now_seconds();
 
     expect(source, target, FACET_OK, "");
-    return seconds() - start;
+    return now_seconds() - start;
 }
 
 /* Of a kernel whose body is `count` times the line, which has a number for each %u, between two pieces. */
-static double measure(const char *before, const char *line, const char *after, unsigned count)
+static double measure_compile(const char *before, const char *line, const char *after, unsigned count)
 {
     struct text source = {0};
     char text[160];
@@ -58,7 +58,7 @@ static double measure(const char *before, const char *line, const char *after, u
 }
 
 /* Of two measurements of one source: what else runs here only adds to them. `before`: 0, when there is none yet. */
-static double least(double before, double now)
+static double smaller_of(double before, double now)
 {
     return before == 0 || now < before ? now : before;
 }
@@ -68,8 +68,8 @@ static void expect_as_fast(const char *what, const char *before, const char *lin
     double plain = 0, took = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        plain = least(plain, measure("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count));
-        took = least(took, measure(before, line, after, count));
+        plain = smaller_of(plain, measure_compile("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count));
+        took = smaller_of(took, measure_compile(before, line, after, count));
         if (took <= plain * TIMES_MOST)
             return;
     }
@@ -84,8 +84,8 @@ static void expect_in_proportion(const char *what, const char *before, const cha
     double few = 0, many = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        few = least(few, measure(before, line, after, count));
-        many = least(many, measure(before, line, after, count * LARGER));
+        few = smaller_of(few, measure_compile(before, line, after, count));
+        many = smaller_of(many, measure_compile(before, line, after, count * LARGER));
         if (many <= few * LARGER_MOST)
             return;
     }
@@ -93,7 +93,7 @@ static void expect_in_proportion(const char *what, const char *before, const cha
              LARGER_MOST);
 }
 
-static void growing_switches(void **state)
+static void growing_switches_compile_in_proportion(void **state)
 {
     (void)state;
     expect_in_proportion("cases", "switch (x) {\n", "case %5$u: r = x * %3$u + %1$u; break;\n", "default: r = 1; }\n",
@@ -103,7 +103,7 @@ static void growing_switches(void **state)
                          "default: r = 1; }\n", SPARSE);
 }
 
-static void growing_barriers(void **state)
+static void growing_barriers_compile_in_proportion(void **state)
 {
     static const char before[] = "local int l[256]; int t = get_local_id(0);\n";
 
@@ -116,14 +116,14 @@ static void growing_barriers(void **state)
                          "", BARRIERS);
 }
 
-static void growing_branches(void **state)
+static void growing_branches_compile_in_proportion(void **state)
 {
     (void)state;
     expect_in_proportion("branches", "", "if (r > %3$u) r = r * %2$u + in[i + %1$u]; else r ^= in[i + %4$u];\n", "",
                          BRANCHES);
 }
 
-static void switches(void **state)
+static void switches_compile_as_fast(void **state)
 {
     (void)state;
     expect_as_fast("cases", "switch (x) {\n", "case %2$u: r = x * %3$u + %1$u; break;\n", "default: r = 1; }\n", LINES);
@@ -131,14 +131,14 @@ static void switches(void **state)
     expect_as_fast("cases that fall through", "switch (x) {\n", "case %2$u: r = r * %3$u + x;\n", "}\n", LINES);
 }
 
-static void comparisons(void **state)
+static void comparisons_compile_as_fast(void **state)
 {
     (void)state;
     expect_as_fast("times else if", "if (x < 0) r = 3;\n", "else if (x == %2$u) r = x * %3$u + %1$u;\n", "", LINES);
     expect_as_fast("choices", "r = ", "x == %2$u ? %3$u :\n", "0;", LINES);
 }
 
-static void jumps(void **state)
+static void jumps_compile_as_fast(void **state)
 {
     enum { JUMPS = 150 };
 
@@ -146,8 +146,8 @@ static void jumps(void **state)
     expect_as_fast("jumps", "", "l%1$u: r = r * 3 + %2$u; if (in[r & 255] == %1$u) goto l%4$u;\n", "", JUMPS);
 }
 
-/* Each would be a hundred instructions, were it not called. */
-static void calls(void **state)
+/* Each function would be a hundred instructions if it were inlined. */
+static void calls_compile_as_fast(void **state)
 {
     enum { CALLS = 200 };
 
@@ -159,7 +159,7 @@ static void calls(void **state)
 }
 
 /* One lane after the other, and each is a loop that LLVM would unroll, at a cost that grows with all there are. */
-static void atomics(void **state)
+static void atomics_compile_as_fast(void **state)
 {
     enum { ATOMICS = 480 };
 
@@ -180,7 +180,7 @@ static double measure_reads(unsigned count)
     return took;
 }
 
-static void reads_of_images(void **state)
+static void reads_of_images_compile_in_proportion(void **state)
 {
     enum { READS = 5, READS_MOST = 3 };
 
@@ -188,8 +188,8 @@ static void reads_of_images(void **state)
     double one = 0, many = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        one = least(one, measure_reads(1));
-        many = least(many, measure_reads(READS));
+        one = smaller_of(one, measure_reads(1));
+        many = smaller_of(many, measure_reads(READS));
         if (many <= one * READS_MOST)
             return;
     }
@@ -219,7 +219,7 @@ static double measure_neighbours(unsigned count)
     return took;
 }
 
-static void neighbours_in_spirv(void **state)
+static void neighbours_in_spirv_compile_in_proportion(void **state)
 {
     enum { NEIGHBOURS = 250 };
 
@@ -229,8 +229,8 @@ static void neighbours_in_spirv(void **state)
     double few = 0, many = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        few = least(few, measure_neighbours(NEIGHBOURS));
-        many = least(many, measure_neighbours(NEIGHBOURS * LARGER));
+        few = smaller_of(few, measure_neighbours(NEIGHBOURS));
+        many = smaller_of(many, measure_neighbours(NEIGHBOURS * LARGER));
         if (many <= few * LARGER_MOST)
             return;
     }
@@ -241,16 +241,16 @@ static void neighbours_in_spirv(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(switches),
-        cmocka_unit_test(comparisons),
-        cmocka_unit_test(jumps),
-        cmocka_unit_test(growing_switches),
-        cmocka_unit_test(growing_barriers),
-        cmocka_unit_test(growing_branches),
-        cmocka_unit_test(calls),
-        cmocka_unit_test(reads_of_images),
-        cmocka_unit_test(atomics),
-        cmocka_unit_test(neighbours_in_spirv),
+        cmocka_unit_test(switches_compile_as_fast),
+        cmocka_unit_test(comparisons_compile_as_fast),
+        cmocka_unit_test(jumps_compile_as_fast),
+        cmocka_unit_test(growing_switches_compile_in_proportion),
+        cmocka_unit_test(growing_barriers_compile_in_proportion),
+        cmocka_unit_test(growing_branches_compile_in_proportion),
+        cmocka_unit_test(calls_compile_as_fast),
+        cmocka_unit_test(reads_of_images_compile_in_proportion),
+        cmocka_unit_test(atomics_compile_as_fast),
+        cmocka_unit_test(neighbours_in_spirv_compile_in_proportion),
     };
 
     return cmocka_run_group_tests(tests, open_backend, NULL);

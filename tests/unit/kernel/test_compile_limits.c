@@ -24,7 +24,7 @@ static void expect_usual(const char *target)
 /* More than a GiB of stack has room for. */
 enum { DEEP = 1000000 };
 
-static const char begin[] = "kernel void k(global int *o) { o[0] = ";
+static const char prologue[] = "kernel void k(global int *o) { o[0] = ";
 
 static void deep_nests_are_refused(void **state)
 {
@@ -36,7 +36,7 @@ static void deep_nests_are_refused(void **state)
 
         if (is_beyond(some[i]))
             continue;
-        add(&source, begin, 1);
+        add(&source, prologue, 1);
         add(&source, "-~", DEEP / 2);
         add(&source, "o[1]; }\n", 1);
         expect(&source, some[i], FACET_OUT_OF_RANGE, "nests too deep");
@@ -51,7 +51,7 @@ static void short_sources_of_deep_nests_are_refused(void **state)
 
     (void)state;
     add_doubling(&operators, 20);
-    add(&operators, begin, 1);
+    add(&operators, prologue, 1);
     add(&operators, "M20 o[1]; }\n", 1);
     expect(&operators, "host", FACET_OUT_OF_RANGE, "nests too deep");
     expect_usual("host");
@@ -79,7 +79,7 @@ static void less_deep_nests_are_compiled(void **state)
 
     (void)state;
     add_doubling(&source, quick ? 12 : 16);
-    add(&source, begin, 1);
+    add(&source, prologue, 1);
     add(&source, quick ? "M12 o[1]; }\n" : "M16 o[1]; }\n", 1);
     expect(&source, "host", FACET_OK, "");
     free(source.bytes);
@@ -217,7 +217,7 @@ static void programs_may_wait_for_our_children(void **state)
     struct text deep = {0};
 
     (void)state;
-    add(&deep, begin, 1);
+    add(&deep, prologue, 1);
     add(&deep, "-~", DEEP / 2);
     add(&deep, "o[1]; }\n", 1);
     for (size_t i = 0; i < COUNT(handlers); i++) {
@@ -292,7 +292,7 @@ static void add_arguments(struct text *source, unsigned count)
     add(source, ") { o[0] = 1; }\n", 1);
 }
 
-/* Of a kernel with one struct of so many bytes. */
+/* Expects a result of a kernel with one struct of that many bytes. */
 static void expect_struct(unsigned long long bytes, enum facet_status expected, const char *said)
 {
     static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
@@ -374,8 +374,8 @@ static void local_memory_has_limits(void **state)
 
 /* --- beyond a target ---------------------------------------------------------------------------------------------- */
 
-static void expect_places(const char *source, const char *target, const char *text, const uint32_t places[][2],
-                          uint32_t count)
+static void expect_positions(const char *source, const char *target, const char *text, const uint32_t positions[][2],
+                             uint32_t count)
 {
     struct facet_backend_result result;
     struct facet_error error;
@@ -384,8 +384,8 @@ static void expect_places(const char *source, const char *target, const char *te
     assert_int_equal(result.diagnostic_count, count);
     for (uint32_t i = 0; i < count; i++) {
         assert_int_equal(result.diagnostics[i].severity, FACET_SEVERITY_ERROR);
-        assert_int_equal(result.diagnostics[i].line, places[i][0]);
-        assert_int_equal(result.diagnostics[i].column, places[i][1]);
+        assert_int_equal(result.diagnostics[i].line, positions[i][0]);
+        assert_int_equal(result.diagnostics[i].column, positions[i][1]);
         assert_non_null(strstr(result.diagnostics[i].text, text));
     }
     backend->clear(&result);
@@ -398,15 +398,15 @@ static void assembly_is_refused_with_its_place(void **state)
         "kernel void k(global int *o) {\n  __asm__ volatile(\"nop\"); o[0] = f(o[1]); }\n";
     static const char outside[] = "__asm__(\"// x\");\nkernel void k(global int *o) { o[0] = 1; }\n";
     static const char *const none[] = {"host", "amdgcn:gfx90a", "spirv:1.2"};
-    static const uint32_t places[][2] = {{2, 10}, {4, 3}}, nowhere[][2] = {{0, 0}};
+    static const uint32_t positions[][2] = {{2, 10}, {4, 3}}, nowhere[][2] = {{0, 0}};
     struct facet_backend_result result;
 
     (void)state;
     for (size_t i = 0; i < COUNT(none); i++) {
         if (is_beyond(none[i]))
             continue;
-        expect_places(source, none[i], "inline assembly is not supported for the target", places, 2);
-        expect_places(outside, none[i], "assembly outside of functions", nowhere, 1);
+        expect_positions(source, none[i], "inline assembly is not supported for the target", positions, 2);
+        expect_positions(outside, none[i], "assembly outside of functions", nowhere, 1);
     }
     compile_well(source, "ptx:sm_90", &result);
     assert_non_null(memmem(result.image, result.bytes, "mov.b32", 7));
@@ -420,11 +420,11 @@ static void assembly_is_refused_with_its_place(void **state)
 static void printf_is_refused_for_spirv_too(void **state)
 {
     static const char source[] = "kernel void k(global int *x) {\n  printf(\"1\"); x[0] = printf(\"2\"); }\n";
-    static const uint32_t places[][2] = {{2, 3}, {2, 23}};
+    static const uint32_t positions[][2] = {{2, 3}, {2, 23}};
 
     (void)state;
     if (!is_beyond("spirv:1.2"))
-        expect_places(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", places, 2);
+        expect_positions(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", positions, 2);
 }
 
 /* Clang itself crashes on most of these, or says what is wrong; this process goes on. */

@@ -158,7 +158,7 @@ static void intrinsics_that_compute_are_taken(void **state)
 static void code_that_no_check_sees_is_refused(void **state)
 {
     static const struct {
-        const char *says, *source;
+        const char *fragment, *source;
     } modules[] = {
         {"'l' is in section '.init_array'", MODULE "@l = global [1 x i64] [i64 4096], section \".init_array\"\n"
                                                    "@llvm.used = appending global [1 x ptr] [ptr @l]\n" KERNEL END},
@@ -194,7 +194,7 @@ static void code_that_no_check_sees_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(modules); i++)
-        compile_for("host", modules[i].source, FACET_CORRUPT, modules[i].says, "");
+        compile_for("host", modules[i].source, FACET_CORRUPT, modules[i].fragment, "");
     for (size_t i = 0; i < COUNT(targets); i++)
         if (!is_beyond(targets[i]))
             compile_for(targets[i], constructor, FACET_CORRUPT, "llvm.global_ctors", "global constructors");
@@ -228,7 +228,7 @@ static void compile_at_all(const char *target, const char *source, enum facet_st
 static void types_that_no_target_has_are_refused(void **state)
 {
     static const struct {
-        const char *says, *source;
+        const char *fragment, *source;
     } modules[] = {
         {"'i129' in 'k'", TWICE("i129", "mul")},
         {"'i1000001' in 'k'", TWICE("i1000001", "add")},
@@ -246,7 +246,7 @@ static void types_that_no_target_has_are_refused(void **state)
     for (size_t i = 0; i < COUNT(modules); i++)
         for (size_t t = 0; t < COUNT(targets); t++)
             if (!is_beyond(targets[t]))
-                compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].says, "expected");
+                compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].fragment, "expected");
 }
 
 /* Each struct holds the one before it twice: as a tree that is 2^60 types. */
@@ -344,7 +344,7 @@ static void code_that_llvm_gives_up_on_is_an_error(void **state)
     backend->clear(&result);
 }
 
-static void spirv_comes_back(void **state)
+static void spirv_modules_compile_for_each_target(void **state)
 {
     struct facet_backend_result words, result;
     struct facet_error error;
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test(aliases_resolve_to_their_targets),
         cmocka_unit_test(broken_modules_are_refused),
         cmocka_unit_test(code_that_llvm_gives_up_on_is_an_error),
-        cmocka_unit_test(spirv_comes_back), /* the last: cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(spirv_modules_compile_for_each_target), /* the last: cmocka's skip() is "not ok" in TAP */
     };
     const char *lacks = NULL;
 
@@ -385,6 +385,6 @@ int main(void)
     else if (is_beyond("spirv:1.2"))
         lacks = "the LLVM 19 of this build has no generator of SPIR-V";
     if (lacks)
-        print_message("# left out, spirv_comes_back: %s\n", lacks);
+        print_message("# left out, spirv_modules_compile_for_each_target: %s\n", lacks);
     return _cmocka_run_group_tests("tests", tests, COUNT(tests) - (lacks ? 1 : 0), NULL, NULL);
 }

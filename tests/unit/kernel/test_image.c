@@ -130,7 +130,7 @@ static void spirv_is_known_without_a_description(void **state)
     assert_int_equal(facet_image_parse(module, 16, &image, NULL), FACET_CORRUPT);
 }
 
-static void expect_corrupt(const void *bytes, size_t size, const char *says)
+static void expect_corrupt(const void *bytes, size_t size, const char *fragment)
 {
     struct facet_image *image = NULL;
     struct facet_error error = {0};
@@ -138,8 +138,8 @@ static void expect_corrupt(const void *bytes, size_t size, const char *says)
     assert_int_equal(facet_image_parse(bytes, size, &image, &error), FACET_CORRUPT);
     assert_null(image);
     assert_string_equal(error.argument, "image");
-    if (!strstr(error.message, says))
-        fail_msg("'%s' does not say '%s'", error.message, says);
+    if (!strstr(error.message, fragment))
+        fail_msg("'%s' does not say '%s'", error.message, fragment);
 }
 
 static void damaged_objects_are_refused(void **state)
@@ -183,7 +183,7 @@ static void other_files_are_refused(void **state)
 static void wrong_descriptions_are_refused(void **state)
 {
     static const struct {
-        const char *from, *to, *says;
+        const char *from, *to, *fragment;
     } bad[] = {
         {"{\"target\"", "[\"target\"", "not JSON"},
         {"host:znver5", "sparc", "target 'sparc'"},
@@ -216,7 +216,7 @@ static void wrong_descriptions_are_refused(void **state)
         assert_non_null(at);
         snprintf(text, sizeof text, ".version 8.0\n// facet: %.*s%s%s", (int)(at - KERNELS), KERNELS, bad[i].to,
                  at + strlen(bad[i].from));
-        expect_corrupt(text, strlen(text), bad[i].says);
+        expect_corrupt(text, strlen(text), bad[i].fragment);
     }
 }
 

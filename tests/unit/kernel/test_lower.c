@@ -30,8 +30,8 @@ static void pass_barrier(void *check)
 static const struct facet_host_check allowing = {
     .size = sizeof(allowing), .access = allow_access, .barrier = pass_barrier};
 
-static const struct way ways[] = {{0, "", 0},         {1, "", 0}, {2, "-avx512f", 0}, {3, "", 0},
-                                  {3, "-avx512f", 0}, {0, "", 1}, {3, "", 1}};
+static const struct mode modes[] = {{0, "", 0},         {1, "", 0}, {2, "-avx512f", 0}, {3, "", 0},
+                                    {3, "-avx512f", 0}, {0, "", 1}, {3, "", 1}};
 
 static const struct facet_lower_argument scaled_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                                {FACET_ARGUMENT_GLOBAL, 8, 8},
@@ -50,33 +50,34 @@ static const uint32_t group_sizes[][3] = {{64, 1, 1}, {16, 4, 1}, {1, 1, 1}, {7,
 /* Made once for all sizes of groups. */
 static struct loaded last;
 
-static struct loaded load_kernel(const struct way *way, const char *name, const struct facet_lower_argument *arguments)
+static struct loaded load_kernel(const struct mode *mode, const char *name,
+                                 const struct facet_lower_argument *arguments)
 {
-    static const struct way *last_way;
+    static const struct mode *last_mode;
 
-    if (last.jit && (way != last_way || strcmp(name, last.kernel.name) != 0))
+    if (last.jit && (mode != last_mode || strcmp(name, last.kernel.name) != 0))
         lowered_unload(&last);
     if (!last.jit)
-        last = lowered_load(way, LOWER_KERNELS, name, arguments, &allowing);
-    last_way = way;
+        last = lowered_load(mode, LOWER_KERNELS, name, arguments, &allowing);
+    last_mode = mode;
     return last;
 }
 
-#define FOR_EACH_WAY(way, size)                                                                                        \
-    for (const struct way *way = ways; way < ways + sizeof(ways) / sizeof(*ways); way++)                               \
+#define FOR_EACH_MODE(mode, size)                                                                                      \
+    for (const struct mode *mode = modes; mode < modes + sizeof(modes) / sizeof(*modes); mode++)                       \
         for (const uint32_t *size = group_sizes[0]; size < group_sizes[6 - 1] + 3; size += 3)
 
-static void test_bound(void **state)
+static void test_items_beyond_the_bound_do_nothing(void **state)
 {
-    static float x[MOST], y[MOST];
+    static float x[WORDS], y[WORDS];
 
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "scaled", scaled_arguments);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "scaled", scaled_arguments);
         struct block block = {.first = x, .second = y, .b = 3 * size[0] - 2};
         float two = 2;
 
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < WORDS; i++) {
             x[i] = (float)i;
             y[i] = 1;
         }
@@ -87,11 +88,11 @@ static void test_bound(void **state)
     }
 }
 
-static void test_barriers_in_loop(void **state)
+static void test_barriers_in_a_loop_order_the_items(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "sums", local_arguments);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "sums", local_arguments);
         struct block block = {.first = input, .second = output};
         int sum = 0;
 
@@ -124,15 +125,15 @@ static uint32_t steps_of(uint32_t value, uint32_t index)
     return count;
 }
 
-static void test_divergent_loop(void **state)
+static void test_divergent_loop_runs_each_item_to_its_end(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "steps", lowered_pointers);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "steps", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
         lowered_fill(7, 5000);
-        for (int i = 0; i < MOST; i++)
+        for (int i = 0; i < WORDS; i++)
             input[i]++;
         lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 3 * size[0]; i++)
@@ -146,11 +147,11 @@ static int compare_words(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void test_private_memory(void **state)
+static void test_private_memory_is_each_items_own(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "sorted", lowered_pointers);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "sorted", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
         lowered_fill(11, 100);
@@ -162,11 +163,11 @@ static void test_private_memory(void **state)
     }
 }
 
-static void test_atomics(void **state)
+static void test_atomics_add_up(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "counts", lowered_pointers);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "counts", lowered_pointers);
         int most = -1, expect[16] = {0}, expect_most = -1, in_group[16];
         struct block block = {.first = input, .second = output, .third = &most};
 
@@ -212,12 +213,12 @@ static void rotate_expected(const int *x, int *out, uint32_t items, int rounds)
 
 static void test_state_across_barriers(void **state)
 {
-    static int expect[MOST];
+    static int expect[WORDS];
 
     (void)state;
-    FOR_EACH_WAY (way, size) {
+    FOR_EACH_MODE (mode, size) {
         uint32_t items = size[0] * size[1];
-        struct loaded loaded = load_kernel(way, "rotated", local_arguments);
+        struct loaded loaded = load_kernel(mode, "rotated", local_arguments);
         struct block block = {.first = input, .second = output, .b = 9};
 
         lowered_fill(17, 50);
@@ -228,11 +229,11 @@ static void test_state_across_barriers(void **state)
     }
 }
 
-static void test_divergent_barrier_ends(void **state)
+static void test_divergent_barrier_ends_the_group(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "parted", lowered_pointers);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "parted", lowered_pointers);
         struct block block = {.first = output};
 
         lowered_fill(19, 2);
@@ -241,11 +242,11 @@ static void test_divergent_barrier_ends(void **state)
     }
 }
 
-static void test_dimensions(void **state)
+static void test_work_item_functions_answer_each_dimension(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "asked", asked_arguments);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "asked", asked_arguments);
 
         for (uint32_t d = 0; d < 4; d++) {
             uint32_t asked = d;
@@ -262,11 +263,11 @@ static void test_dimensions(void **state)
     }
 }
 
-static void test_division(void **state)
+static void test_guarded_division_is_exact(void **state)
 {
     (void)state;
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "divided", lowered_pointers);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "divided", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
         lowered_fill(29, 4);
@@ -285,21 +286,21 @@ static void check_inside(int all, int low, int high)
 {
     for (int i = 0; i < all; i++) {
         bool in = i >= low && i < high;
-        int behind = in ? (inside_of(i) + 11 * input[low]) ^ (i + 1) : (-1 + 55) ^ 9;
+        int after = in ? (inside_of(i) + 11 * input[low]) ^ (i + 1) : (-1 + 55) ^ 9;
 
-        assert_true(output[i] == (in ? inside_of(i) : -1) && output[MOST + i] == behind);
+        assert_true(output[i] == (in ? inside_of(i) : -1) && output[WORDS + i] == after);
     }
 }
 
 /* An if that all lanes of some chunks take, some of others', and none of others'. */
-static void test_inside(void **state)
+static void test_branch_taken_by_some_lanes(void **state)
 {
     static const int places[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}};
 
     (void)state;
     lowered_fill(3, 1000);
-    FOR_EACH_WAY (way, size) {
-        struct loaded loaded = load_kernel(way, "inside", scaled_arguments);
+    FOR_EACH_MODE (mode, size) {
+        struct loaded loaded = load_kernel(mode, "inside", scaled_arguments);
 
         for (size_t place = 0; place < sizeof(places) / sizeof(*places); place++) {
             const int *at = places[place];
@@ -312,13 +313,13 @@ static void test_inside(void **state)
     }
 }
 
-static void test_vectorized(void **state)
+static void test_simple_kernels_are_vectorized(void **state)
 {
     static const char *const names[] = {"scaled", "steps", "sorted", "divided"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        struct loaded loaded = load_kernel(&ways[3], names[i], i ? lowered_pointers : scaled_arguments);
+        struct loaded loaded = load_kernel(&modes[3], names[i], i ? lowered_pointers : scaled_arguments);
 
         assert_int_equal(loaded.kernel.flags, FACET_HOST_VECTORIZED);
     }
@@ -334,7 +335,7 @@ static void test_vectorized(void **state)
     " %x = call i32 @__facet_" f "(i32 " d ")\n %b = getelementptr i32, ptr %p, i32 %x\n store i32 7, ptr %b\n"
 
 /* Rows are for kernels that ask for nothing in x but global ids. */
-static void test_rows(void **state)
+static void test_rows_need_global_ids_alone(void **state)
 {
     static const struct {
         const char *text;
@@ -364,7 +365,7 @@ static void test_rows(void **state)
             .required_group_size = {cases[i].required, cases[i].required != 0, cases[i].required != 0}};
         struct facet_error error = {0};
 
-        assert_int_equal(lowered_make(module, &ways[3], &kernel, &error), FACET_OK);
+        assert_int_equal(lowered_make(module, &modes[3], &kernel, &error), FACET_OK);
         assert_int_equal((kernel.flags & FACET_HOST_ROWS) != 0, cases[i].rows);
         LLVMDisposeModule(module);
         LLVMContextDispose(context);
@@ -381,8 +382,8 @@ static uint32_t count_multiplications(LLVMValueRef function)
     return count;
 }
 
-/* A loop that each item goes round as often as it likes, and that mostly loads. */
-static void test_steps(void **state)
+/* A loop that mostly loads, and that each item repeats another number of times. */
+static void test_loop_of_loads_is_unrolled_not_vectorized(void **state)
 {
     static const char loop[] =
         GLOBAL KERNEL " %n = load i32, ptr %p\n br label %l\n"
@@ -397,12 +398,12 @@ static void test_steps(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        const struct way way = {.optimize = cases[i].optimize, .features = ""};
+        const struct mode mode = {.optimize = cases[i].optimize, .features = ""};
         LLVMContextRef context = LLVMContextCreate();
         struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
         struct facet_error error = {0};
         LLVMModuleRef module = lowered_parse(context, loop, NULL);
-        assert_int_equal(lowered_make(module, &way, &kernel, &error), FACET_OK);
+        assert_int_equal(lowered_make(module, &mode, &kernel, &error), FACET_OK);
         assert_int_equal(kernel.flags & FACET_HOST_VECTORIZED, 0);
         assert_int_equal(count_multiplications(kernel.run), cases[i].steps);
         LLVMDisposeModule(module);
@@ -417,7 +418,7 @@ static void expect_refused(const char *text, const char *what)
     struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
     struct facet_error error = {0};
 
-    assert_int_equal(lowered_make(module, &ways[3], &kernel, &error), FACET_UNSUPPORTED);
+    assert_int_equal(lowered_make(module, &modes[3], &kernel, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "\"k\""));
     assert_non_null(strstr(error.message, what));
     assert_null(kernel.run);
@@ -425,7 +426,7 @@ static void expect_refused(const char *text, const char *what)
     LLVMContextDispose(context);
 }
 
-static void test_refused(void **state)
+static void test_unknown_and_recursive_calls_are_refused(void **state)
 {
     (void)state;
     expect_refused("declare void @nowhere()\ndefine void @k(ptr %p) {\n call void @nowhere()\n ret void\n}\n",
@@ -439,7 +440,7 @@ static void test_refused(void **state)
 }
 
 /* Sizes are counted in 32 bits: a larger one is refused, never wrapped around. */
-static void test_memory_beyond_measure(void **state)
+static void test_memory_beyond_32_bits_is_refused(void **state)
 {
     (void)state;
     expect_refused("define void @k(ptr %p) {\n %a = alloca [1073742824 x i32]\n %n = load i32, ptr %p\n"
@@ -472,7 +473,7 @@ static void test_private_memory_off_the_stack(void **state)
         struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
         struct facet_error error = {0};
 
-        assert_int_equal(lowered_make(module, &ways[3], &kernel, &error), FACET_OK);
+        assert_int_equal(lowered_make(module, &modes[3], &kernel, &error), FACET_OK);
         assert_int_equal(kernel.scratch_item_bytes, 0);
         if (cases[i].scratch)
             assert_true(kernel.scratch_fixed_bytes >= cases[i].elements * 4);
@@ -486,7 +487,7 @@ static void test_private_memory_off_the_stack(void **state)
 /* The rest of one atomic instruction, "" when nothing atomic is left. */
 static void check_atomic(const char *processor, const char *instruction, const char *left)
 {
-    struct way way = {.optimize = 3, .features = ""};
+    struct mode mode = {.optimize = 3, .features = ""};
     struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
     LLVMContextRef context = LLVMContextCreate();
     struct facet_error error = {0};
@@ -501,7 +502,7 @@ static void check_atomic(const char *processor, const char *instruction, const c
         instruction);
     module = lowered_parse(context, text, NULL);
     lowered_processor = processor;
-    assert_int_equal(lowered_make(module, &way, &kernel, &error), FACET_OK);
+    assert_int_equal(lowered_make(module, &mode, &kernel, &error), FACET_OK);
     lowered_processor = NULL;
     made = LLVMPrintModuleToString(module);
     if ((*left && !strstr(made, left)) || (!*left && strstr(made, "atomicrmw")))
@@ -566,22 +567,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes_of_a_processor),
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_barriers_in_loop),
-        cmocka_unit_test(test_divergent_loop),
-        cmocka_unit_test(test_private_memory),
-        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_items_beyond_the_bound_do_nothing),
+        cmocka_unit_test(test_barriers_in_a_loop_order_the_items),
+        cmocka_unit_test(test_divergent_loop_runs_each_item_to_its_end),
+        cmocka_unit_test(test_private_memory_is_each_items_own),
+        cmocka_unit_test(test_atomics_add_up),
         cmocka_unit_test(test_operations_that_stay_atomic),
         cmocka_unit_test(test_state_across_barriers),
-        cmocka_unit_test(test_divergent_barrier_ends),
-        cmocka_unit_test(test_dimensions),
-        cmocka_unit_test(test_division),
-        cmocka_unit_test(test_inside),
-        cmocka_unit_test(test_vectorized),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory_beyond_measure),
+        cmocka_unit_test(test_divergent_barrier_ends_the_group),
+        cmocka_unit_test(test_work_item_functions_answer_each_dimension),
+        cmocka_unit_test(test_guarded_division_is_exact),
+        cmocka_unit_test(test_branch_taken_by_some_lanes),
+        cmocka_unit_test(test_simple_kernels_are_vectorized),
+        cmocka_unit_test(test_rows_need_global_ids_alone),
+        cmocka_unit_test(test_loop_of_loads_is_unrolled_not_vectorized),
+        cmocka_unit_test(test_unknown_and_recursive_calls_are_refused),
+        cmocka_unit_test(test_memory_beyond_32_bits_is_refused),
         cmocka_unit_test(test_private_memory_off_the_stack),
     };
 

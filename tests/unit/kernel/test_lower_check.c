@@ -13,11 +13,11 @@
 
 enum { ITEMS = 24, LINES = 64, ARGUMENT_INTS = 7 };
 
-/* The checks that were asked, by line; and those to refuse: odd items in one line. */
+/* How often each line made its check, and the line whose checks are refused for odd items. */
 struct recorder {
     const struct facet_host_site *sites;
     uint32_t refused_line;
-    uint32_t asked[LINES], flags[LINES], barriers;
+    uint32_t check_count[LINES], flags[LINES], barriers;
     uint64_t items[LINES]; /* bits */
     uint64_t found[LINES]; /* of those the ones that the image has found to be wrong */
     const void *last_address[LINES];
@@ -31,7 +31,7 @@ static int record_access(void *check, const void *address, uint64_t bytes, uint3
 
     assert_true(line < LINES);
     assert_string_equal(recorder->sites[site].file, "check.cl");
-    recorder->asked[line]++;
+    recorder->check_count[line]++;
     recorder->flags[line] |= flags;
     recorder->items[line] |= UINT64_C(1) << item;
     if (flags & (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE))
@@ -48,13 +48,13 @@ static void pass_barrier(void *check)
 
 static const struct facet_host_check functions = {
     .size = sizeof(functions), .access = record_access, .barrier = pass_barrier};
-static const struct way ways[] = {{0, "", 1}, {1, "", 1}, {3, "", 1}};
+static const struct mode modes[] = {{0, "", 1}, {1, "", 1}, {3, "", 1}};
 
 /* With `dynamic_bytes` of local memory, of which a local argument begins at 128 and has ARGUMENT_INTS. */
-static struct recorder run_with(const struct way *way, const char *name, const struct facet_lower_argument *arguments,
+static struct recorder run_with(const struct mode *mode, const char *name, const struct facet_lower_argument *arguments,
                                 uint32_t dynamic_bytes, uint32_t refused_line)
 {
-    struct loaded loaded = lowered_load(way, LOWER_CHECK, name, arguments, &functions);
+    struct loaded loaded = lowered_load(mode, LOWER_CHECK, name, arguments, &functions);
     struct recorder recorder = {.sites = loaded.sites, .refused_line = refused_line};
     const struct block block = {.first = input, .second = output, .a = 128, .b = ARGUMENT_INTS * 4};
 
@@ -66,9 +66,9 @@ static struct recorder run_with(const struct way *way, const char *name, const s
     return recorder;
 }
 
-static struct recorder run_recorded(const struct way *way, const char *name, uint32_t refused_line)
+static struct recorder run_recorded(const struct mode *mode, const char *name, uint32_t refused_line)
 {
-    return run_with(way, name, lowered_pointers, 0, refused_line);
+    return run_with(mode, name, lowered_pointers, 0, refused_line);
 }
 
 /* The memory after `each` for one item. */
@@ -86,7 +86,7 @@ static void expect_each(int item, uint32_t refused_line)
     assert_int_equal(output[384 + item], no == 17 ? -7 : no == 16 ? 0 : -7);
 }
 
-static void test_each_access_asks(void **state)
+static void test_each_access_is_checked(void **state)
 {
     static const uint32_t flags[] = {0,
                                      FACET_CHECK_WRITE,
@@ -98,11 +98,11 @@ static void test_each_access_asks(void **state)
                                      FACET_CHECK_WRITE};
 
     (void)state;
-    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run_recorded(&ways[w], "each", 0);
+    for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
+        struct recorder recorder = run_recorded(&modes[w], "each", 0);
 
         for (uint32_t line = 10; line <= 17; line++) {
-            assert_int_equal(recorder.asked[line], line == 14 ? 2 * ITEMS : ITEMS);
+            assert_int_equal(recorder.check_count[line], line == 14 ? 2 * ITEMS : ITEMS);
             assert_int_equal(recorder.items[line], (UINT64_C(1) << ITEMS) - 1);
             assert_int_equal(recorder.flags[line], flags[line - 10]);
             assert_int_equal(recorder.last_bytes[line], 4);
@@ -117,9 +117,9 @@ static void test_each_access_asks(void **state)
 static void test_refused_access_leaves_no_trace(void **state)
 {
     (void)state;
-    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++)
+    for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++)
         for (uint32_t line = 10; line <= 17; line++) {
-            run_recorded(&ways[w], "each", line);
+            run_recorded(&modes[w], "each", line);
             for (int i = 0; i < ITEMS; i++)
                 expect_each(i, line);
         }
@@ -128,15 +128,15 @@ static void test_refused_access_leaves_no_trace(void **state)
 static void test_private_memory_is_not_asked_about(void **state)
 {
     (void)state;
-    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run_recorded(&ways[w], "either", 0);
+    for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
+        struct recorder recorder = run_recorded(&modes[w], "either", 0);
 
-        assert_int_equal(recorder.asked[21], 0);
+        assert_int_equal(recorder.check_count[21], 0);
         for (uint32_t line = 22; line <= 23; line++) {
-            assert_int_equal(recorder.asked[line], ITEMS / 2);
+            assert_int_equal(recorder.check_count[line], ITEMS / 2);
             assert_int_equal(recorder.items[line], UINT64_C(0x555555));
         }
-        assert_int_equal(recorder.asked[24], ITEMS);
+        assert_int_equal(recorder.check_count[24], ITEMS);
         for (int i = 0; i < ITEMS; i++) {
             assert_int_equal(output[i], i % 2 ? -7 : i);
             assert_int_equal(output[64 + i], i % 2 ? 2 * i : i + 77);
@@ -157,10 +157,10 @@ static void test_accesses_beyond_a_private_variable_are_reported(void **state)
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555);
 
     (void)state;
-    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run_recorded(&ways[w], "wild", 0);
+    for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
+        struct recorder recorder = run_recorded(&modes[w], "wild", 0);
 
-        assert_int_equal(recorder.asked[40], 0);
+        assert_int_equal(recorder.check_count[40], 0);
         assert_int_equal(recorder.items[41], item_range(0, 2) | item_range(6, ITEMS));
         assert_int_equal(recorder.flags[41], FACET_CHECK_PRIVATE | FACET_CHECK_WRITE);
         assert_int_equal(recorder.items[42], (odd & (item_range(0, 2) | item_range(6, ITEMS))) |
@@ -179,8 +179,8 @@ static void test_accesses_beyond_a_private_variable_are_reported(void **state)
 static void test_local_memory_and_barriers(void **state)
 {
     (void)state;
-    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run_recorded(&ways[w], "shared", 0);
+    for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
+        struct recorder recorder = run_recorded(&modes[w], "shared", 0);
 
         assert_int_equal(recorder.barriers, 2);
         assert_int_equal(recorder.flags[30], FACET_CHECK_LOCAL | FACET_CHECK_WRITE);
@@ -225,8 +225,8 @@ static void test_local_memory_and_constants_end_where_they_were_declared_to(void
         {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_LOCAL, 16, 8}};
 
     (void)state;
-    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-        struct recorder recorder = run_with(&ways[w], "ends", arguments, 256, 0);
+    for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
+        struct recorder recorder = run_with(&modes[w], "ends", arguments, 256, 0);
 
         expect_ends(&recorder);
     }
@@ -235,7 +235,7 @@ static void test_local_memory_and_constants_end_where_they_were_declared_to(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_access_asks),
+        cmocka_unit_test(test_each_access_is_checked),
         cmocka_unit_test(test_refused_access_leaves_no_trace),
         cmocka_unit_test(test_private_memory_is_not_asked_about),
         cmocka_unit_test(test_accesses_beyond_a_private_variable_are_reported),

@@ -14,7 +14,7 @@
 
 #include <llvm-c/Target.h>
 
-static const struct way ways[] = {{0, "", 0}, {1, "", 0}, {3, "", 0}, {3, "-avx512f", 0}};
+static const struct mode modes[] = {{0, "", 0}, {1, "", 0}, {3, "", 0}, {3, "-avx512f", 0}};
 static const uint32_t sizes[] = {64, 16, 50, 7, 1};
 
 static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
@@ -26,8 +26,8 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
 static void run_all(const char *name, const struct facet_lower_argument *arguments, uint32_t value,
                     void (*compare)(int items, int value))
 {
-    for (const struct way *way = ways; way < ways + sizeof(ways) / sizeof(*ways); way++) {
-        struct loaded loaded = lowered_load(way, LOWER_FLOW, name, arguments, NULL);
+    for (const struct mode *mode = modes; mode < modes + sizeof(modes) / sizeof(*modes); mode++) {
+        struct loaded loaded = lowered_load(mode, LOWER_FLOW, name, arguments, NULL);
 
         for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
             const struct block block = {.first = input, .second = output, .b = value};
@@ -147,13 +147,13 @@ static void test_loop_with_two_entries_and_barriers(void **state)
         run_all("tangled_barriers", local_arguments, start, compare_tangled_barriers);
 }
 
-static void test_switch(void **state)
+static void test_switch_takes_each_case(void **state)
 {
     (void)state;
     run_all("switched", lowered_pointers, 0, compare_switched);
 }
 
-static void test_element_by_index(void **state)
+static void test_element_is_picked_by_index(void **state)
 {
     (void)state;
     run_all("picked", lowered_pointers, 0, compare_picked);
@@ -168,7 +168,7 @@ static void test_indices_side_by_side(void **state)
         run_all("beside", local_arguments, distances[i], compare_beside);
 }
 
-static void test_struct_copied(void **state)
+static void test_copied_struct_keeps_its_fields(void **state)
 {
     (void)state;
     run_all("copied", lowered_pointers, 0, compare_copied);
@@ -181,7 +181,7 @@ static void expect_refused(const char *text, const char *what)
     struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
     struct facet_error error = {0};
 
-    assert_int_equal(lowered_make(module, &ways[2], &kernel, &error), FACET_UNSUPPORTED);
+    assert_int_equal(lowered_make(module, &modes[2], &kernel, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "kernel \"k\""));
     if (!strstr(error.message, what))
         fail_msg("%s: expected %s", error.message, what);
@@ -190,7 +190,7 @@ static void expect_refused(const char *text, const char *what)
     LLVMContextDispose(context);
 }
 
-static void test_refused(void **state)
+static void test_unsupported_flow_is_refused(void **state)
 {
     (void)state;
     expect_refused(
@@ -248,7 +248,7 @@ static void pass_barrier(void *check)
 }
 
 /* Loads a kernel "k" from text, through a file. */
-static struct loaded load_text(const struct way *way, const char *text)
+static struct loaded load_text(const struct mode *mode, const char *text)
 {
     static const struct facet_host_check allowing = {
         .size = sizeof(allowing), .access = allow_access, .barrier = pass_barrier};
@@ -259,7 +259,7 @@ static struct loaded load_text(const struct way *way, const char *text)
     assert_true(file >= 0);
     assert_int_equal(write(file, text, strlen(text)), strlen(text));
     close(file);
-    loaded = lowered_load(way, path, "k", lowered_pointers, &allowing);
+    loaded = lowered_load(mode, path, "k", lowered_pointers, &allowing);
     unlink(path);
     return loaded;
 }
@@ -315,7 +315,7 @@ static void compare_division(const struct loaded *loaded, uint32_t bits, const c
 
 static void test_division_never_traps(void **state)
 {
-    static const struct way all[] = {{0, "", 0}, {1, "", 0}, {2, "", 0}, {3, "", 0}, {0, "", 1}, {3, "", 1}};
+    static const struct mode all[] = {{0, "", 0}, {1, "", 0}, {2, "", 0}, {3, "", 0}, {0, "", 1}, {3, "", 1}};
     static const char *const operations[] = {"sdiv", "udiv", "srem", "urem"};
     char text[2048];
 
@@ -332,7 +332,7 @@ static void test_division_never_traps(void **state)
 }
 
 /* One block of 8000 loads and sums: more than the code generator takes at once. */
-static void test_large_block(void **state)
+static void test_block_of_8000_terms(void **state)
 {
     enum { TERMS = 8000 };
     size_t size = TERMS * 128 + 256, used;
@@ -349,7 +349,7 @@ static void test_large_block(void **state)
                                  " %%s%d = add i32 %%s%d, %%v%d\n",
                                  i, i, i, i, i + 1, i, i);
     snprintf(text + used, size - used, " store i32 %%s%d, ptr %%out\n ret void\n}\n", TERMS);
-    struct loaded loaded = load_text(&ways[2], text);
+    struct loaded loaded = load_text(&modes[2], text);
 
     lowered_fill(9, 1 << 24);
     for (int i = 0; i < TERMS; i++)
@@ -363,15 +363,11 @@ static void test_large_block(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_with_two_entries),
-        cmocka_unit_test(test_loop_with_two_entries_and_barriers),
-        cmocka_unit_test(test_switch),
-        cmocka_unit_test(test_element_by_index),
-        cmocka_unit_test(test_indices_side_by_side),
-        cmocka_unit_test(test_struct_copied),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_division_never_traps),
-        cmocka_unit_test(test_large_block),
+        cmocka_unit_test(test_loop_with_two_entries),       cmocka_unit_test(test_loop_with_two_entries_and_barriers),
+        cmocka_unit_test(test_switch_takes_each_case),      cmocka_unit_test(test_element_is_picked_by_index),
+        cmocka_unit_test(test_indices_side_by_side),        cmocka_unit_test(test_copied_struct_keeps_its_fields),
+        cmocka_unit_test(test_unsupported_flow_is_refused), cmocka_unit_test(test_division_never_traps),
+        cmocka_unit_test(test_block_of_8000_terms),
     };
 
     LLVMInitializeNativeTarget();

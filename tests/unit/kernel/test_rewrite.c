@@ -72,7 +72,7 @@ static void text_is_rewritten_outside_quotes(void **state)
 }
 
 #ifdef GROWTH_IS_OURS
-/* Processor time, of so many declarations, each of which stands there twice. */
+/* The processor time for that many declarations, each of which occurs twice. */
 static double declare_many(unsigned count)
 {
     const struct facet_remap remap = {.kernel = ""};
@@ -96,13 +96,13 @@ static double declare_many(unsigned count)
 
 static void doubles_are_found_in_proportion(void **state)
 {
-    enum { FEW = 2000, LARGER = 8, LARGER_MOST = 24 };
-    double few = declare_many(FEW), many = declare_many(FEW * LARGER);
+    enum { FEW_DECLARATIONS = 2000, FACTOR = 8, FACTOR_MOST = 24 };
+    double few = declare_many(FEW_DECLARATIONS), many = declare_many(FEW_DECLARATIONS * FACTOR);
 
     (void)state;
-    if (many > few * LARGER_MOST)
-        fail_msg("%d declarations: %.4f s, %d: %.4f s; expected at most %d times as long", FEW, few, FEW * LARGER, many,
-                 LARGER_MOST);
+    if (many > few * FACTOR_MOST)
+        fail_msg("%d declarations: %.4f s, %d: %.4f s; expected at most %d times as long", FEW_DECLARATIONS, few,
+                 FEW_DECLARATIONS * FACTOR, many, FACTOR_MOST);
 }
 #endif
 
@@ -137,7 +137,7 @@ static void null_numbers_of_spirv_are_written_out(void **state)
                                      7};
     static const uint32_t tail[] = {4 << 16 | 43, 1, 4, 0, 5 << 16 | 43, 2, 5, 0, 0, 3 << 16 | 42, 3, 6,
                                     3 << 16 | 46, 9, 7};
-    /* As LLVM's generator has it of types that are no numbers. */
+    /* LLVM's generator also creates types that are not numbers. */
     static const uint32_t longer[] = {0x07230203, 0x10200, 0, 20, 0, 4 << 16 | 46, 9, 7, 0};
     uint32_t *made = NULL;
     size_t count = 0;

@@ -60,7 +60,7 @@ static void every_name_of_the_list_is_a_target(void **state)
 static void unknown_targets_are_refused_by_name(void **state)
 {
     static const struct {
-        const char *text, *says;
+        const char *text, *fragment;
     } bad[] = {
         {"ptx:sm_91", "did you mean 'ptx:sm_90'?"},
         {"sm_122", "did you mean 'ptx:sm_121'?"},
@@ -90,7 +90,7 @@ static void unknown_targets_are_refused_by_name(void **state)
         assert_int_equal(facet_target_parse(bad[i].text, name, sizeof name, &error), FACET_INVALID_ARGUMENT);
         assert_string_equal(name, "untouched");
         assert_string_equal(error.argument, "target");
-        assert_non_null(strstr(error.message, bad[i].says));
+        assert_non_null(strstr(error.message, bad[i].fragment));
     }
 }
 

@@ -136,7 +136,7 @@ static inline void host_set_compute(struct host *host, uint32_t request_milli, u
 }
 
 /* A process that does nothing until it is killed. A fork shares descriptors, and the locks on them, until it execs:
- * this one has let go of them when it is returned. */
+ * this process has closed them when the function returns. */
 static inline pid_t host_start_process(void)
 {
     int ready[2];

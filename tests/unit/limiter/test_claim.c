@@ -25,7 +25,7 @@ static void settle_both(struct pair *pair, uint64_t at_ns)
         facet_owner_set_device_time(pair->owners[i], &(struct facet_device_time){.at_ns = at_ns});
 }
 
-static int begin(void **state)
+static int set_up_pair(void **state)
 {
     struct pair *pair = calloc(1, sizeof *pair);
 
@@ -45,7 +45,7 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int tear_down_pair(void **state)
 {
     struct pair *pair = *state;
 
@@ -58,7 +58,7 @@ static int end(void **state)
     return 0;
 }
 
-static void measure(struct pair *pair, int i, uint64_t busy_ns)
+static void report_busy_time(struct pair *pair, int i, uint64_t busy_ns)
 {
     facet_tenant_launch(&pair->tenants[i], 0);
     facet_tenant_complete(&pair->tenants[i], 1, 0, busy_ns, facet_clock_now_ns());
@@ -77,7 +77,7 @@ static void reports_add_up_to_the_time_that_passed(void **state)
     struct pair *pair = *state;
 
     for (int i = 0; i < 2; i++)
-        measure(pair, i, SETTLED_NS);
+        report_busy_time(pair, i, SETTLED_NS);
     uint64_t sum_ns = read_time(pair, 0) + read_time(pair, 1);
     assert_in_range(sum_ns, SETTLED_NS, facet_clock_now_ns() - pair->at_ns);
     assert_true(read_time(pair, 0) + read_time(pair, 1) >= sum_ns);
@@ -87,8 +87,8 @@ static void nothing_is_lost_where_nothing_overlaps(void **state)
 {
     struct pair *pair = *state;
 
-    measure(pair, 0, SETTLED_NS / 4 * 3);
-    measure(pair, 1, SETTLED_NS / 4);
+    report_busy_time(pair, 0, SETTLED_NS / 4 * 3);
+    report_busy_time(pair, 1, SETTLED_NS / 4);
     assert_int_equal(read_time(pair, 0), SETTLED_NS / 4 * 3);
     assert_int_equal(read_time(pair, 1), SETTLED_NS / 4);
     facet_owner_set_device_time(pair->owners[0], &(struct facet_device_time){.at_ns = facet_clock_now_ns(),
@@ -106,7 +106,7 @@ static void vgpus_that_overlap_get_about_the_same(void **state)
     for (int step = 0; step < 200; step++) {
         now_ns += 10 * FACET_NS_PER_MS;
         for (int i = 0; i < 2; i++) {
-            measure(pair, i, 10 * FACET_NS_PER_MS);
+            report_busy_time(pair, i, 10 * FACET_NS_PER_MS);
             facet_claim(pair->tenants[i].policy, pair->tenants[i].usage, pair->tenants[i].bell, FACET_CLAIM_BY_TENANT,
                         now_ns);
         }
@@ -121,7 +121,7 @@ static void a_tenant_without_a_daemon_claims(void **state)
 {
     struct pair *pair = *state;
 
-    measure(pair, 0, SETTLED_NS / 100);
+    report_busy_time(pair, 0, SETTLED_NS / 100);
     facet_tenant_supervise(&pair->tenants[0], facet_clock_now_ns());
     assert_int_equal(atomic_load(&pair->tenants[0].usage->claimed_ns), 0); /* the fixture's owner lives */
     facet_owner_set_heartbeat(pair->owners[0], pair->at_ns);
@@ -137,7 +137,7 @@ static void part_of_a_device_counts_as_that_part(void **state)
                                                                    .mode = FACET_MODE_HARD,
                                                                    .compute_request_milli = 250,
                                                                    .compute_limit_milli = 250});
-    measure(pair, 0, SETTLED_NS);
+    report_busy_time(pair, 0, SETTLED_NS);
     assert_int_equal(read_time(pair, 0), SETTLED_NS / 4);
 }
 
@@ -147,7 +147,7 @@ static void absurd_words_give_no_more_than_was_measured(void **state)
     static const uint64_t odd[] = {1, FACET_NS_PER_S, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX};
     struct pair *pair = *state;
 
-    measure(pair, 0, 5);
+    report_busy_time(pair, 0, 5);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         atomic_store(&pair->tenants[0].usage->claimed_ns, odd[i]);
         atomic_store(&pair->first->bell_map->claimed_until_ns, odd[i]);
@@ -162,7 +162,7 @@ static void where_no_scheduler_settles_the_measured_time_is_all(void **state)
     struct pair *pair = *state;
 
     settle_both(pair, 0);
-    measure(pair, 0, 3 * SETTLED_NS);
+    report_busy_time(pair, 0, 3 * SETTLED_NS);
     assert_int_equal(read_time(pair, 0), 3 * SETTLED_NS);
     assert_int_equal(atomic_load(&pair->first->bell_map->claimed_until_ns), 0);
 }
@@ -170,13 +170,14 @@ static void where_no_scheduler_settles_the_measured_time_is_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reports_add_up_to_the_time_that_passed, begin, end),
-        cmocka_unit_test_setup_teardown(nothing_is_lost_where_nothing_overlaps, begin, end),
-        cmocka_unit_test_setup_teardown(vgpus_that_overlap_get_about_the_same, begin, end),
-        cmocka_unit_test_setup_teardown(a_tenant_without_a_daemon_claims, begin, end),
-        cmocka_unit_test_setup_teardown(part_of_a_device_counts_as_that_part, begin, end),
-        cmocka_unit_test_setup_teardown(absurd_words_give_no_more_than_was_measured, begin, end),
-        cmocka_unit_test_setup_teardown(where_no_scheduler_settles_the_measured_time_is_all, begin, end),
+        cmocka_unit_test_setup_teardown(reports_add_up_to_the_time_that_passed, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(nothing_is_lost_where_nothing_overlaps, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(vgpus_that_overlap_get_about_the_same, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(a_tenant_without_a_daemon_claims, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(part_of_a_device_counts_as_that_part, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(absurd_words_give_no_more_than_was_measured, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(where_no_scheduler_settles_the_measured_time_is_all, set_up_pair,
+                                        tear_down_pair),
     };
 
     return cmocka_run_group_tests_name("limiter/claim", tests, NULL, NULL);

@@ -29,7 +29,7 @@ struct user {
     struct facet_tenant *tenant;
     uint64_t bytes;
     bool granted;
-    _Atomic bool through;
+    _Atomic bool admitted_yet;
     pthread_t thread;
 };
 
@@ -38,7 +38,7 @@ static void *allocate_main(void *argument)
     struct user *user = argument;
 
     user->granted = facet_tenant_reserve(user->tenant, user->bytes);
-    atomic_store(&user->through, true);
+    atomic_store(&user->admitted_yet, true);
     return NULL;
 }
 
@@ -50,7 +50,7 @@ static void *launch_main(void *argument)
     user->granted = charged_ns != FACET_TENANT_LOST;
     if (user->granted)
         facet_tenant_complete(user->tenant, 1, charged_ns, 5, facet_clock_now_ns());
-    atomic_store(&user->through, true);
+    atomic_store(&user->admitted_yet, true);
     return NULL;
 }
 
@@ -60,12 +60,12 @@ static void start_user(struct user *user, struct facet_tenant *tenant, void *(*u
     assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
 }
 
-/* Whether it got through within `ms`, while the owner does nothing. */
-static bool through_within(const struct user *user, unsigned ms)
+/* Whether it is admitted within `ms`, while the owner does nothing. */
+static bool is_admitted_within(const struct user *user, unsigned ms)
 {
-    for (unsigned i = 0; i < ms && !atomic_load(&user->through); i++)
+    for (unsigned i = 0; i < ms && !atomic_load(&user->admitted_yet); i++)
         usleep(1000);
-    return atomic_load(&user->through);
+    return atomic_load(&user->admitted_yet);
 }
 
 static void wait_until_waiting(const struct fixture *fixture)
@@ -135,10 +135,10 @@ static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uin
     uint32_t rings = atomic_load(&fixture->bell_map->rings);
     start_user(&user, &tenant, use);
     wait_until_waiting(fixture);
-    assert_false(through_within(&user, 60));
+    assert_false(is_admitted_within(&user, 60));
     assert_true(atomic_load(&fixture->bell_map->rings) > rings);
     assert_int_equal(tick_owner(fixture, 1150 * MS), still_frozen);
-    assert_true(through_within(&user, 5000));
+    assert_true(is_admitted_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_true(user.granted);
     assert_int_equal(fixture_totals(fixture).allocating, 0);
@@ -146,12 +146,12 @@ static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uin
     facet_tenant_detach(&tenant);
 }
 
-static void test_launch_resumes(void **state)
+static void test_launch_resumes_a_frozen_tenant(void **state)
 {
     use_resumes(*state, launch_main, 0);
 }
 
-static void test_allocation_resumes(void **state)
+static void test_allocation_resumes_a_frozen_tenant(void **state)
 {
     use_resumes(*state, allocate_main, FACET_RESOURCE_COMPUTE);
 }
@@ -190,9 +190,9 @@ static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
     start_user(&user, &tenant, allocate_main);
     wait_until_waiting(fixture);
     usleep(600000);
-    assert_false(atomic_load(&user.through));
+    assert_false(atomic_load(&user.admitted_yet));
     facet_owner_set_frozen(fixture->owner, 0);
-    assert_true(through_within(&user, 5000));
+    assert_true(is_admitted_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_true(user.granted);
     assert_int_equal(fixture_totals(fixture).memory_bytes, 2 * MIB);
@@ -209,7 +209,7 @@ static void test_frozen_memory_of_a_destroyed_vgpu_is_refused(void **state)
     start_user(&user, &tenant, allocate_main);
     wait_until_waiting(fixture);
     facet_owner_retire(fixture->owner);
-    assert_true(through_within(&user, 5000));
+    assert_true(is_admitted_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_false(user.granted);
     facet_tenant_detach(&tenant);
@@ -275,8 +275,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_idle_freezes_and_not_before),
         TEST(test_which_calls_count_as_use),
-        TEST(test_launch_resumes),
-        TEST(test_allocation_resumes),
+        TEST(test_launch_resumes_a_frozen_tenant),
+        TEST(test_allocation_resumes_a_frozen_tenant),
         TEST(test_goes_on_without_an_owner),
         TEST(test_memory_frozen_by_hand_waits_even_without_an_owner),
         TEST(test_frozen_memory_of_a_destroyed_vgpu_is_refused),

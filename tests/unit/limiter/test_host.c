@@ -49,7 +49,7 @@ static void test_default_folder_keeps_facetd_out(void **state)
     unsetenv("FACET_RUNTIME_DIR");
 }
 
-static void test_open_refuses(void **state)
+static void test_open_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter *limiter = NULL;
@@ -100,7 +100,7 @@ static void refuse_create(const struct host *host, const struct facet_limiter_wo
     assert_string_equal(error.argument, argument);
 }
 
-static void test_create_refuses(void **state)
+static void test_create_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     const struct facet_limiter_worker good = host->worker;
@@ -166,7 +166,7 @@ static void test_workers_outlive_the_handle(void **state)
     host_register(host, getpid());
 }
 
-static void test_adopt_refuses(void **state)
+static void test_adopt_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_worker other = host->worker;
@@ -203,7 +203,7 @@ static void test_segment_of_another_version(void **state)
     host_create(host);
 }
 
-static void test_remove(void **state)
+static void test_removing_a_busy_worker_needs_force(void **state)
 {
     struct host *host = *state;
     pid_t pid = host_start_process();
@@ -267,7 +267,7 @@ static void test_remove_a_worker_of_an_earlier_handle(void **state)
     assert_int_equal(facet_limiter_worker_adopt(host->limiter, &host->worker, &error), FACET_NOT_FOUND);
 }
 
-static void test_set_limits(void **state)
+static void test_new_limits_hold_at_once(void **state)
 {
     struct host *host = *state;
     struct facet_limits limits = host->worker.limits;
@@ -287,13 +287,13 @@ static void test_set_limits(void **state)
 
 /* ---- processes ---- */
 
-static void test_register_refuses(void **state)
+static void test_register_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
-    pid_t gone = host_start_process();
+    pid_t ended = host_start_process();
 
-    host_end_process(gone);
-    assert_int_equal(facet_limiter_process_register(host->limiter, "w", gone, &error), FACET_NOT_FOUND);
+    host_end_process(ended);
+    assert_int_equal(facet_limiter_process_register(host->limiter, "w", ended, &error), FACET_NOT_FOUND);
     assert_string_equal(error.argument, "pid");
     assert_int_equal(facet_limiter_process_register(host->limiter, "w", 0, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_limiter_process_register(host->limiter, "w", -1, &error), FACET_INVALID_ARGUMENT);
@@ -322,7 +322,7 @@ static void test_the_ended_are_no_processes(void **state)
 }
 
 /* All slots but the last two belong to another process. */
-static void test_slots_run_out(void **state)
+static void test_slots_run_out_and_are_reused(void **state)
 {
     struct host *host = *state;
     struct flock range = {.l_type = F_WRLCK,
@@ -375,7 +375,7 @@ static void test_memory_to_the_byte(void **state)
     host_end_process(other);
 }
 
-static void test_memory_refuses(void **state)
+static void test_memory_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     const int64_t least = INT64_MIN;
@@ -430,7 +430,7 @@ static void test_a_dead_asker_is_not_refused_but_unknown(void **state)
                      FACET_NOT_FOUND);
 }
 
-static void test_heartbeat_takes_back(void **state)
+static void test_heartbeat_frees_memory_of_dead_processes(void **state)
 {
     struct host *host = *state;
     struct facet_usage_totals totals;
@@ -449,7 +449,7 @@ static void test_heartbeat_takes_back(void **state)
     assert_int_equal(facet_limiter_worker_heartbeat(NULL, "w", &error), FACET_INVALID_ARGUMENT);
 }
 
-static void test_heartbeat_sees_damage(void **state)
+static void test_heartbeat_reports_damage(void **state)
 {
     struct host *host = *state;
     char path[128];
@@ -462,7 +462,7 @@ static void test_heartbeat_sees_damage(void **state)
 }
 
 /* A struct without room to say which numbers mean nothing is not filled with them. */
-static void test_state_sees_damage(void **state)
+static void test_state_omits_damaged_numbers(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_state result = {.size = sizeof result};
@@ -481,7 +481,7 @@ static void test_state_sees_damage(void **state)
     close(fd);
 }
 
-static void test_state_refuses(void **state)
+static void test_state_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_state result = {.size = sizeof result - 1};
@@ -496,63 +496,64 @@ static void test_state_refuses(void **state)
 
 /* ---- threads ---- */
 
-struct crew {
+struct quota_user {
     const struct host *host;
     pid_t pid;
     unsigned seed;
-    _Atomic uint64_t *held, *most;
+    _Atomic uint64_t *held, *peak;
 };
 
-static void *crew_main(void *argument)
+static void *quota_user_main(void *argument)
 {
-    struct crew *crew = argument;
+    struct quota_user *quota_user = argument;
     struct facet_limiter_verdict answer = {.size = sizeof answer};
-    int64_t mine = 0;
+    int64_t own_bytes = 0;
 
     for (int i = 0; i < 20000; i++) {
-        int64_t bytes = rand_r(&crew->seed) % (12 * (int64_t)MIB) + 1;
+        int64_t bytes = rand_r(&quota_user->seed) % (12 * (int64_t)MIB) + 1;
 
         if (i % 64 == 0)
-            facet_limiter_worker_heartbeat(crew->host->limiter, "w", NULL);
+            facet_limiter_worker_heartbeat(quota_user->host->limiter, "w", NULL);
         if (i % 97 == 0)
-            facet_limiter_compute_check(crew->host->limiter, "w", crew->pid, 1000, &answer, NULL);
-        if (mine > 20 * (int64_t)MIB) {
-            atomic_fetch_sub(crew->held, (uint64_t)mine);
-            facet_limiter_memory_check(crew->host->limiter, "w", crew->pid, -mine, &answer, NULL);
-            mine = 0;
-        } else if (facet_limiter_memory_check(crew->host->limiter, "w", crew->pid, bytes, &answer, NULL) == FACET_OK &&
+            facet_limiter_compute_check(quota_user->host->limiter, "w", quota_user->pid, 1000, &answer, NULL);
+        if (own_bytes > 20 * (int64_t)MIB) {
+            atomic_fetch_sub(quota_user->held, (uint64_t)own_bytes);
+            facet_limiter_memory_check(quota_user->host->limiter, "w", quota_user->pid, -own_bytes, &answer, NULL);
+            own_bytes = 0;
+        } else if (facet_limiter_memory_check(quota_user->host->limiter, "w", quota_user->pid, bytes, &answer, NULL) ==
+                       FACET_OK &&
                    answer.admitted) {
-            uint64_t all = atomic_fetch_add(crew->held, (uint64_t)bytes) + (uint64_t)bytes;
-            uint64_t most = atomic_load(crew->most);
+            uint64_t sum = atomic_fetch_add(quota_user->held, (uint64_t)bytes) + (uint64_t)bytes;
+            uint64_t peak = atomic_load(quota_user->peak);
 
-            mine += bytes;
-            while (all > most && !atomic_compare_exchange_weak(crew->most, &most, all))
+            own_bytes += bytes;
+            while (sum > peak && !atomic_compare_exchange_weak(quota_user->peak, &peak, sum))
                 ;
         }
     }
-    atomic_fetch_sub(crew->held, (uint64_t)mine);
-    facet_limiter_memory_check(crew->host->limiter, "w", crew->pid, -mine, &answer, NULL);
+    atomic_fetch_sub(quota_user->held, (uint64_t)own_bytes);
+    facet_limiter_memory_check(quota_user->host->limiter, "w", quota_user->pid, -own_bytes, &answer, NULL);
     return NULL;
 }
 
-static void test_eight_threads(void **state)
+static void test_eight_threads_never_exceed_the_quota(void **state)
 {
     struct host *host = *state;
-    _Atomic uint64_t held = 0, most = 0;
-    struct crew crews[8];
+    _Atomic uint64_t held = 0, peak = 0;
+    struct quota_user users[8];
     pthread_t threads[8];
     pid_t other = host_start_process();
 
     host_register(host, getpid());
     host_register(host, other);
     for (unsigned i = 0; i < 8; i++) {
-        crews[i] = (struct crew){host, i % 2 ? other : getpid(), i + 1, &held, &most};
-        assert_int_equal(pthread_create(&threads[i], NULL, crew_main, &crews[i]), 0);
+        users[i] = (struct quota_user){host, i % 2 ? other : getpid(), i + 1, &held, &peak};
+        assert_int_equal(pthread_create(&threads[i], NULL, quota_user_main, &users[i]), 0);
     }
     for (unsigned i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
-    assert_true(atomic_load(&most) <= 64 * MIB);
-    assert_true(atomic_load(&most) > 20 * MIB); /* more than one thread alone holds */
+    assert_true(atomic_load(&peak) <= 64 * MIB);
+    assert_true(atomic_load(&peak) > 20 * MIB); /* more than one thread alone holds */
     assert_int_equal(host_state(host).memory_bytes, 0);
     assert_int_equal(host_state(host).busy_ns, 8 * 1000 * ((20000 + 96) / 97));
     host_end_process(other);
@@ -565,29 +566,29 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_one_manager_a_folder),
         TEST(test_default_folder_keeps_facetd_out),
-        TEST(test_open_refuses),
+        TEST(test_open_refuses_wrong_arguments),
         TEST(test_open_refuses_folders_that_others_can_change),
-        TEST(test_create_refuses),
+        TEST(test_create_refuses_wrong_arguments),
         TEST(test_no_quota_is_the_devices),
         TEST(test_workers_outlive_the_handle),
-        TEST(test_adopt_refuses),
+        TEST(test_adopt_refuses_wrong_arguments),
         TEST(test_segment_of_another_version),
-        TEST(test_remove),
+        TEST(test_removing_a_busy_worker_needs_force),
         TEST(test_links_are_not_followed),
         TEST(test_remove_a_worker_of_an_earlier_handle),
-        TEST(test_set_limits),
-        TEST(test_register_refuses),
+        TEST(test_new_limits_hold_at_once),
+        TEST(test_register_refuses_wrong_arguments),
         TEST(test_the_ended_are_no_processes),
-        TEST(test_slots_run_out),
+        TEST(test_slots_run_out_and_are_reused),
         TEST(test_memory_to_the_byte),
-        TEST(test_memory_refuses),
+        TEST(test_memory_refuses_wrong_arguments),
         TEST(test_the_dead_give_back_before_a_refusal),
         TEST(test_a_dead_asker_is_not_refused_but_unknown),
-        TEST(test_heartbeat_takes_back),
-        TEST(test_heartbeat_sees_damage),
-        TEST(test_state_sees_damage),
-        TEST(test_state_refuses),
-        TEST(test_eight_threads),
+        TEST(test_heartbeat_frees_memory_of_dead_processes),
+        TEST(test_heartbeat_reports_damage),
+        TEST(test_state_omits_damaged_numbers),
+        TEST(test_state_refuses_wrong_arguments),
+        TEST(test_eight_threads_never_exceed_the_quota),
     };
     return cmocka_run_group_tests_name("host", tests, NULL, NULL);
 }

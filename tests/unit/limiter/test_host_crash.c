@@ -8,10 +8,10 @@
 
 /*
  * State shared by the processes of a race: the bytes that they hold in all, never more than they really do, and the
- * most seen.
+ * peak of that sum.
  */
 struct race {
-    _Atomic uint64_t held, most;
+    _Atomic uint64_t held, peak;
 };
 
 static struct race *race_new(void)
@@ -21,9 +21,9 @@ static struct race *race_new(void)
 
 static void note_held(struct race *race, uint64_t bytes)
 {
-    uint64_t all = atomic_fetch_add(&race->held, bytes) + bytes, most = atomic_load(&race->most);
+    uint64_t sum = atomic_fetch_add(&race->held, bytes) + bytes, peak = atomic_load(&race->peak);
 
-    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+    while (sum > peak && !atomic_compare_exchange_weak(&race->peak, &peak, sum))
         ;
 }
 
@@ -36,7 +36,7 @@ static int64_t next_bytes(unsigned *seed)
 static pid_t start_tenant(const struct host *host, unsigned seed, struct race *race)
 {
     struct facet_tenant tenant;
-    uint64_t mine = 0;
+    uint64_t own_bytes = 0;
     char path[128];
 
     pid_t pid = fork();
@@ -51,29 +51,29 @@ static pid_t start_tenant(const struct host *host, unsigned seed, struct race *r
         uint64_t bytes = (uint64_t)next_bytes(&seed);
 
         if (facet_tenant_reserve(&tenant, bytes)) {
-            mine += bytes;
+            own_bytes += bytes;
             note_held(race, bytes);
         }
-        if (mine > 20 * MIB) {
-            atomic_fetch_sub(&race->held, mine);
-            facet_tenant_release(&tenant, mine);
-            mine = 0;
+        if (own_bytes > 20 * MIB) {
+            atomic_fetch_sub(&race->held, own_bytes);
+            facet_tenant_release(&tenant, own_bytes);
+            own_bytes = 0;
         }
     }
 }
 
-static void check_once(const struct host *host, pid_t pid, int64_t *mine, unsigned *seed, struct race *race)
+static void check_once(const struct host *host, pid_t pid, int64_t *own_bytes, unsigned *seed, struct race *race)
 {
     int64_t bytes = next_bytes(seed);
 
     if (host_memory(host, pid, bytes).admitted) {
-        *mine += bytes;
+        *own_bytes += bytes;
         note_held(race, (uint64_t)bytes);
     }
-    if (*mine > 20 * (int64_t)MIB) {
-        atomic_fetch_sub(&race->held, (uint64_t)*mine);
-        host_memory(host, pid, -*mine);
-        *mine = 0;
+    if (*own_bytes > 20 * (int64_t)MIB) {
+        atomic_fetch_sub(&race->held, (uint64_t)*own_bytes);
+        host_memory(host, pid, -*own_bytes);
+        *own_bytes = 0;
     }
 }
 
@@ -83,22 +83,22 @@ static void test_registered_and_interposed_share_one_quota(void **state)
     struct race *race = race_new();
     pid_t registered = host_start_process(), tenants[2];
     unsigned seed = 9;
-    int64_t mine = 0;
+    int64_t own_bytes = 0;
 
     host_register(host, registered);
     for (unsigned i = 0; i < 2; i++)
         tenants[i] = start_tenant(host, i + 1, race);
     for (int i = 0; i < 200000; i++)
-        check_once(host, registered, &mine, &seed, race);
+        check_once(host, registered, &own_bytes, &seed, race);
     /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
-    uint64_t most = atomic_load(&race->most);
+    uint64_t peak = atomic_load(&race->peak);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(waitpid(tenants[i], NULL, WNOHANG), 0); /* still at it */
         host_end_process(tenants[i]);
     }
-    assert_true(most <= 64 * MIB);
-    assert_true(most > 20 * MIB); /* more than one process alone holds */
-    assert_int_equal(host_state(host).memory_bytes, mine);
+    assert_true(peak <= 64 * MIB);
+    assert_true(peak > 20 * MIB); /* more than one process alone holds */
+    assert_int_equal(host_state(host).memory_bytes, own_bytes);
     host_end_process(registered);
     assert_int_equal(host_state(host).memory_bytes, 0);
     munmap(race, sizeof *race);

@@ -44,7 +44,7 @@ static void test_unlimited_is_admitted_and_recorded(void **state)
 }
 
 /* At one milli the budget hardly fills meanwhile: the refused amounts, and their waits, are then known to some ns. */
-static void test_budget_and_wait(void **state)
+static void test_verdict_has_budget_and_wait(void **state)
 {
     struct host *host = *state;
     pid_t other = host_start_process();
@@ -79,7 +79,7 @@ static void test_a_large_cost_goes_when_full_and_is_repaid(void **state)
     assert_int_equal(host_compute(host, getpid(), 100 * MS).admitted, 1);
 }
 
-static void test_compute_refuses(void **state)
+static void test_compute_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
@@ -141,7 +141,7 @@ static void test_threads_share_one_budget(void **state)
 
 /* ---- freezing by hand ---- */
 
-static void test_frozen_memory(void **state)
+static void test_frozen_memory_admits_nothing(void **state)
 {
     struct host *host = *state;
 
@@ -167,7 +167,7 @@ static void test_frozen_memory(void **state)
     assert_int_equal(host_memory(host, getpid(), 1).admitted, 1);
 }
 
-static void test_frozen_compute(void **state)
+static void test_frozen_compute_admits_nothing(void **state)
 {
     struct host *host = *state;
 
@@ -195,7 +195,7 @@ static void test_frozen_survives_the_handle(void **state)
     assert_int_equal(host_state(host).frozen_since_ns, since_ns);
 }
 
-static void test_freezing_refuses(void **state)
+static void test_freezing_refuses_wrong_arguments(void **state)
 {
     struct host *host = *state;
     enum facet_status (*const calls[])(struct facet_limiter *, const char *, uint32_t, struct facet_error *) = {
@@ -232,7 +232,7 @@ static uint32_t auto_frozen(const struct facet_tenant *tenant)
     return atomic_load(&tenant->policy->frozen) / FACET_FROZEN_AUTO(1);
 }
 
-static void test_use_resumes(void **state)
+static void test_use_resumes_an_idle_worker(void **state)
 {
     struct host *host = *state;
 
@@ -273,7 +273,7 @@ static void test_by_hand_survives_auto_resume(void **state)
 
 struct launch {
     struct facet_tenant *tenant;
-    _Atomic bool through;
+    _Atomic bool admitted_yet;
 };
 
 static void *launch_main(void *argument)
@@ -282,7 +282,7 @@ static void *launch_main(void *argument)
     uint64_t charged_ns = facet_tenant_launch(launch->tenant, 0);
 
     facet_tenant_complete(launch->tenant, 1, charged_ns, 5, facet_clock_now_ns());
-    atomic_store(&launch->through, true);
+    atomic_store(&launch->admitted_yet, true);
     return NULL;
 }
 
@@ -295,11 +295,11 @@ static void test_interposed_launch_resumes_at_a_heartbeat(void **state)
 
     become_idle(host);
     assert_int_equal(pthread_create(&thread, NULL, launch_main, &launch), 0);
-    for (int i = 0; i < 5000 && !atomic_load(&launch.through); i++) {
+    for (int i = 0; i < 5000 && !atomic_load(&launch.admitted_yet); i++) {
         send_heartbeat(host);
         usleep(1000);
     }
-    assert_true(atomic_load(&launch.through));
+    assert_true(atomic_load(&launch.admitted_yet));
     pthread_join(thread, NULL);
     facet_tenant_detach(&tenant);
 }
@@ -317,10 +317,10 @@ static void test_interposed_launch_waits_while_frozen_by_hand(void **state)
         send_heartbeat(host);
         usleep(1000);
     }
-    assert_false(atomic_load(&launch.through));
+    assert_false(atomic_load(&launch.admitted_yet));
     assert_int_equal(facet_limiter_resume(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL), FACET_OK);
     pthread_join(thread, NULL);
-    assert_true(atomic_load(&launch.through));
+    assert_true(atomic_load(&launch.admitted_yet));
     facet_tenant_detach(&tenant);
 }
 
@@ -344,7 +344,7 @@ static void test_registered_and_interposed_share_one_budget(void **state)
 
 /* 10 kernels of 5 ms at a guarantee of 200 are 250 ms, less 50 saved up and the last one's pause, from when the
  * heartbeats have been missing for long enough. */
-static void test_heartbeats_stop(void **state)
+static void test_guarantee_holds_when_heartbeats_stop(void **state)
 {
     struct host *host = *state;
     struct facet_tenant tenant = attach_tenant(host);
@@ -371,20 +371,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_unlimited_is_admitted_and_recorded),
-        TEST(test_budget_and_wait),
+        TEST(test_verdict_has_budget_and_wait),
         TEST(test_a_large_cost_goes_when_full_and_is_repaid),
-        TEST(test_compute_refuses),
+        TEST(test_compute_refuses_wrong_arguments),
         TEST(test_threads_share_one_budget),
-        TEST(test_frozen_memory),
-        TEST(test_frozen_compute),
+        TEST(test_frozen_memory_admits_nothing),
+        TEST(test_frozen_compute_admits_nothing),
         TEST(test_frozen_survives_the_handle),
-        TEST(test_freezing_refuses),
-        TEST(test_use_resumes),
+        TEST(test_freezing_refuses_wrong_arguments),
+        TEST(test_use_resumes_an_idle_worker),
         TEST(test_by_hand_survives_auto_resume),
         TEST(test_interposed_launch_resumes_at_a_heartbeat),
         TEST(test_interposed_launch_waits_while_frozen_by_hand),
         TEST(test_registered_and_interposed_share_one_budget),
-        TEST(test_heartbeats_stop),
+        TEST(test_guarantee_holds_when_heartbeats_stop),
     };
     return cmocka_run_group_tests_name("host_limits", tests, NULL, NULL);
 }

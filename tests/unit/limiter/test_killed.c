@@ -19,11 +19,11 @@ struct report {
 };
 
 static struct shared {
-    _Atomic uint32_t ready, over;
+    _Atomic uint32_t started, ended;
 } * shared;
 
-/* Launched long ago; then stops, and is let go on step by step. */
-static void be_doomed(const struct fixture *fixture, const struct report *report)
+/* Its launch is long past; it stops, and is then continued instruction by instruction. */
+static void work_until_killed(const struct fixture *fixture, const struct report *report)
 {
     struct facet_tenant tenant;
 
@@ -37,28 +37,28 @@ static void be_doomed(const struct fixture *fixture, const struct report *report
     atomic_store(&tenant.slot->shards[0].begun_ns, now_ns - report->in_flight_ns);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
         _exit(77);
-    atomic_store(&shared->ready, 1);
+    atomic_store(&shared->started, 1);
     raise(SIGSTOP);
     facet_tenant_complete(&tenant, 1, 0, report->busy_ns, now_ns);
-    atomic_store(&shared->over, 1);
+    atomic_store(&shared->ended, 1);
     for (;;)
         pause();
 }
 
-/* Killed behind so many instructions. False: it could not be traced. */
-static bool live_and_die(const struct fixture *fixture, const struct report *report, int steps)
+/* Kills the process after `steps` instructions. False: it could not be traced. */
+static bool run_until_killed(const struct fixture *fixture, const struct report *report, int steps)
 {
     int status = 0;
 
-    atomic_store(&shared->ready, 0);
-    atomic_store(&shared->over, 0);
+    atomic_store(&shared->started, 0);
+    atomic_store(&shared->ended, 0);
     pid_t child = fork();
     if (child == 0)
-        be_doomed(fixture, report);
+        work_until_killed(fixture, report);
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFSTOPPED(status) && !atomic_load(&shared->ready))
+    if (!WIFSTOPPED(status) && !atomic_load(&shared->started))
         return false;
-    for (int i = 0; i < steps && !atomic_load(&shared->over); i++) {
+    for (int i = 0; i < steps && !atomic_load(&shared->ended); i++) {
         assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSTOPPED(status));
@@ -74,7 +74,7 @@ static void check_charge(const struct fixture *fixture, const struct report *rep
     for (int steps = 0; steps < STEPS_MOST; steps++) {
         struct facet_usage_totals before = fixture_totals(fixture);
 
-        if (!live_and_die(fixture, report, steps))
+        if (!run_until_killed(fixture, report, steps))
             skip();
         struct facet_usage_totals after = fixture_totals(fixture);
         uint64_t charged_ns = after.busy_ns - before.busy_ns;
@@ -82,7 +82,7 @@ static void check_charge(const struct fixture *fixture, const struct report *rep
         /* It was seen to live, and may have lived for a moment longer. */
         assert_true(charged_ns < report->in_flight_ns + report->in_flight_ns / 100);
         assert_true(charged_ns >= report->in_flight_ns - report->busy_ns);
-        if (atomic_load(&shared->over)) {
+        if (atomic_load(&shared->ended)) {
             assert_true(steps > 10);
             assert_true(charged_ns >= report->busy_ns);
             return;

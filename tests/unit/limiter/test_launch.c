@@ -12,8 +12,8 @@
 
 struct launcher {
     struct facet_tenant *tenant;
-    uint64_t estimate_ns, charged_ns, through_ns;
-    _Atomic bool through;
+    uint64_t estimate_ns, charged_ns, admitted_ns;
+    _Atomic bool admitted_yet;
     pthread_t thread;
 };
 
@@ -22,8 +22,8 @@ static void *launch_main(void *argument)
     struct launcher *launcher = argument;
 
     launcher->charged_ns = facet_tenant_launch(launcher->tenant, launcher->estimate_ns);
-    launcher->through_ns = facet_clock_now_ns();
-    atomic_store(&launcher->through, true);
+    launcher->admitted_ns = facet_clock_now_ns();
+    atomic_store(&launcher->admitted_yet, true);
     return NULL;
 }
 
@@ -39,12 +39,12 @@ static void finish_launcher(struct launcher *launcher)
     facet_tenant_complete(launcher->tenant, 1, launcher->charged_ns, 0, facet_clock_now_ns());
 }
 
-/* Waits for some milliseconds; returns early when `through`. */
-static bool through_within(unsigned ms, const _Atomic bool *through)
+/* Waits for some milliseconds; returns early when `admitted_yet`. */
+static bool is_admitted_within(unsigned ms, const _Atomic bool *admitted_yet)
 {
-    for (unsigned i = 0; i < ms && !atomic_load(through); i++)
+    for (unsigned i = 0; i < ms && !atomic_load(admitted_yet); i++)
         usleep(1000);
-    return atomic_load(through);
+    return atomic_load(admitted_yet);
 }
 
 static void test_open_gate_costs_no_wait(void **state)
@@ -92,11 +92,11 @@ static void test_closed_gate_waits_until_opened(void **state)
     struct launcher launcher;
 
     start_launcher(&launcher, &tenant, 0);
-    assert_false(through_within(60, &launcher.through));
+    assert_false(is_admitted_within(60, &launcher.admitted_yet));
     assert_int_equal(fixture_totals(fixture).waiting, 1);
     assert_int_equal(fixture_totals(fixture).inflight, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
-    assert_true(through_within(5000, &launcher.through));
+    assert_true(is_admitted_within(5000, &launcher.admitted_yet));
     finish_launcher(&launcher);
     assert_int_equal(fixture_totals(fixture).waiting, 0);
     assert_true(fixture_totals(fixture).throttled_ns > 0);
@@ -128,7 +128,7 @@ static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void
     uint64_t before_ns = facet_clock_now_ns();
     start_launcher(&launcher, &tenant, 500);
     for (int i = 0; i < 5000 && (!first_slot(fixture).waiting || first_slot(fixture).inflight); i++)
-        through_within(1, &launcher.through);
+        is_admitted_within(1, &launcher.admitted_yet);
     assert_int_equal(first_slot(fixture).waiting, 1);
     assert_true(first_slot(fixture).alive_ns >= before_ns);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
@@ -155,7 +155,7 @@ static void test_waiting_and_draining_ring_the_bell(void **state)
     uint32_t rings = atomic_load(&fixture->bell_map->rings);
 
     start_launcher(&launcher, &tenant, 0);
-    through_within(30, &launcher.through);
+    is_admitted_within(30, &launcher.admitted_yet);
     assert_true(atomic_load(&fixture->bell_map->rings) > rings);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     pthread_join(launcher.thread, NULL);
@@ -178,14 +178,14 @@ static void test_depth_is_bounded_while_leased(void **state)
     uint64_t begun_ns = facet_clock_now_ns();
     start_launcher(&third, &tenant, 400);
     /* A busy machine makes these 20 ms so long that it waits no more. */
-    if (through_within(20, &third.through)) {
-        assert_true(third.through_ns >= begun_ns + DEPTH_WAIT_NS);
+    if (is_admitted_within(20, &third.admitted_yet)) {
+        assert_true(third.admitted_ns >= begun_ns + DEPTH_WAIT_NS);
     } else if (facet_clock_now_ns() < begun_ns + DEPTH_WAIT_NS / 2) {
         assert_int_equal(fixture_totals(fixture).inflight, 2);
         assert_int_equal(fixture_totals(fixture).inflight_ns, 800);
     }
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
-    assert_true(through_within(5000, &third.through));
+    assert_true(is_admitted_within(5000, &third.admitted_yet));
     finish_launcher(&third);
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
@@ -214,7 +214,7 @@ static void test_depth_never_dead_locks(void **state)
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch(&tenant, 900);
     start_launcher(&second, &tenant, 900);
-    assert_true(through_within(10000, &second.through));
+    assert_true(is_admitted_within(10000, &second.admitted_yet));
     finish_launcher(&second);
     facet_tenant_complete(&tenant, 1, 900, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
@@ -234,12 +234,12 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t others_
     uint64_t begun_ns = facet_clock_now_ns();
     start_launcher(&second, &tenant, estimate_ns);
     /* A busy machine may stretch these 60 ms until the thread goes because its wait for depth is over. */
-    bool through = through_within(60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
-    assert_true(!through || second.through_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
+    bool admitted_yet = is_admitted_within(60, &second.admitted_yet) && second.admitted_ns < begun_ns + DEPTH_WAIT_NS;
+    assert_true(!admitted_yet || second.admitted_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
     finish_launcher(&second);
     facet_tenant_detach(&tenant);
-    return through;
+    return admitted_yet;
 }
 
 /* Ends are reported late: on a device without other work the next launch goes when it fits by the clock. */
@@ -273,11 +273,11 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
     facet_owner_set_heartbeat(fixture->owner, 1);
     start_launcher(&launcher, &tenant, 0);
     usleep(600000);
-    assert_false(atomic_load(&launcher.through));
+    assert_false(atomic_load(&launcher.admitted_yet));
     facet_owner_set_frozen(fixture->owner, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     fixture_owner_lives(fixture);
-    assert_true(through_within(5000, &launcher.through));
+    assert_true(is_admitted_within(5000, &launcher.admitted_yet));
     finish_launcher(&launcher);
     facet_tenant_detach(&tenant);
 }
@@ -312,9 +312,9 @@ static void test_destroyed_under_its_tenants(void **state)
     struct launcher waiting;
 
     start_launcher(&waiting, &tenant, 0);
-    through_within(20, &waiting.through);
+    is_admitted_within(20, &waiting.admitted_yet);
     facet_owner_retire(fixture->owner);
-    assert_true(through_within(5000, &waiting.through));
+    assert_true(is_admitted_within(5000, &waiting.admitted_yet));
     pthread_join(waiting.thread, NULL);
     assert_true(waiting.charged_ns == FACET_TENANT_LOST);
     assert_true(facet_tenant_launch(&tenant, 0) == FACET_TENANT_LOST);
@@ -349,9 +349,9 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     fixture_owner_lives(fixture);
     start_launcher(&launcher, &tenant, 0);
-    assert_false(through_within(60, &launcher.through));
+    assert_false(is_admitted_within(60, &launcher.admitted_yet));
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    assert_true(through_within(5000, &launcher.through));
+    assert_true(is_admitted_within(5000, &launcher.admitted_yet));
     finish_launcher(&launcher);
     facet_tenant_detach(&tenant);
 }
@@ -360,10 +360,11 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 
 /* Launches, reports as `report` says, signals that, and is killed; meanwhile it shows that it lives, and says when it
  * has shown that for long enough; or does not. */
-static void be_doomed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows, int says)
+static void launch_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
+                                int done_fd)
 {
     struct facet_tenant tenant;
-    bool said = false;
+    bool signalled = false;
 
     alarm(60);
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
@@ -372,19 +373,19 @@ static void be_doomed(const struct fixture *fixture, void (*report)(struct facet
     uint64_t enough_ns = facet_clock_now_ns() + LIVED_US * FACET_NS_PER_US;
     if (report)
         report(&tenant);
-    if (write(says, "", 1) != 1)
+    if (write(done_fd, "", 1) != 1)
         _exit(2);
     for (;; usleep(1000)) {
         uint64_t now_ns = facet_clock_now_ns();
 
         if (shows)
             facet_tenant_supervise(&tenant, now_ns);
-        if (now_ns >= enough_ns && !said)
-            said = write(says, "", 1) == 1;
+        if (now_ns >= enough_ns && !signalled)
+            signalled = write(done_fd, "", 1) == 1;
     }
 }
 
-static void live_and_die(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows)
+static void run_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows)
 {
     int said[2];
     char byte;
@@ -392,7 +393,7 @@ static void live_and_die(const struct fixture *fixture, void (*report)(struct fa
     assert_int_equal(pipe(said), 0);
     pid_t child = fork();
     if (child == 0)
-        be_doomed(fixture, report, shows, said[1]);
+        launch_until_killed(fixture, report, shows, said[1]);
     for (int i = 0; i < 2; i++)
         assert_int_equal(read(said[0], &byte, 1), 1);
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -420,7 +421,7 @@ static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct 
     uint64_t begun_ns = facet_clock_now_ns(), before_ns = fixture_totals(fixture).busy_ns;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    live_and_die(fixture, report, shows);
+    run_until_killed(fixture, report, shows);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);
     assert_int_equal(facet_owner_reap(fixture->owner), 0);
     *ret_took_ns = facet_clock_now_ns() - begun_ns;
@@ -460,7 +461,7 @@ static void test_the_dead_are_charged_without_a_daemon(void **state)
 
     facet_owner_set_fallback(fixture->owner, 100);
     facet_owner_set_heartbeat(fixture->owner, 1);
-    live_and_die(fixture, NULL, true);
+    run_until_killed(fixture, NULL, true);
     struct facet_tenant tenant = fixture_attach(fixture);
     assert_true(fixture_totals(fixture).busy_ns >= LIVED_US * FACET_NS_PER_US);
     assert_true(facet_pace_owed_ns(&tenant.usage->pace_ns, facet_clock_now_ns()) > 0);

@@ -28,7 +28,7 @@ static void test_exact_to_the_byte(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_absurd_sizes(void **state)
+static void test_absurd_sizes_are_refused(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -39,7 +39,7 @@ static void test_absurd_sizes(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_shared_between_processes(void **state)
+static void test_quota_is_shared_between_processes(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant first = fixture_attach(fixture), second = fixture_attach(fixture);
@@ -71,11 +71,11 @@ static void test_quota_changes_live(void **state)
 }
 
 /*
- * State shared by the children of a race: the bytes that they hold in all, never more than they really do, and the most
- * seen.
+ * State shared by the children of a race: the bytes that they hold in all, never more than they really do, and the peak
+ * of that sum.
  */
 struct race {
-    _Atomic uint64_t held, most;
+    _Atomic uint64_t held, peak;
 };
 
 static struct race *race_new(void)
@@ -85,9 +85,9 @@ static struct race *race_new(void)
 
 static void note_held(struct race *race, uint64_t bytes)
 {
-    uint64_t all = atomic_fetch_add(&race->held, bytes) + bytes, most = atomic_load(&race->most);
+    uint64_t sum = atomic_fetch_add(&race->held, bytes) + bytes, peak = atomic_load(&race->peak);
 
-    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+    while (sum > peak && !atomic_compare_exchange_weak(&race->peak, &peak, sum))
         ;
 }
 
@@ -101,17 +101,17 @@ static pid_t start_hammer(const struct fixture *fixture, unsigned seed, struct r
     struct facet_tenant tenant;
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
         _exit(3);
-    for (uint64_t mine = 0;; seed = seed * 1664525u + 1013904223u) {
+    for (uint64_t own_bytes = 0;; seed = seed * 1664525u + 1013904223u) {
         uint64_t bytes = ((seed >> 8) % 16 + 1) * MIB;
 
         if (facet_tenant_reserve(&tenant, bytes)) {
-            mine += bytes;
+            own_bytes += bytes;
             note_held(race, bytes);
         }
-        if (mine > 20 * MIB) {
-            atomic_fetch_sub(&race->held, mine);
-            facet_tenant_release(&tenant, mine);
-            mine = 0;
+        if (own_bytes > 20 * MIB) {
+            atomic_fetch_sub(&race->held, own_bytes);
+            facet_tenant_release(&tenant, own_bytes);
+            own_bytes = 0;
         }
     }
 }
@@ -125,7 +125,7 @@ static void test_never_exceeded_by_racing_processes(void **state)
         children[i] = start_hammer(*state, i * 77 + 1, race);
     usleep(400000);
     /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
-    uint64_t most = atomic_load(&race->most);
+    uint64_t peak = atomic_load(&race->peak);
     for (int i = 0; i < 4; i++) {
         int status;
 
@@ -133,8 +133,8 @@ static void test_never_exceeded_by_racing_processes(void **state)
         waitpid(children[i], &status, 0);
         assert_true(WIFSIGNALED(status));
     }
-    assert_true(most <= 64 * MIB);
-    assert_true(most > 40 * MIB);
+    assert_true(peak <= 64 * MIB);
+    assert_true(peak > 40 * MIB);
     munmap(race, sizeof *race);
 }
 
@@ -213,7 +213,7 @@ static void test_free_memory_is_without_the_dead(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The same by what the device has free, which rises as a process dies: before its lock goes, or after. */
+/* The free memory of the device shows it, too: that rises when a process dies, before or after its lock is released. */
 static void test_free_memory_beside_the_devices_own_figure(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
@@ -396,7 +396,7 @@ static void test_slots_run_out_and_come_back(void **state)
 }
 
 /* Of more processes than there were slots once, each is in, counted, and found again when it dies. */
-static void test_a_thousand_processes(void **state)
+static void test_a_thousand_processes_are_counted(void **state)
 {
     struct fixture *fixture = *state;
     static pid_t pids[1000];
@@ -445,7 +445,7 @@ static void test_a_thousand_processes(void **state)
     close(ready[1]);
 }
 
-static void test_hostile_usage_page(void **state)
+static void test_hostile_usage_page_does_no_harm(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -465,8 +465,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_exact_to_the_byte),
-        TEST(test_absurd_sizes),
-        TEST(test_shared_between_processes),
+        TEST(test_absurd_sizes_are_refused),
+        TEST(test_quota_is_shared_between_processes),
         TEST(test_quota_changes_live),
         TEST(test_never_exceeded_by_racing_processes),
         TEST(test_kill_storm_gives_everything_back),
@@ -480,8 +480,8 @@ int main(void)
         TEST(test_never_a_standard_stream),
         TEST(test_refused_requests_do_not_disturb_others),
         TEST(test_slots_run_out_and_come_back),
-        TEST(test_a_thousand_processes),
-        TEST(test_hostile_usage_page),
+        TEST(test_a_thousand_processes_are_counted),
+        TEST(test_hostile_usage_page_does_no_harm),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void path_of(const struct fixture *fixture, char *path, size_t size)
 }
 
 /* -1: the file cannot be believed. */
-static int count(const char *dir, char reason[FACET_REFUSED_REASON_SIZE])
+static int refusal_count(const char *dir, char reason[FACET_REFUSED_REASON_SIZE])
 {
     uint32_t number = 4711;
 
@@ -29,16 +29,16 @@ static void test_refusals_are_counted(void **state)
     struct fixture *fixture = *state;
     char reason[FACET_REFUSED_REASON_SIZE], longer[2 * FACET_REFUSED_RECORD_SIZE];
 
-    assert_int_equal(count(fixture->dir, reason), 0);
+    assert_int_equal(refusal_count(fixture->dir, reason), 0);
     assert_string_equal(reason, "");
     facet_refused_note(fixture->dir, "first");
     facet_refused_note(fixture->dir, "second\nline \xff");
-    assert_int_equal(count(fixture->dir, reason), 2);
+    assert_int_equal(refusal_count(fixture->dir, reason), 2);
     assert_string_equal(reason, "second?line ?");
     memset(longer, 'a', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     facet_refused_note(fixture->dir, longer);
-    assert_int_equal(count(fixture->dir, reason), 3);
+    assert_int_equal(refusal_count(fixture->dir, reason), 3);
     assert_int_equal(strlen(reason), FACET_REFUSED_REASON_SIZE - 1);
 }
 
@@ -50,7 +50,7 @@ static void test_file_does_not_grow_for_ever(void **state)
 
     for (uint32_t i = 0; i < FACET_REFUSED_RECORDS_MAX + 10; i++)
         facet_refused_note(fixture->dir, "no");
-    assert_int_equal(count(fixture->dir, reason), FACET_REFUSED_RECORDS_MAX);
+    assert_int_equal(refusal_count(fixture->dir, reason), FACET_REFUSED_RECORDS_MAX);
     path_of(fixture, path, sizeof path);
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_size, FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE);
@@ -68,7 +68,7 @@ static void test_file_that_may_not_grow(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
     facet_refused_note(fixture->dir, "no");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_int_equal(count(fixture->dir, reason), 0);
+    assert_int_equal(refusal_count(fixture->dir, reason), 0);
 }
 
 static void test_a_foreign_file_holds_no_reason(void **state)
@@ -79,18 +79,18 @@ static void test_a_foreign_file_holds_no_reason(void **state)
     path_of(fixture, path, sizeof path);
     assert_int_equal(symlink("/dev/zero", path), 0);
     facet_refused_note(fixture->dir, "no");
-    assert_int_equal(count(fixture->dir, reason), -1);
+    assert_int_equal(refusal_count(fixture->dir, reason), -1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     facet_refused_note(fixture->dir, "no");
-    assert_int_equal(count(fixture->dir, reason), -1);
+    assert_int_equal(refusal_count(fixture->dir, reason), -1);
     assert_int_equal(unlink(path), 0);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "short", 5), 5);
     close(fd);
-    assert_int_equal(count(fixture->dir, reason), -1);
+    assert_int_equal(refusal_count(fixture->dir, reason), -1);
     facet_refused_note("/nowhere", "no");
-    assert_int_equal(count("/nowhere", reason), 0);
+    assert_int_equal(refusal_count("/nowhere", reason), 0);
 }
 
 /* Any byte that changed, in any record, and a part of one. */
@@ -108,16 +108,16 @@ static void test_damaged_records_are_not_believed(void **state)
         const char wrong = (char)(whole[at] ^ 0x20);
 
         assert_int_equal(pwrite(fd, &wrong, 1, at), 1);
-        assert_int_equal(count(fixture->dir, reason), -1);
+        assert_int_equal(refusal_count(fixture->dir, reason), -1);
         assert_string_equal(reason, "");
         assert_int_equal(pwrite(fd, &whole[at], 1, at), 1);
     }
-    assert_int_equal(count(fixture->dir, reason), 3);
+    assert_int_equal(refusal_count(fixture->dir, reason), 3);
     assert_int_equal(ftruncate(fd, sizeof whole - 1), 0);
-    assert_int_equal(count(fixture->dir, reason), -1);
+    assert_int_equal(refusal_count(fixture->dir, reason), -1);
     assert_int_equal(ftruncate(fd, 0), 0);
     assert_int_equal(ftruncate(fd, 50 << 20), 0);
-    assert_int_equal(count(fixture->dir, reason), -1);
+    assert_int_equal(refusal_count(fixture->dir, reason), -1);
     close(fd);
 }
 
@@ -134,7 +134,7 @@ static void test_no_part_of_a_record_is_written(void **state)
     facet_refused_note(fixture->dir, "first");
     facet_refused_note(fixture->dir, "second");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_int_equal(count(fixture->dir, reason), 1);
+    assert_int_equal(refusal_count(fixture->dir, reason), 1);
     assert_string_equal(reason, "first");
 }
 

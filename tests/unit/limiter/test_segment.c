@@ -228,7 +228,7 @@ static void test_corrupt_bell_is_made_anew(void **state)
     reopen_owner(fixture);
 }
 
-static void test_damage_is_noticed(void **state)
+static void test_damaged_segment_is_noticed(void **state)
 {
     struct fixture *fixture = *state;
     const uint64_t wrong = 1;
@@ -309,7 +309,7 @@ static void test_segments_are_not_read_through_a_link(void **state)
  * In a namespace of its own, where it is process 1: attaches, and stays until the pipe is closed. Reports its pid here:
  * 0 where there can be no such namespace.
  */
-static void live_elsewhere(const struct fixture *fixture, int tell, int stay)
+static void live_in_another_namespace(const struct fixture *fixture, int pid_fd, int stay_fd)
 {
     pid_t inner = unshare(CLONE_NEWPID) == 0 ? fork() : 0;
     bool is_inner = inner == 0 && getpid() == 1;
@@ -317,9 +317,9 @@ static void live_elsewhere(const struct fixture *fixture, int tell, int stay)
 
     if (is_inner) {
         fixture_attach(fixture);
-        _exit(read(stay, &word, 1) == 0 ? 0 : 1);
+        _exit(read(stay_fd, &word, 1) == 0 ? 0 : 1);
     }
-    if (write(tell, &inner, sizeof inner) == sizeof inner && inner > 0)
+    if (write(pid_fd, &inner, sizeof inner) == sizeof inner && inner > 0)
         waitpid(inner, NULL, 0);
     _exit(0);
 }
@@ -327,26 +327,26 @@ static void live_elsewhere(const struct fixture *fixture, int tell, int stay)
 static void test_processes_of_other_namespaces_are_known(void **state)
 {
     struct fixture *fixture = *state;
-    int told[2], stay[2];
+    int pid_pipe[2], stay_pipe[2];
     pid_t inner = 0;
 
-    assert_int_equal(pipe2(told, O_CLOEXEC) | pipe2(stay, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(pid_pipe, O_CLOEXEC) | pipe2(stay_pipe, O_CLOEXEC), 0);
     pid_t middle = fork();
     if (middle == 0) {
-        close(stay[1]);
-        live_elsewhere(fixture, told[1], stay[0]);
+        close(stay_pipe[1]);
+        live_in_another_namespace(fixture, pid_pipe[1], stay_pipe[0]);
     }
-    assert_int_equal(read(told[0], &inner, sizeof inner), sizeof inner);
+    assert_int_equal(read(pid_pipe[0], &inner, sizeof inner), sizeof inner);
     if (inner > 0) {
         while (!is_of_segment(fixture, inner))
             assert_int_equal(waitpid(middle, NULL, WNOHANG), 0);
         assert_false(is_of_segment(fixture, middle));
     }
-    close(stay[1]);
+    close(stay_pipe[1]);
     assert_int_equal(waitpid(middle, NULL, 0), middle);
-    close(stay[0]);
-    close(told[0]);
-    close(told[1]);
+    close(stay_pipe[0]);
+    close(pid_pipe[0]);
+    close(pid_pipe[1]);
     if (inner <= 0)
         skip();
 }
@@ -365,7 +365,7 @@ int main(void)
         TEST(test_a_holder_keeps_a_segment_in_use),
         TEST(test_bell_is_made_once),
         TEST(test_corrupt_bell_is_made_anew),
-        TEST(test_damage_is_noticed),
+        TEST(test_damaged_segment_is_noticed),
         TEST(test_totals_are_read_from_outside),
         TEST(test_processes_are_known_by_number_and_start),
         TEST(test_segments_are_not_read_through_a_link),

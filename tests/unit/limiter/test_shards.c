@@ -51,7 +51,7 @@ static void test_the_last_completion_of_a_process_rings(void **state)
 struct launcher {
     struct facet_tenant *tenant;
     struct facet_slot_shard *shard;
-    _Atomic bool through;
+    _Atomic bool admitted_yet;
 };
 
 static void *launch_main(void *argument)
@@ -59,7 +59,7 @@ static void *launch_main(void *argument)
     struct launcher *launcher = argument;
 
     facet_tenant_launch_in(launcher->tenant, launcher->shard, DEPTH / 2);
-    atomic_store(&launcher->through, true);
+    atomic_store(&launcher->admitted_yet, true);
     return NULL;
 }
 
@@ -78,7 +78,7 @@ static void test_depth_is_of_all_shards(void **state)
     facet_tenant_launch_in(&tenant, first, DEPTH / 4);
     assert_int_equal(pthread_create(&thread, NULL, launch_main, &launcher), 0);
     usleep(20000);
-    assert_false(atomic_load(&launcher.through));
+    assert_false(atomic_load(&launcher.admitted_yet));
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     facet_tenant_complete_in(&tenant, first, 1, DEPTH / 2, 0, facet_clock_now_ns());
     pthread_join(thread, NULL);
@@ -189,7 +189,7 @@ static void test_no_reader_sees_less_than_nothing(void **state)
 /* ---- the dead ---- */
 
 /* Something old is in flight in one shard, and something new in another. */
-static void be_doomed(const struct fixture *fixture, uint64_t settled_ns)
+static void work_until_killed(const struct fixture *fixture, uint64_t settled_ns)
 {
     struct facet_tenant tenant;
 
@@ -209,7 +209,7 @@ static uint64_t charge_for(const struct fixture *fixture, uint64_t settled_ns)
     pid_t child = fork();
 
     if (child == 0)
-        be_doomed(fixture, settled_ns);
+        work_until_killed(fixture, settled_ns);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);

@@ -11,15 +11,15 @@
 
 #include "limiter/owner_inside.h"
 
-#define REGION FACET_REGION_BYTES
-#define ALL    32u /* regions of the quota */
+#define REGION        FACET_REGION_BYTES
+#define QUOTA_REGIONS 32u /* regions of the quota */
 
 static uint64_t spare_of(const struct facet_tenant *tenant)
 {
     return facet_regions_spare(atomic_load(&tenant->slot->regions));
 }
 
-/* Takes so many and gives them back. */
+/* Reserves that many regions and releases them. */
 static void leave_spare(struct facet_tenant *tenant, uint32_t count)
 {
     assert_true(facet_tenant_reserve_regions(tenant, count));
@@ -83,7 +83,7 @@ static void test_a_process_fills_the_quota_beside_its_own(void **state)
 }
 
 /* A child that leaves some spare, holds some, and does nothing more. */
-static pid_t start_spare_holder(const struct fixture *fixture, uint32_t held, uint32_t spare)
+static pid_t start_spare_holder(const struct fixture *fixture, uint32_t kept_regions, uint32_t spare_regions)
 {
     int ready[2];
     char byte;
@@ -94,10 +94,10 @@ static pid_t start_spare_holder(const struct fixture *fixture, uint32_t held, ui
         struct facet_tenant tenant;
 
         if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK ||
-            !facet_tenant_reserve_regions(&tenant, held + spare))
+            !facet_tenant_reserve_regions(&tenant, kept_regions + spare_regions))
             _exit(3);
-        facet_tenant_release_regions(&tenant, spare);
-        if (spare_of(&tenant) != spare || write(ready[1], "x", 1) != 1)
+        facet_tenant_release_regions(&tenant, spare_regions);
+        if (spare_of(&tenant) != spare_regions || write(ready[1], "x", 1) != 1)
             _exit(3);
         pause();
         _exit(0);
@@ -136,7 +136,7 @@ static void test_a_process_that_lost_spare_regions_asks_as_others_do(void **stat
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
 
     leave_spare(&first, 2);
-    assert_true(facet_tenant_reserve_regions(&second, ALL));
+    assert_true(facet_tenant_reserve_regions(&second, QUOTA_REGIONS));
     assert_false(facet_tenant_take_spare(&first));
     assert_false(facet_tenant_reserve_regions(&first, 1));
     facet_tenant_release_regions(&second, 1);
@@ -180,7 +180,7 @@ static void test_a_neighbour_takes_both_from_the_dead(void **state)
     pid_t child = start_spare_holder(*state, 3, 2);
 
     end_child(child);
-    assert_true(facet_tenant_reserve_regions(&tenant, ALL));
+    assert_true(facet_tenant_reserve_regions(&tenant, QUOTA_REGIONS));
     facet_tenant_detach(&tenant);
 }
 
@@ -255,14 +255,14 @@ static void test_a_destroyed_vgpu_grants_none(void **state)
 /* ---- races: a counter of held memory asks first and gives back last, so it never counts more than there is ---- */
 
 struct race {
-    _Atomic uint64_t held, most, granted;
+    _Atomic uint64_t held, peak, granted;
 };
 
 static void note_held(struct race *race, uint32_t count)
 {
-    uint64_t all = atomic_fetch_add(&race->held, count) + count, most = atomic_load(&race->most);
+    uint64_t sum = atomic_fetch_add(&race->held, count) + count, peak = atomic_load(&race->peak);
 
-    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+    while (sum > peak && !atomic_compare_exchange_weak(&race->peak, &peak, sum))
         ;
     atomic_fetch_add(&race->granted, 1);
 }
@@ -274,17 +274,17 @@ static uint32_t next_random(uint32_t *seed)
 }
 
 /* One region or two at a time, up and down. */
-static void step_race(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *mine)
+static void step_race(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *own_bytes)
 {
     uint32_t random = next_random(seed), count = 1 + random % 2;
 
-    if (random & 0x80 && *mine >= count) {
+    if (random & 0x80 && *own_bytes >= count) {
         atomic_fetch_sub(&race->held, count);
         facet_tenant_release_regions(tenant, count);
-        *mine -= count;
+        *own_bytes -= count;
     } else if (!(random & 0x80) && facet_tenant_reserve_regions(tenant, count)) {
         note_held(race, count);
-        *mine += count;
+        *own_bytes += count;
     }
 }
 
@@ -297,8 +297,8 @@ static pid_t start_hammer(const struct fixture *fixture, uint32_t seed, struct r
     struct facet_tenant tenant;
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
         _exit(3);
-    for (uint32_t mine = 0;;)
-        step_race(&tenant, race, &seed, &mine);
+    for (uint32_t own_bytes = 0;;)
+        step_race(&tenant, race, &seed, &own_bytes);
 }
 
 static void test_never_exceeded_by_racing_processes(void **state)
@@ -313,11 +313,11 @@ static void test_never_exceeded_by_racing_processes(void **state)
     for (int i = 0; i < 3000 && atomic_load(&race->granted) < 100000; i++)
         usleep(10000);
     /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
-    uint64_t most = atomic_load(&race->most);
+    uint64_t peak = atomic_load(&race->peak);
     for (int i = 0; i < 4; i++)
         end_child(children[i]);
     facet_owner_reap(fixture->owner);
-    assert_true(most == 8);
+    assert_true(peak == 8);
     assert_true(fixture_totals(fixture).memory_peak_bytes <= 8 * REGION);
     assert_int_equal(facet_usage_charged(fixture->owner->usage), 0);
     munmap(race, sizeof *race);
@@ -332,12 +332,12 @@ struct worker {
 static void *use_spares(void *argument)
 {
     struct worker *worker = argument;
-    uint32_t mine = 0;
+    uint32_t own_bytes = 0;
 
     for (int i = 0; i < 20000; i++)
-        step_race(worker->tenant, worker->race, &worker->seed, &mine);
-    atomic_fetch_sub(&worker->race->held, mine);
-    facet_tenant_release_regions(worker->tenant, mine);
+        step_race(worker->tenant, worker->race, &worker->seed, &own_bytes);
+    atomic_fetch_sub(&worker->race->held, own_bytes);
+    facet_tenant_release_regions(worker->tenant, own_bytes);
     return NULL;
 }
 
@@ -356,7 +356,7 @@ static void test_never_exceeded_by_racing_threads(void **state)
     }
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    assert_true(atomic_load(&race.most) <= 6);
+    assert_true(atomic_load(&race.peak) <= 6);
     assert_true(atomic_load(&race.granted) > 0);
     assert_int_equal(fixture_totals(*state).memory_bytes, 0);
     assert_true(spare_of(&first) <= FACET_SPARE_REGIONS_MAX);

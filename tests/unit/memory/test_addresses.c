@@ -21,14 +21,15 @@
 #define PAGE  UINT64_C(4096)
 #define TRIES 12u
 
-enum way { NOTHING, WRITE, READ, COPY };
+enum access { NO_ACCESS, WRITE, READ, COPY };
 
-/* A device whose process has its own addresses: numbers, of which the first `blocked` are of pages of this process. */
+/* A device whose process has its own addresses: numbers, of which the first `blocked_reservations` are of pages of this
+ * process. */
 static struct {
-    uint32_t blocked, reserved, reservations;
-    void *blocking[TRIES];
-    enum way last;
-} far;
+    uint32_t blocked_reservations, reserved, reservations;
+    void *blocking_pages[TRIES];
+    enum access last_access;
+} remote;
 
 static void *pointer_to(uint64_t address)
 {
@@ -75,10 +76,10 @@ static enum facet_status far_reserve(void *data, uint64_t context, uint64_t byte
         return FACET_NO_MEMORY;
     munmap(start, bytes + align);
     *ret_address = ((uintptr_t)start + align - 1) & ~(align - 1);
-    if (far.reservations < far.blocked)
-        far.blocking[far.reservations] = page_at(*ret_address);
-    far.reservations++;
-    far.reserved++;
+    if (remote.reservations < remote.blocked_reservations)
+        remote.blocking_pages[remote.reservations] = page_at(*ret_address);
+    remote.reservations++;
+    remote.reserved++;
     return FACET_OK;
 }
 
@@ -88,7 +89,7 @@ static bool far_release(void *data, uint64_t context, uint64_t address, uint64_t
     (void)context;
     (void)address;
     (void)bytes;
-    far.reserved--;
+    remote.reserved--;
     return true;
 }
 
@@ -122,7 +123,7 @@ static enum facet_status far_write(void *data, uint64_t context, uint64_t addres
     (void)from;
     (void)bytes;
     (void)error;
-    far.last = WRITE;
+    remote.last_access = WRITE;
     return FACET_OK;
 }
 
@@ -135,7 +136,7 @@ static enum facet_status far_read(void *data, uint64_t context, uint64_t address
     (void)ret_data;
     (void)bytes;
     (void)error;
-    far.last = READ;
+    remote.last_access = READ;
     return FACET_OK;
 }
 
@@ -148,7 +149,7 @@ static enum facet_status far_copy(void *data, uint64_t context, uint64_t to, uin
     (void)from;
     (void)bytes;
     (void)error;
-    far.last = COPY;
+    remote.last_access = COPY;
     return FACET_OK;
 }
 
@@ -169,7 +170,7 @@ static struct {
     struct facet_space *space;
     struct rlimit addresses;
     struct facet_error error;
-} have;
+} provided;
 
 static int set_up(void **state)
 {
@@ -190,42 +191,42 @@ static int set_up(void **state)
     const struct facet_memory_config config = {.size = sizeof config, .memory_bytes = 16 * MIB, .page_bytes = PAGE};
 
     (void)state;
-    memset(&far, 0, sizeof far);
-    getrlimit(RLIMIT_AS, &have.addresses);
-    return facet_memory_open(&backend, &config, &have.memory, &have.error) == FACET_OK ? 0 : -1;
+    memset(&remote, 0, sizeof remote);
+    getrlimit(RLIMIT_AS, &provided.addresses);
+    return facet_memory_open(&backend, &config, &provided.memory, &provided.error) == FACET_OK ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    facet_memory_close(have.memory);
-    setrlimit(RLIMIT_AS, &have.addresses);
+    facet_memory_close(provided.memory);
+    setrlimit(RLIMIT_AS, &provided.addresses);
     for (uint32_t i = 0; i < TRIES; i++)
-        if (far.blocking[i])
-            munmap(far.blocking[i], PAGE);
-    return far.reserved == 0 ? 0 : -1;
+        if (remote.blocking_pages[i])
+            munmap(remote.blocking_pages[i], PAGE);
+    return remote.reserved == 0 ? 0 : -1;
 }
 
 static void make_space(void)
 {
     const struct facet_space_config config = {.size = sizeof config, .id = 1, .limit_bytes = 8 * MIB};
 
-    assert_int_equal(facet_space_create(have.memory, &config, &have.space, &have.error), FACET_OK);
-    assert_int_equal(far.reserved, 1); /* of however many were tried */
+    assert_int_equal(facet_space_create(provided.memory, &config, &provided.space, &provided.error), FACET_OK);
+    assert_int_equal(remote.reserved, 1); /* of however many were tried */
 }
 
 static uint64_t allocate_mib(void)
 {
     uint64_t address = 0;
 
-    assert_int_equal(facet_space_allocate(have.space, MIB, NULL, &address, &have.error), FACET_OK);
+    assert_int_equal(facet_space_allocate(provided.space, MIB, NULL, &address, &provided.error), FACET_OK);
     return address;
 }
 
 static enum facet_status copy_word(uint64_t to, uint64_t from, enum facet_copy kind)
 {
-    far.last = NOTHING;
-    return facet_space_copy(have.space, to, from, 8, kind, &have.error);
+    remote.last_access = NO_ACCESS;
+    return facet_space_copy(provided.space, to, from, 8, kind, &provided.error);
 }
 
 static void nothing_of_this_process_comes_to_lie_there(void **state)
@@ -234,17 +235,17 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
 
     (void)state;
     make_space();
-    uint64_t base = have.space->base, span = have.space->address_bytes;
+    uint64_t base = provided.space->base, span = provided.space->address_bytes;
     assert_null(page_at(base));
     assert_null(page_at(base + span - PAGE));
     uint64_t address = allocate_mib();
     assert_int_equal(copy_word(address, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
-    assert_int_equal(far.last, WRITE);
+    assert_int_equal(remote.last_access, WRITE);
     assert_int_equal(copy_word((uintptr_t)&word, address, FACET_COPY_DETECT), FACET_OK);
-    assert_int_equal(far.last, READ);
+    assert_int_equal(remote.last_access, READ);
     assert_int_equal(copy_word(address, address + 8, FACET_COPY_DETECT), FACET_OK);
-    assert_int_equal(far.last, COPY);
-    assert_int_equal(facet_space_destroy(have.space, &have.error), FACET_OK);
+    assert_int_equal(remote.last_access, COPY);
+    assert_int_equal(facet_space_destroy(provided.space, &provided.error), FACET_OK);
     void *page = page_at(base);
     assert_non_null(page);
     munmap(page, PAGE);
@@ -253,12 +254,12 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
 static void a_space_avoids_addresses_in_use(void **state)
 {
     (void)state;
-    far.blocked = 6; /* each twice as far as the one before: sanitizers leave few addresses */
+    remote.blocked_reservations = 6; /* each twice as far as the one before: sanitizers leave few addresses */
     make_space();
-    assert_int_equal(far.reservations, 7);
-    for (uint32_t i = 0; i < far.blocked; i++)
-        assert_ptr_not_equal(pointer_to(have.space->base), far.blocking[i]);
-    assert_null(page_at(have.space->base));
+    assert_int_equal(remote.reservations, 7);
+    for (uint32_t i = 0; i < remote.blocked_reservations; i++)
+        assert_ptr_not_equal(pointer_to(provided.space->base), remote.blocking_pages[i]);
+    assert_null(page_at(provided.space->base));
 }
 
 /* `page`: of this process, at an address of the space. */
@@ -267,13 +268,13 @@ static void doubt_is_refused(uint64_t page)
     uint64_t word = 0;
 
     assert_int_equal(copy_word(page, (uintptr_t)&word, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
-    assert_string_equal(have.error.argument, "kind");
+    assert_string_equal(provided.error.argument, "kind");
     assert_int_equal(copy_word((uintptr_t)&word, page, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
-    assert_int_equal(far.last, NOTHING);
+    assert_int_equal(remote.last_access, NO_ACCESS);
     assert_int_equal(copy_word(page, (uintptr_t)&word, FACET_COPY_TO_DEVICE), FACET_OK);
-    assert_int_equal(far.last, WRITE);
+    assert_int_equal(remote.last_access, WRITE);
     assert_int_equal(copy_word(page + PAGE, page, FACET_COPY_TO_DEVICE), FACET_OK);
-    assert_int_equal(far.last, WRITE);
+    assert_int_equal(remote.last_access, WRITE);
 }
 
 static void an_address_of_host_and_device_alike_is_refused(void **state)
@@ -281,23 +282,23 @@ static void an_address_of_host_and_device_alike_is_refused(void **state)
     uint64_t word = 0;
 
     (void)state;
-    far.blocked = TRIES;
+    remote.blocked_reservations = TRIES;
     make_space();
-    assert_ptr_equal(pointer_to(have.space->base), far.blocking[0]);
-    uint64_t first = have.space->base;
+    assert_ptr_equal(pointer_to(provided.space->base), remote.blocking_pages[0]);
+    uint64_t first = provided.space->base;
     while (allocate_mib() != first)
-        assert_true(have.space->pages < have.space->limit_pages);
+        assert_true(provided.space->pages < provided.space->limit_pages);
     doubt_is_refused(first);
-    munmap(far.blocking[0], PAGE);
-    far.blocking[0] = NULL;
+    munmap(remote.blocking_pages[0], PAGE);
+    remote.blocking_pages[0] = NULL;
     assert_int_equal(copy_word(first, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
-    assert_int_equal(far.last, WRITE);
+    assert_int_equal(remote.last_access, WRITE);
 }
 
 /* The program needs its addresses itself. */
 static void none_are_taken_where_they_are_limited(void **state)
 {
-    const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = have.addresses.rlim_max};
+    const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = provided.addresses.rlim_max};
 
     (void)state;
     assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
@@ -309,15 +310,15 @@ static void none_are_taken_where_they_are_limited(void **state)
     munmap(page, PAGE);
 }
 
-#define HERE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(nothing_of_this_process_comes_to_lie_there),
-        HERE(a_space_avoids_addresses_in_use),
-        HERE(an_address_of_host_and_device_alike_is_refused),
-        HERE(none_are_taken_where_they_are_limited),
+        WITH_SETUP(nothing_of_this_process_comes_to_lie_there),
+        WITH_SETUP(a_space_avoids_addresses_in_use),
+        WITH_SETUP(an_address_of_host_and_device_alike_is_refused),
+        WITH_SETUP(none_are_taken_where_they_are_limited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

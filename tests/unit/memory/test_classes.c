@@ -22,7 +22,7 @@ static struct facet_classes default_classes(void)
 }
 
 /* Every size up to the largest block gets the smallest block that holds it; each is at most a quarter too large. */
-static void test_smallest_that_holds(void **state)
+static void test_smallest_class_that_holds_is_found(void **state)
 {
     const struct facet_classes classes = default_classes();
     uint32_t largest = classes.class[classes.count - 1].block_bytes;
@@ -65,7 +65,7 @@ static void test_alignment_chooses_blocks_that_have_it(void **state)
     assert_int_equal(facet_classes_find(&classes, 300, 2 * PAGE), FACET_NO_CLASS);
 }
 
-static void test_configured(void **state)
+static void test_configured_sizes_are_used(void **state)
 {
     struct facet_classes classes;
     struct facet_error error;
@@ -80,7 +80,7 @@ static void test_configured(void **state)
 }
 
 /* A pool grows by slabs of about an eighth of it, whose blocks its bits can count. */
-static void test_levels(void **state)
+static void test_slab_level_grows_with_the_pool(void **state)
 {
     const struct facet_classes classes = default_classes();
 
@@ -100,7 +100,7 @@ static void test_levels(void **state)
     }
 }
 
-static void test_refused(void **state)
+static void test_wrong_sizes_are_refused(void **state)
 {
     struct facet_classes classes;
     struct facet_error error;
@@ -118,12 +118,12 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_smallest_that_holds),
+        cmocka_unit_test(test_smallest_class_that_holds_is_found),
         cmocka_unit_test(test_sizes_that_fill_pages_get_pages),
         cmocka_unit_test(test_alignment_chooses_blocks_that_have_it),
-        cmocka_unit_test(test_configured),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_configured_sizes_are_used),
+        cmocka_unit_test(test_slab_level_grows_with_the_pool),
+        cmocka_unit_test(test_wrong_sizes_are_refused),
     };
     return cmocka_run_group_tests_name("classes", tests, NULL, NULL);
 }

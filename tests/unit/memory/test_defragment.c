@@ -72,7 +72,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The same with memory that is had when it is taken: in small pages, as the chunks are small, and in huge ones. */
+/* As set_up(), with memory that is committed at once: in small pages, as the chunks are small, and in huge pages. */
 static int set_up_committed(void **state)
 {
     static struct fixture fixture;
@@ -117,7 +117,7 @@ static void test_chunks_go_back_and_contents_stay(void **state)
     assert_int_equal(after.used_bytes, before.used_bytes);
     assert_true(after.reserved_bytes - after.used_bytes < 16 * PAGE);
     assert_int_equal(after.pages_moved_total, report.moved_bytes / PAGE);
-    assert_int_equal(fixture->watched.allocated_bytes, after.reserved_bytes);
+    assert_int_equal(fixture->watched.device_bytes, after.reserved_bytes);
     check_contents(fixture);
     /* Nothing is left to do. */
     assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);
@@ -125,12 +125,12 @@ static void test_chunks_go_back_and_contents_stay(void **state)
     assert_int_equal(report.complete, 1);
 }
 
-static void test_bounds(void **state)
+static void test_bytes_to_move_are_bounded(void **state)
 {
     struct fixture *fixture = *state;
     const struct facet_defragment_options some = {.size = sizeof some, .bytes = 10 * PAGE};
     const struct facet_defragment_options none = {.size = sizeof none, .bytes = 1};
-    const struct facet_defragment_options wrong = {.size = 1};
+    const struct facet_defragment_options wrong_words = {.size = 1};
     struct facet_defragment_report report = {.size = sizeof report};
 
     assert_int_equal(facet_memory_defragment(fixture->memory, &some, &report, &fixture->error), FACET_OK);
@@ -138,7 +138,7 @@ static void test_bounds(void **state)
     assert_int_equal(report.complete, 0);
     assert_int_equal(facet_memory_defragment(fixture->memory, &none, &report, &fixture->error), FACET_OK);
     assert_int_equal(report.moved_bytes, 0);
-    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong, &report, &fixture->error),
+    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong_words, &report, &fixture->error),
                      FACET_INVALID_ARGUMENT);
     check_contents(fixture);
 }
@@ -214,8 +214,8 @@ static void test_a_failed_move_changes_nothing(void **state)
 
 struct worker {
     struct fixture *fixture;
-    _Atomic bool ending;
-    uint64_t rounds, wrong;
+    _Atomic bool stop;
+    uint64_t rounds, wrong_words;
     uint32_t first;
 };
 
@@ -224,12 +224,12 @@ static void *count_up(void *data)
 {
     struct worker *worker = data;
 
-    while (!worker->ending) {
+    while (!worker->stop) {
         for (uint32_t i = worker->first; i < RUNS; i += 8)
             for (uint32_t word = 0; worker->fixture->run[i] && word < 5 * PAGE / 8; word += 64) {
                 _Atomic uint64_t *value = (void *)&words_at(worker->fixture->run[i])[word];
 
-                worker->wrong += *value != i * 1000 + word + worker->rounds;
+                worker->wrong_words += *value != i * 1000 + word + worker->rounds;
                 *value = i * 1000 + word + worker->rounds + 1;
             }
         worker->rounds++;
@@ -243,17 +243,17 @@ static void *come_and_go(void *data)
     struct facet_space *space = worker->fixture->space;
     uint64_t address;
 
-    for (; !worker->ending; worker->rounds++) {
+    for (; !worker->stop; worker->rounds++) {
         if (facet_space_allocate(space, 3 * PAGE + worker->rounds % 9 * PAGE, NULL, &address, NULL) != FACET_OK)
             continue;
         words_at(address)[0] = worker->rounds;
-        worker->wrong += words_at(address)[0] != worker->rounds;
-        worker->wrong += facet_space_free(space, address, NULL) != FACET_OK;
+        worker->wrong_words += words_at(address)[0] != worker->rounds;
+        worker->wrong_words += facet_space_free(space, address, NULL) != FACET_OK;
     }
     return NULL;
 }
 
-static void test_under_writers(void **state)
+static void test_writes_during_moves_are_kept(void **state)
 {
     struct fixture *fixture = *state;
     struct worker workers[3] = {{.fixture = fixture}, {.fixture = fixture, .first = 4}, {.fixture = fixture}};
@@ -275,10 +275,10 @@ static void test_under_writers(void **state)
     }
     assert_true(moved > MIB);
     for (uint32_t i = 0; i < 3; i++) {
-        workers[i].ending = true;
+        workers[i].stop = true;
         pthread_join(threads[i], NULL);
         assert_true(workers[i].rounds > 0);
-        assert_int_equal(workers[i].wrong, 0);
+        assert_int_equal(workers[i].wrong_words, 0);
     }
 }
 
@@ -313,7 +313,7 @@ static void test_huge_pages_move(void **state)
     watched_end(&fixture.watched, fixture.memory);
 }
 
-static void test_by_itself(void **state)
+static void test_fragmentation_starts_defragmenting(void **state)
 {
     struct fixture fixture;
     uint32_t waited = 0;
@@ -331,7 +331,7 @@ static void test_by_itself(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define COMMITTED(test)                                                                                                \
     {                                                                                                                  \
 #test "_committed", test, set_up_committed, tear_down, NULL                                                    \
@@ -341,21 +341,21 @@ int main(void)
 #test "_huge", test, set_up_huge, tear_down, NULL                                                              \
     }
     const struct CMUnitTest tests[] = {
-        EACH(test_chunks_go_back_and_contents_stay),
-        EACH(test_bounds),
-        EACH(test_defragmenting_ends_with_its_time),
-        EACH(test_other_spaces_stay_where_they_are),
-        EACH(test_compact_releases_free_pages_of_pools),
-        EACH(test_a_failed_move_changes_nothing),
-        EACH(test_under_writers),
+        WITH_SETUP(test_chunks_go_back_and_contents_stay),
+        WITH_SETUP(test_bytes_to_move_are_bounded),
+        WITH_SETUP(test_defragmenting_ends_with_its_time),
+        WITH_SETUP(test_other_spaces_stay_where_they_are),
+        WITH_SETUP(test_compact_releases_free_pages_of_pools),
+        WITH_SETUP(test_a_failed_move_changes_nothing),
+        WITH_SETUP(test_writes_during_moves_are_kept),
         COMMITTED(test_chunks_go_back_and_contents_stay),
         COMMITTED(test_a_failed_move_changes_nothing),
-        COMMITTED(test_under_writers),
-        ON_HUGE(test_bounds),
+        COMMITTED(test_writes_during_moves_are_kept),
+        ON_HUGE(test_bytes_to_move_are_bounded),
         ON_HUGE(test_a_failed_move_changes_nothing),
-        ON_HUGE(test_under_writers),
+        ON_HUGE(test_writes_during_moves_are_kept),
         cmocka_unit_test(test_huge_pages_move),
-        cmocka_unit_test(test_by_itself),
+        cmocka_unit_test(test_fragmentation_starts_defragmenting),
     };
     return cmocka_run_group_tests_name("defragment", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static struct facet_memory *prepare_space(struct watched *watched, struct facet_
     return memory;
 }
 
-static void test_allocation(void **state)
+static void test_failed_allocation_leaves_nothing(void **state)
 {
     static const uint64_t sizes[] = {100, 1000, 5 * PAGE, 2 * MIB};
 
@@ -67,7 +67,7 @@ static void test_allocation(void **state)
     }
 }
 
-static void test_space(void **state)
+static void test_failed_space_leaves_nothing(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = watched_open(&watched, 4 * MIB, (struct facet_memory_config){0});
@@ -84,7 +84,7 @@ static void test_space(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_transfers(void **state)
+static void test_failed_transfers_are_reported(void **state)
 {
     struct watched watched;
     struct facet_space *space;
@@ -104,8 +104,8 @@ static void test_transfers(void **state)
     watched_end(&watched, memory);
 }
 
-/* Pages that the device does not let go of have no owner until it does: no space gets them or faults on them. */
-static void test_unmap(void **state)
+/* Pages that the device cannot unmap yet have no owner until it does: no space gets them or faults on them. */
+static void test_pages_that_stay_mapped_have_no_owner(void **state)
 {
     struct watched watched;
     struct facet_space *space;
@@ -116,14 +116,14 @@ static void test_unmap(void **state)
 
     facet_memory_get_usage(memory, &before, NULL);
     assert_int_equal(facet_space_allocate(space, 7 * PAGE, NULL, &address, NULL), FACET_OK);
-    watched.keeps = FACET_NO_SPACE;
+    watched.unmap_status = FACET_NO_SPACE;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     facet_memory_get_usage(memory, &after, NULL);
     assert_int_equal(after.used_bytes, before.used_bytes + 7 * PAGE);
     assert_int_equal(facet_memory_defragment(memory, NULL, NULL, NULL), FACET_OK);
     assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     assert_int_equal(usage.reserved_bytes, 7 * PAGE);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     assert_int_equal(usage.reserved_bytes, 0);
     assert_int_equal(watched.mapped_bytes, mapped);
@@ -135,10 +135,10 @@ static void test_unmap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allocation),
-        cmocka_unit_test(test_space),
-        cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_unmap),
+        cmocka_unit_test(test_failed_allocation_leaves_nothing),
+        cmocka_unit_test(test_failed_space_leaves_nothing),
+        cmocka_unit_test(test_failed_transfers_are_reported),
+        cmocka_unit_test(test_pages_that_stay_mapped_have_no_owner),
     };
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

@@ -35,12 +35,12 @@ static void test_chunks_come_and_go(void **state)
         assert_true(clear);
     }
     assert_int_equal(facet_frames_take(frames, 1, 0, 1, &extra, &clear, &error), FACET_NO_SPACE);
-    assert_int_equal(watched.allocated_bytes, 4 * FRAMES * PAGE);
+    assert_int_equal(watched.device_bytes, 4 * FRAMES * PAGE);
     for (uint32_t i = 0; i < 4; i++)
         facet_frames_give(frames, extents[i].frame, extents[i].count);
-    assert_int_equal(watched.allocated_bytes, FRAMES * PAGE); /* one is kept */
+    assert_int_equal(watched.device_bytes, FRAMES * PAGE); /* one is kept */
     assert_int_equal(facet_frames_trim(frames), FRAMES * PAGE);
-    assert_int_equal(watched.allocated_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
     watched_end(&watched, memory);
 }
 
@@ -51,12 +51,12 @@ static void test_the_last_chunk_may_be_a_part(void **state)
         watched_open(&watched, (FRAMES + 5) * PAGE, (struct facet_memory_config){.chunk_bytes = FRAMES * PAGE});
     struct facet_extent extent;
     struct facet_error error;
-    uint32_t had = 0;
+    uint32_t taken_pages = 0;
     bool clear;
 
-    while (facet_frames_take(&memory->frames, 1, had, 7, &extent, &clear, &error) == FACET_OK)
-        had += extent.count;
-    assert_int_equal(had, FRAMES + 5);
+    while (facet_frames_take(&memory->frames, 1, taken_pages, 7, &extent, &clear, &error) == FACET_OK)
+        taken_pages += extent.count;
+    assert_int_equal(taken_pages, FRAMES + 5);
     watched_end(&watched, memory);
 }
 
@@ -79,7 +79,7 @@ static void test_memory_of_another_space_is_cleared(void **state)
     watched_end(&watched, memory);
 }
 
-/* Carries plans out on a model: chunk by chunk, until there is none. */
+/* Carries out plans on a model, chunk by chunk, until no plan is left. */
 static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t most)
 {
     struct facet_frame_move move;
@@ -150,7 +150,7 @@ static void test_one_chunk_slides_together(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_only_one_space(void **state)
+static void test_frames_hold_pages_of_one_space(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 4);
@@ -170,7 +170,7 @@ static void test_only_one_space(void **state)
 }
 
 /* A change since the plan was made is seen when it begins. */
-static void test_stale_plans(void **state)
+static void test_stale_plan_is_noticed(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 2);
@@ -197,8 +197,8 @@ int main(void)
         cmocka_unit_test(test_memory_of_another_space_is_cleared),
         cmocka_unit_test(test_plans_end_in_the_least_chunks),
         cmocka_unit_test(test_one_chunk_slides_together),
-        cmocka_unit_test(test_only_one_space),
-        cmocka_unit_test(test_stale_plans),
+        cmocka_unit_test(test_frames_hold_pages_of_one_space),
+        cmocka_unit_test(test_stale_plan_is_noticed),
     };
     return cmocka_run_group_tests_name("frames", tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void a_limit_is_raised_to_the_whole_device(void **state)
         assert_told(facet_space_set_limit(space, DEVICE + swaps[i] + MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes",
                     DEVICE + swaps[i]);
         assert_int_equal(allocate_bytes(space, DEVICE / 2), FACET_OK);
-        for (uint64_t had = DEVICE / 2; had < DEVICE + swaps[i] - 16 * MIB; had += 16 * MIB)
+        for (uint64_t allocated = DEVICE / 2; allocated < DEVICE + swaps[i] - 16 * MIB; allocated += 16 * MIB)
             assert_int_equal(allocate_bytes(space, 16 * MIB), FACET_OK);
         assert_int_equal(allocate_bytes(space, 8 * MIB), FACET_OK); /* a page stays free, to swap with */
         assert_int_equal(allocate_bytes(space, 16 * MIB), FACET_QUOTA);
@@ -88,7 +88,7 @@ static void refusals_of_requests_that_can_never_fit_say_so(void **state)
     watched_end(&watched, memory);
 }
 
-/* Then it has four times its first limit, and is told how to have more. */
+/* Then it has four times its first limit, and the error says how to get more. */
 static void addresses_that_are_few_are_not_spent(void **state)
 {
     struct facet_memory *memory = open_memory(0);

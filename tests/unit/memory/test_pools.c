@@ -48,7 +48,7 @@ static uint64_t take_block(uint64_t bytes)
     return address;
 }
 
-/* The size that a request for so many bytes gets. */
+/* The usable size of the block for a request of `bytes` bytes. */
 static uint64_t usable_bytes_of(uint64_t bytes)
 {
     struct facet_allocation found = {.size = sizeof found};
@@ -67,7 +67,7 @@ static struct facet_space_usage usage_now(void)
 }
 
 /* The smallest request is given the smallest block. */
-static void test_block_size(void **state)
+static void test_smallest_block_is_configurable(void **state)
 {
     static const uint64_t blocks[] = {0, 256, 1024, 4096};
 
@@ -81,25 +81,25 @@ static void test_block_size(void **state)
 }
 
 /* A request above the largest class gets whole pages; so requests show how many classes there are. */
-static void test_count_of_pools(void **state)
+static void test_count_of_pools_is_configurable(void **state)
 {
     static const struct {
         uint32_t pools;
-        uint64_t bytes, given; /* the largest block, and the size for a byte more */
-        uint64_t more;
+        uint64_t bytes, largest_block; /* the largest block, and the size for a byte more */
+        uint64_t byte_more;
     } cases[] = {{1, 1024, 1024, PAGE}, {4, 4096, 4096, PAGE}, {8, 8192, 8192, PAGE}, {0, 8193, 10240, 12288}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         open_with(cases[i].pools, 1024, 0);
-        assert_int_equal(usable_bytes_of(cases[i].bytes), cases[i].given);
-        assert_int_equal(usable_bytes_of(cases[i].given + 1), cases[i].more);
+        assert_int_equal(usable_bytes_of(cases[i].bytes), cases[i].largest_block);
+        assert_int_equal(usable_bytes_of(cases[i].largest_block + 1), cases[i].byte_more);
         close_all();
     }
 }
 
 /* Each class takes so much when it is first used, and the blocks after that take nothing until it is used up. */
-static void test_pool_size(void **state)
+static void test_pools_grow_by_their_configured_size(void **state)
 {
     static const uint64_t sizes[] = {PAGE, 4 * PAGE, MIB};
 
@@ -126,7 +126,7 @@ static void test_pool_size(void **state)
 }
 
 /* The pool that fits best: never a larger block than another class would have given. */
-static void test_best_fit(void **state)
+static void test_best_fitting_pool_is_used(void **state)
 {
     uint64_t blocks[64], count = 0;
 
@@ -148,10 +148,10 @@ static void test_best_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block_size),
-        cmocka_unit_test(test_count_of_pools),
-        cmocka_unit_test(test_pool_size),
-        cmocka_unit_test(test_best_fit),
+        cmocka_unit_test(test_smallest_block_is_configurable),
+        cmocka_unit_test(test_count_of_pools_is_configurable),
+        cmocka_unit_test(test_pools_grow_by_their_configured_size),
+        cmocka_unit_test(test_best_fitting_pool_is_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

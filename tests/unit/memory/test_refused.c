@@ -28,14 +28,14 @@ static struct {
     struct facet_space *space;
     uint64_t address;
     struct facet_error error;
-} have;
+} function_count;
 
 /* As in vgpu/refused.h: `wrong` numbers the pointer that is NULL, or the struct whose size is 0. */
 #define AT(number, pointer)  (wrong == (number) ? NULL : (pointer))
 #define SIZE(number, object) (wrong == (number) ? 0 : (uint32_t)sizeof(object))
-#define MEMORY               AT(0, have.memory)
-#define SPACE                AT(0, have.space)
-#define ERROR                (&have.error)
+#define MEMORY               AT(0, function_count.memory)
+#define SPACE                AT(0, function_count.space)
+#define ERROR                (&function_count.error)
 
 /* ---- memories and spaces ---- */
 
@@ -53,7 +53,7 @@ static enum facet_status memory_open_host(int wrong)
 static enum facet_status memory_open_device(int wrong)
 {
     const struct facet_memory_config config = {.size = SIZE(3, config)};
-    struct facet_session *session = (struct facet_session *)&have;
+    struct facet_session *session = (struct facet_session *)&function_count;
     struct facet_memory *memory = NULL;
 
     return wrong < 0 ? FACET_OK : facet_memory_open_device(AT(0, session), 0, 0, AT(2, &config), AT(1, &memory), ERROR);
@@ -98,39 +98,40 @@ static enum facet_status space_allocate(int wrong)
 
 static enum facet_status space_free(int wrong)
 {
-    return facet_space_free(SPACE, wrong == 1 ? 0 : have.address, ERROR);
+    return facet_space_free(SPACE, wrong == 1 ? 0 : function_count.address, ERROR);
 }
 
 static enum facet_status space_resize(int wrong)
 {
     uint64_t address;
 
-    return facet_space_resize(SPACE, have.address, BYTES, AT(1, &address), ERROR);
+    return facet_space_resize(SPACE, function_count.address, BYTES, AT(1, &address), ERROR);
 }
 
 static enum facet_status space_find(int wrong)
 {
     struct facet_allocation allocation = {.size = SIZE(2, allocation)};
 
-    return facet_space_find(SPACE, have.address, AT(1, &allocation), ERROR);
+    return facet_space_find(SPACE, function_count.address, AT(1, &allocation), ERROR);
 }
 
 static enum facet_status space_copy(int wrong)
 {
     char bytes[64] = {0};
 
-    return facet_space_copy(SPACE, have.address, (uintptr_t)AT(1, &bytes), sizeof bytes, FACET_COPY_TO_DEVICE, ERROR);
+    return facet_space_copy(SPACE, function_count.address, (uintptr_t)AT(1, &bytes), sizeof bytes, FACET_COPY_TO_DEVICE,
+                            ERROR);
 }
 
 static enum facet_status space_fill(int wrong)
 {
-    return facet_space_fill(SPACE, have.address, 0, BYTES, ERROR);
+    return facet_space_fill(SPACE, function_count.address, 0, BYTES, ERROR);
 }
 
 static enum facet_status space_pin(int wrong)
 {
     struct facet_pin *pin = NULL;
-    enum facet_status status = facet_space_pin(SPACE, AT(1, &have.address), 1, 0, AT(2, &pin), ERROR);
+    enum facet_status status = facet_space_pin(SPACE, AT(1, &function_count.address), 1, 0, AT(2, &pin), ERROR);
 
     facet_pin_release(pin);
     return status;
@@ -199,21 +200,22 @@ static enum facet_status space_page(int wrong)
 {
     struct facet_page page = {.size = SIZE(2, page)};
 
-    return facet_space_page(SPACE, have.address, AT(1, &page), ERROR);
+    return facet_space_page(SPACE, function_count.address, AT(1, &page), ERROR);
 }
 
 /* ---- the table ---- */
 
-/* The first `refused` wrong arguments are FACET_INVALID_ARGUMENT; with the rest, up to `wrongs`, the call succeeds. */
+/* The first `refused` wrong arguments are FACET_INVALID_ARGUMENT; with the rest, up to `wrong_count`, the call
+ * succeeds. */
 struct function {
     const char *name;
     enum facet_status (*call)(int wrong);
-    int refused, wrongs;
+    int refused, wrong_count;
 };
 
-#define FUNCTION(name, refused, wrongs)                                                                                \
+#define FUNCTION(name, refused, wrong_count)                                                                           \
     {                                                                                                                  \
-        "facet_" #name, name, refused, wrongs                                                                          \
+        "facet_" #name, name, refused, wrong_count                                                                     \
     }
 
 static const struct function functions[] = {
@@ -247,9 +249,9 @@ static void set_up_world(void)
     const struct facet_memory_config config = {.size = sizeof config, .memory_bytes = 16 * MIB};
     const struct facet_space_config space = {.size = sizeof space, .limit_bytes = 8 * MIB};
 
-    assert_int_equal(facet_memory_open_host(&config, &have.memory, ERROR), FACET_OK);
-    assert_int_equal(facet_space_create(have.memory, &space, &have.space, ERROR), FACET_OK);
-    assert_int_equal(facet_space_allocate(have.space, BYTES, NULL, &have.address, ERROR), FACET_OK);
+    assert_int_equal(facet_memory_open_host(&config, &function_count.memory, ERROR), FACET_OK);
+    assert_int_equal(facet_space_create(function_count.memory, &space, &function_count.space, ERROR), FACET_OK);
+    assert_int_equal(facet_space_allocate(function_count.space, BYTES, NULL, &function_count.address, ERROR), FACET_OK);
 }
 
 static void test_null_is_refused_by_name(void **state)
@@ -257,20 +259,20 @@ static void test_null_is_refused_by_name(void **state)
     const struct function *function = *state;
 
     set_up_world();
-    for (int wrong = 0; wrong < function->wrongs; wrong++) {
-        have.error = (struct facet_error){.argument = "?"};
+    for (int wrong = 0; wrong < function->wrong_count; wrong++) {
+        function_count.error = (struct facet_error){.argument = "?"};
         enum facet_status status = function->call(wrong), expected = FACET_OK;
 
         if (wrong < function->refused)
             expected = FACET_INVALID_ARGUMENT;
         if (status != expected)
             fail_msg("%s(), wrong argument %d: %s", function->name, wrong, facet_status_name(status));
-        if (status != FACET_OK && !have.error.argument[0])
-            fail_msg("%s(), wrong argument %d: '%s' names none", function->name, wrong, have.error.message);
+        if (status != FACET_OK && !function_count.error.argument[0])
+            fail_msg("%s(), wrong argument %d: '%s' names none", function->name, wrong, function_count.error.message);
     }
     if (function->call(-1) != FACET_OK)
-        fail_msg("%s(), nothing wrong: %s", function->name, have.error.message);
-    facet_memory_close(have.memory);
+        fail_msg("%s(), nothing wrong: %s", function->name, function_count.error.message);
+    facet_memory_close(function_count.memory);
 }
 
 static void test_members_of_0_or_1_take_nothing_else(void **state)
@@ -280,11 +282,11 @@ static void test_members_of_0_or_1_take_nothing_else(void **state)
 
     (void)state;
     assert_int_equal(facet_memory_open_host(&config, &memory, ERROR), FACET_OUT_OF_RANGE);
-    assert_string_equal(have.error.argument, "automatic");
+    assert_string_equal(function_count.error.argument, "automatic");
     config.automatic = 0;
     config.commit = 2;
     assert_int_equal(facet_memory_open_host(&config, &memory, ERROR), FACET_OUT_OF_RANGE);
-    assert_string_equal(have.error.argument, "commit");
+    assert_string_equal(function_count.error.argument, "commit");
     assert_null(memory);
 }
 

@@ -13,7 +13,7 @@
 #include "../../effort.h"
 #include "memory/slab.h"
 
-static void test_each_block_once(void **state)
+static void test_each_block_is_given_out_once(void **state)
 {
     static const uint32_t counts[] = {1, 8, 63, 64, 65, 1000, FACET_SLAB_BLOCKS};
 
@@ -63,10 +63,10 @@ static void test_notes_of_a_block_are_kept(void **state)
 
 #define ROUNDS effort(200000, 10000)
 
-/* Freed by another thread while this one takes: every block that is given is had again, none twice. */
+/* Another thread frees blocks while this one allocates: each freed block is allocated again, and none twice. */
 struct exchange {
     struct facet_slab *slab;
-    _Atomic uint32_t box; /* a block and one; 0: none */
+    _Atomic uint32_t exchange_slot; /* a block and one; 0: none */
     _Atomic uint32_t refused;
 };
 
@@ -75,7 +75,7 @@ static void *give_all(void *data)
     struct exchange *exchange = data;
 
     for (uint32_t i = 0; i < ROUNDS;) {
-        uint32_t block = atomic_exchange(&exchange->box, 0);
+        uint32_t block = atomic_exchange(&exchange->exchange_slot, 0);
 
         if (!block) {
             sched_yield(); /* the other may be waiting for this processor */
@@ -102,7 +102,7 @@ static void test_given_by_another_thread(void **state)
             sched_yield();
             continue;
         }
-        while (!atomic_compare_exchange_weak(&exchange.box, &empty, block + 1)) {
+        while (!atomic_compare_exchange_weak(&exchange.exchange_slot, &empty, block + 1)) {
             empty = 0;
             sched_yield();
         }
@@ -120,7 +120,7 @@ static void test_given_by_another_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_block_once),
+        cmocka_unit_test(test_each_block_is_given_out_once),
         cmocka_unit_test(test_notes_of_a_block_are_kept),
         cmocka_unit_test(test_given_by_another_thread),
     };

@@ -81,7 +81,7 @@ static void test_sizes_and_records_of_allocations(void **state)
     assert_int_equal(usage_of(fixture->space).allocations, 0);
 }
 
-static void test_alignment(void **state)
+static void test_blocks_are_aligned(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -101,7 +101,7 @@ static void test_alignment(void **state)
     }
 }
 
-static void test_bad_requests(void **state)
+static void test_wrong_allocations_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     static const uint64_t aligns[] = {3, 768, UINT64_C(1) << 31, UINT64_MAX};
@@ -141,7 +141,7 @@ static void test_the_limit_holds_to_the_page(void **state)
     assert_true(usage_of(fixture->space).reserved_bytes <= 8 * MIB);
 }
 
-/* Unused pages of pools do not stand in the way of a run. */
+/* Unused pages of pools do not prevent the allocation of a run. */
 static void test_empty_pools_make_room(void **state)
 {
     struct fixture *fixture = *state;
@@ -155,7 +155,7 @@ static void test_empty_pools_make_room(void **state)
     take_block(fixture, 8 * MIB);
 }
 
-static void test_set_limit(void **state)
+static void test_new_limit_holds_at_once(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t address = take_block(fixture, 4 * MIB), other;
@@ -170,7 +170,7 @@ static void test_set_limit(void **state)
     assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
 }
 
-static void test_bad_frees(void **state)
+static void test_wrong_addresses_are_not_freed(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t block = take_block(fixture, 1000), run = take_block(fixture, 10 * PAGE);
@@ -189,8 +189,8 @@ static void test_bad_frees(void **state)
     assert_int_equal(usage_of(fixture->space).allocations, 0);
 }
 
-/* Up and down, through blocks and runs; with something behind it, so that it must move, and without. */
-static void test_resize(void **state)
+/* Larger and smaller, through blocks and runs; with an allocation after it, so that it must move, and without. */
+static void test_resize_keeps_the_bytes(void **state)
 {
     struct fixture *fixture = *state;
     static const uint64_t sizes[] = {100,       200,        5000,     20 * PAGE, 21 * PAGE, 40 * PAGE,
@@ -283,7 +283,7 @@ static void test_limits_may_sum_above_the_device_but_not_memory(void **state)
     assert_int_equal(usage.largest_free_bytes, 0);
 }
 
-static void test_numbers(void **state)
+static void test_pages_report_their_numbers(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t blocks[16];
@@ -320,7 +320,7 @@ static void test_numbers(void **state)
     assert_true(page.access_ns > 0);
 }
 
-static void test_bad_spaces(void **state)
+static void test_wrong_space_configs_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *space = NULL;
@@ -338,7 +338,7 @@ static void test_bad_spaces(void **state)
     assert_int_equal(facet_space_destroy(NULL, NULL), FACET_OK);
 }
 
-static void test_bad_memories(void **state)
+static void test_wrong_memory_configs_are_refused(void **state)
 {
     static const struct facet_memory_config bad[] = {
         {.size = 4, .memory_bytes = MIB},
@@ -399,23 +399,23 @@ static void test_freed_blocks_whose_pages_went(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_sizes_and_records_of_allocations),
-        EACH(test_alignment),
-        EACH(test_bad_requests),
-        EACH(test_the_limit_holds_to_the_page),
-        EACH(test_empty_pools_make_room),
-        EACH(test_set_limit),
-        EACH(test_bad_frees),
-        EACH(test_resize),
-        EACH(test_spaces_do_not_know_each_other),
-        EACH(test_memory_is_cleared_between_spaces),
-        EACH(test_limits_may_sum_above_the_device_but_not_memory),
-        EACH(test_numbers),
-        EACH(test_bad_spaces),
-        EACH(test_freed_blocks_whose_pages_went),
-        cmocka_unit_test(test_bad_memories),
+        WITH_SETUP(test_sizes_and_records_of_allocations),
+        WITH_SETUP(test_blocks_are_aligned),
+        WITH_SETUP(test_wrong_allocations_are_refused),
+        WITH_SETUP(test_the_limit_holds_to_the_page),
+        WITH_SETUP(test_empty_pools_make_room),
+        WITH_SETUP(test_new_limit_holds_at_once),
+        WITH_SETUP(test_wrong_addresses_are_not_freed),
+        WITH_SETUP(test_resize_keeps_the_bytes),
+        WITH_SETUP(test_spaces_do_not_know_each_other),
+        WITH_SETUP(test_memory_is_cleared_between_spaces),
+        WITH_SETUP(test_limits_may_sum_above_the_device_but_not_memory),
+        WITH_SETUP(test_pages_report_their_numbers),
+        WITH_SETUP(test_wrong_space_configs_are_refused),
+        WITH_SETUP(test_freed_blocks_whose_pages_went),
+        cmocka_unit_test(test_wrong_memory_configs_are_refused),
     };
     return cmocka_run_group_tests_name("space", tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void trap_each_step(bool on)
 
 /* Of all calls of a kind at one number of live blocks. */
 struct counted {
-    uint64_t sum, most;
+    uint64_t sum, highest;
 };
 
 static void count_steps(struct counted *counted)
@@ -62,7 +62,7 @@ static void count_steps(struct counted *counted)
     uint64_t now = (uint64_t)steps;
 
     counted->sum += now;
-    counted->most = now > counted->most ? now : counted->most;
+    counted->highest = now > counted->highest ? now : counted->highest;
 }
 
 /* ---- blocks ---- */
@@ -151,11 +151,11 @@ static void test_steps_do_not_grow(void **state)
     assert_int_equal(facet_space_destroy(blocks.space, NULL), FACET_OK);
     facet_memory_close(blocks.memory);
     print_message("# instructions of %u frees: %llu, at most %llu, then %llu, at most %llu\n", COUNTED,
-                  (unsigned long long)few_free.sum, (unsigned long long)few_free.most,
-                  (unsigned long long)many_free.sum, (unsigned long long)many_free.most);
+                  (unsigned long long)few_free.sum, (unsigned long long)few_free.highest,
+                  (unsigned long long)many_free.sum, (unsigned long long)many_free.highest);
     print_message("# of as many allocations: %llu, at most %llu, then %llu, at most %llu\n",
-                  (unsigned long long)few_allocate.sum, (unsigned long long)few_allocate.most,
-                  (unsigned long long)many_allocate.sum, (unsigned long long)many_allocate.most);
+                  (unsigned long long)few_allocate.sum, (unsigned long long)few_allocate.highest,
+                  (unsigned long long)many_allocate.sum, (unsigned long long)many_allocate.highest);
     if (!CAN_COUNT || few_free.sum == 0) {
         print_message("# this processor, or what runs this program, does not stop after each instruction\n");
         skip();
@@ -163,8 +163,8 @@ static void test_steps_do_not_grow(void **state)
     /* Among few, blocks more often go back to where the next ones come from: that is a step less for some. */
     assert_true(many_free.sum * 2 < few_free.sum * 3);
     assert_true(many_allocate.sum * 2 < few_allocate.sum * 3);
-    assert_true(many_free.most < 2 * few_free.most);
-    assert_true(many_allocate.most < 2 * few_allocate.most);
+    assert_true(many_free.highest < 2 * few_free.highest);
+    assert_true(many_allocate.highest < 2 * few_allocate.highest);
 }
 
 int main(void)

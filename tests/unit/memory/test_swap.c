@@ -106,7 +106,7 @@ static struct facet_space_usage usage_of(struct facet_space *space)
     return usage;
 }
 
-static void test_twice_the_device(void **state)
+static void test_tenants_of_twice_the_device_keep_their_words(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_memory_usage usage = {.size = sizeof usage};
@@ -123,7 +123,7 @@ static void test_twice_the_device(void **state)
 }
 
 /* Pinned memory is on the device, with its content; writes to it are kept when it goes. */
-static void test_pinned_is_there(void **state)
+static void test_pinned_memory_is_on_the_device(void **state)
 {
     struct fixture *fixture = *state;
     struct tenant *tenant = &fixture->tenants[0];
@@ -155,7 +155,7 @@ static void test_pinned_is_there(void **state)
     assert_int_equal(kept, 77);
 }
 
-static void test_pinned_stays(void **state)
+static void test_pinned_memory_is_not_swapped_out(void **state)
 {
     struct fixture *fixture = *state;
     struct tenant *one = &fixture->tenants[0], *other = &fixture->tenants[1];
@@ -173,7 +173,7 @@ static void test_pinned_stays(void **state)
     assert_int_equal(facet_space_free(other->space, other->run[1], &fixture->error), FACET_OK);
 }
 
-static void test_bad_pins(void **state)
+static void test_wrong_pins_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *large = watched_space(fixture->memory, 9, 4 * MIB);
@@ -253,9 +253,9 @@ static void test_larger_than_the_device(void **state)
 struct worker {
     struct fixture *fixture;
     uint32_t id;
-    _Atomic uint64_t rounds, wrong;
-    uint64_t most;
-    _Atomic bool *ending;
+    _Atomic uint64_t rounds, wrong_words;
+    uint64_t rounds_most;
+    _Atomic bool *stop;
 };
 
 static void *use_all(void *data)
@@ -263,19 +263,19 @@ static void *use_all(void *data)
     struct worker *worker = data;
     struct tenant *tenant = &worker->fixture->tenants[worker->id];
 
-    while (worker->rounds < worker->most && !*worker->ending) {
+    while (worker->rounds < worker->rounds_most && !*worker->stop) {
         struct facet_pin *pin;
 
         if (facet_space_pin(tenant->space, NULL, 0, 60 * S, &pin, NULL) != FACET_OK) {
-            worker->wrong++;
+            worker->wrong_words++;
             break;
         }
         for (uint32_t run = 0; run < RUNS; run++) {
             uint64_t *words = (void *)(uintptr_t)tenant->run[run];
 
             for (uint32_t word = 1; word < 16 * PAGE / 8; word += 512)
-                worker->wrong += words[word] != word_of(worker->id, run, word);
-            worker->wrong += words[0] != word_of(worker->id, run, 0) + worker->rounds;
+                worker->wrong_words += words[word] != word_of(worker->id, run, word);
+            worker->wrong_words += words[0] != word_of(worker->id, run, 0) + worker->rounds;
             words[0]++;
         }
         facet_pin_release(pin);
@@ -288,17 +288,17 @@ static void *use_all(void *data)
 static uint64_t compete_for_memory(struct fixture *fixture, uint64_t rounds)
 {
     struct worker workers[2];
-    _Atomic bool ending = false;
+    _Atomic bool stop = false;
     pthread_t threads[2];
 
     for (uint32_t id = 0; id < 2; id++) {
-        workers[id] = (struct worker){.fixture = fixture, .id = id, .most = rounds, .ending = &ending};
+        workers[id] = (struct worker){.fixture = fixture, .id = id, .rounds_most = rounds, .stop = &stop};
         assert_int_equal(pthread_create(&threads[id], NULL, use_all, &workers[id]), 0);
     }
     for (uint32_t id = 0; id < 2; id++) {
         pthread_join(threads[id], NULL);
         assert_int_equal(workers[id].rounds, rounds);
-        assert_int_equal(workers[id].wrong, 0);
+        assert_int_equal(workers[id].wrong_words, 0);
     }
     return usage_of(fixture->tenants[0].space).swapped_in_total + usage_of(fixture->tenants[1].space).swapped_in_total;
 }
@@ -318,14 +318,14 @@ static void test_without_turns_they_still_lose_nothing(void **state)
     compete_for_memory(*state, 60);
 }
 
-/* Pins that overlap all the time are released once another vGPU waits; one that is not in the way goes on meanwhile. */
+/* Pins that overlap all the time are released once another vGPU waits; a pin that is not in the way stays meanwhile. */
 static void *overlap_pins(void *data)
 {
     struct worker *worker = data;
     struct tenant *tenant = &worker->fixture->tenants[worker->id];
     struct facet_pin *held = NULL, *next;
 
-    while (!*worker->ending) {
+    while (!*worker->stop) {
         if (facet_space_pin(tenant->space, tenant->run, RUNS, S / 10, &next, NULL) != FACET_OK)
             next = NULL;
         facet_pin_release(held);
@@ -339,8 +339,8 @@ static void *overlap_pins(void *data)
 static void test_overlapping_pins_are_let_go_of(void **state)
 {
     struct fixture *fixture = *state;
-    _Atomic bool ending = false;
-    struct worker worker = {.fixture = fixture, .id = 0, .ending = &ending};
+    _Atomic bool stop = false;
+    struct worker worker = {.fixture = fixture, .id = 0, .stop = &stop};
     struct facet_pin *pin;
     pthread_t thread;
 
@@ -353,7 +353,7 @@ static void test_overlapping_pins_are_let_go_of(void **state)
             FACET_OK);
         facet_pin_release(pin);
     }
-    ending = true;
+    stop = true;
     pthread_join(thread, NULL);
     check_tenant(fixture, 0);
 }
@@ -400,21 +400,21 @@ static void *come_and_go(void *data)
             if (facet_space_allocate(space, 100 + (random >> 8) % 60000, NULL, &addresses[count], &error) != FACET_OK)
                 break;
             values[count] = random;
-            worker->wrong += facet_space_copy(space, addresses[count], (uintptr_t)&values[count], 8,
-                                              FACET_COPY_TO_DEVICE, &error) != FACET_OK;
+            worker->wrong_words += facet_space_copy(space, addresses[count], (uintptr_t)&values[count], 8,
+                                                    FACET_COPY_TO_DEVICE, &error) != FACET_OK;
         }
         if (count && facet_space_pin(space, addresses, count, 60 * S, &pin, &error) == FACET_OK) {
             for (uint32_t k = 0; k < count; k++)
-                worker->wrong += *(uint64_t *)(uintptr_t)addresses[k] != values[k];
+                worker->wrong_words += *(uint64_t *)(uintptr_t)addresses[k] != values[k];
             facet_pin_release(pin);
         }
         for (uint32_t k = 0; k < count; k++)
-            worker->wrong += facet_space_free(space, addresses[k], &error) != FACET_OK;
+            worker->wrong_words += facet_space_free(space, addresses[k], &error) != FACET_OK;
     }
     return NULL;
 }
 
-static void test_many_threads(void **state)
+static void test_many_threads_keep_their_words(void **state)
 {
     struct fixture *fixture = *state;
     struct worker workers[16] = {0};
@@ -431,7 +431,7 @@ static void test_many_threads(void **state)
     }
     for (uint32_t i = 0; i < 16; i++) {
         pthread_join(threads[i], NULL);
-        assert_int_equal(workers[i].wrong, 0);
+        assert_int_equal(workers[i].wrong_words, 0);
     }
     for (uint32_t id = 0; id < 2; id++) {
         struct facet_space *space = fixture->tenants[id].space;
@@ -448,19 +448,19 @@ static void test_many_threads(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_twice_the_device),
-        EACH(test_pinned_is_there),
-        EACH(test_pinned_stays),
-        EACH(test_bad_pins),
-        EACH(test_pins_are_counted),
+        WITH_SETUP(test_tenants_of_twice_the_device_keep_their_words),
+        WITH_SETUP(test_pinned_memory_is_on_the_device),
+        WITH_SETUP(test_pinned_memory_is_not_swapped_out),
+        WITH_SETUP(test_wrong_pins_are_refused),
+        WITH_SETUP(test_pins_are_counted),
         cmocka_unit_test(test_larger_than_the_device),
-        EACH(test_turns_are_long_enough),
+        WITH_SETUP(test_turns_are_long_enough),
         cmocka_unit_test_setup_teardown(test_without_turns_they_still_lose_nothing, set_up_without_turns, tear_down),
-        EACH(test_overlapping_pins_are_let_go_of),
-        EACH(test_failures_lose_nothing),
-        EACH(test_many_threads),
+        WITH_SETUP(test_overlapping_pins_are_let_go_of),
+        WITH_SETUP(test_failures_lose_nothing),
+        WITH_SETUP(test_many_threads_keep_their_words),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
 }

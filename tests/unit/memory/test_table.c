@@ -27,7 +27,7 @@ static void fill_pages(struct facet_table *table, uint32_t first, uint32_t count
     }
 }
 
-static void test_random_runs(void **state)
+static void test_random_runs_never_overlap(void **state)
 {
     struct facet_table table;
     struct run runs[RUNS] = {0};
@@ -72,7 +72,7 @@ static void test_to_the_last_page(void **state)
     }
 }
 
-static void test_impossible(void **state)
+static void test_impossible_requests_get_no_page(void **state)
 {
     struct facet_table table;
 
@@ -88,9 +88,9 @@ static void test_impossible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_runs),
+        cmocka_unit_test(test_random_runs_never_overlap),
         cmocka_unit_test(test_to_the_last_page),
-        cmocka_unit_test(test_impossible),
+        cmocka_unit_test(test_impossible_requests_get_no_page),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }

@@ -18,23 +18,23 @@
 #include "../../effort.h"
 #include "watched_backend.h"
 
-#define MIB     (UINT64_C(1) << 20)
-#define THREADS 64u
-#define SPACES  4u
-#define HELD    40u
-#define ROUNDS  effort(1500, 200)
+#define MIB         (UINT64_C(1) << 20)
+#define THREADS     64u
+#define SPACES      4u
+#define BLOCKS_HELD 40u
+#define ROUNDS      effort(1500, 200)
 
-struct hammer {
+struct shared {
     struct facet_memory *memory;
     struct facet_space *spaces[SPACES];
-    _Atomic uint64_t wrong, refused, handed;
+    _Atomic uint64_t errors, refused, handed_over;
     _Atomic uint64_t exchange[SPACES]; /* a block of that space that any thread may free; 0: none */
 };
 
 struct worker {
-    struct hammer *hammer;
+    struct shared *shared;
     uint32_t number, random;
-    uint64_t address[HELD], bytes[HELD];
+    uint64_t address[BLOCKS_HELD], bytes[BLOCKS_HELD];
 };
 
 static uint32_t next_random(struct worker *worker)
@@ -55,8 +55,8 @@ static bool is_stamped(const struct worker *worker, uint32_t slot)
 
 static void free_block(struct worker *worker, struct facet_space *space, uint32_t slot)
 {
-    worker->hammer->wrong += !is_stamped(worker, slot);
-    worker->hammer->wrong += facet_space_free(space, worker->address[slot], NULL) != FACET_OK;
+    worker->shared->errors += !is_stamped(worker, slot);
+    worker->shared->errors += facet_space_free(space, worker->address[slot], NULL) != FACET_OK;
     worker->address[slot] = 0;
 }
 
@@ -65,7 +65,7 @@ static void take_block(struct worker *worker, struct facet_space *space, uint32_
     uint64_t bytes = 8 + next_random(worker) % (next_random(worker) % 16 ? 3000 : 100000);
 
     if (facet_space_allocate(space, bytes, NULL, &worker->address[slot], NULL) != FACET_OK) {
-        worker->hammer->refused++;
+        worker->shared->refused++;
         worker->address[slot] = 0;
         return;
     }
@@ -76,15 +76,15 @@ static void take_block(struct worker *worker, struct facet_space *space, uint32_
 /* Leaves a block for others to free, and frees the one that lay there. */
 static void hand_over(struct worker *worker, uint32_t number)
 {
-    struct hammer *hammer = worker->hammer;
+    struct shared *shared = worker->shared;
     uint64_t address = 0;
 
-    if (facet_space_allocate(hammer->spaces[number], 700, NULL, &address, NULL) != FACET_OK)
+    if (facet_space_allocate(shared->spaces[number], 700, NULL, &address, NULL) != FACET_OK)
         return;
-    address = atomic_exchange(&hammer->exchange[number], address);
-    hammer->handed++;
+    address = atomic_exchange(&shared->exchange[number], address);
+    shared->handed_over++;
     if (address)
-        hammer->wrong += facet_space_free(hammer->spaces[number], address, NULL) != FACET_OK;
+        shared->errors += facet_space_free(shared->spaces[number], address, NULL) != FACET_OK;
 }
 
 static void look_up(struct worker *worker, struct facet_space *space, uint32_t slot)
@@ -95,25 +95,25 @@ static void look_up(struct worker *worker, struct facet_space *space, uint32_t s
 
     switch (next_random(worker) % 6) {
     case 0:
-        worker->hammer->wrong += facet_space_get_usage(space, &usage, NULL) != FACET_OK;
-        worker->hammer->wrong += usage.reserved_bytes > usage.limit_bytes;
+        worker->shared->errors += facet_space_get_usage(space, &usage, NULL) != FACET_OK;
+        worker->shared->errors += usage.reserved_bytes > usage.limit_bytes;
         break;
     case 1:
-        worker->hammer->wrong += facet_memory_get_usage(worker->hammer->memory, &all, NULL) != FACET_OK;
-        worker->hammer->wrong += all.used_bytes > all.total_bytes;
+        worker->shared->errors += facet_memory_get_usage(worker->shared->memory, &all, NULL) != FACET_OK;
+        worker->shared->errors += all.used_bytes > all.total_bytes;
         break;
     case 2:
         facet_space_compact(space, &(struct facet_defragment_options){.size = 24, .bytes = 256 * 1024}, NULL, NULL);
         break;
     case 3:
-        worker->hammer->wrong += facet_space_free(space, worker->address[slot] + 4, NULL) != FACET_NOT_FOUND;
+        worker->shared->errors += facet_space_free(space, worker->address[slot] + 4, NULL) != FACET_NOT_FOUND;
         break;
     case 4:
-        worker->hammer->wrong += facet_space_find(space, worker->address[slot] + 7, &found, NULL) != FACET_OK;
-        worker->hammer->wrong += found.address != worker->address[slot] || found.bytes != worker->bytes[slot];
+        worker->shared->errors += facet_space_find(space, worker->address[slot] + 7, &found, NULL) != FACET_OK;
+        worker->shared->errors += found.address != worker->address[slot] || found.bytes != worker->bytes[slot];
         break;
     default:
-        worker->hammer->wrong +=
+        worker->shared->errors +=
             facet_space_fill(space, worker->address[slot], 1, worker->bytes[slot], NULL) != FACET_OK;
         stamp_block(worker, slot);
     }
@@ -123,10 +123,10 @@ static void *use_space(void *data)
 {
     struct worker *worker = data;
     uint32_t number = worker->number % SPACES;
-    struct facet_space *space = worker->hammer->spaces[number];
+    struct facet_space *space = worker->shared->spaces[number];
 
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        uint32_t slot = next_random(worker) % HELD;
+        uint32_t slot = next_random(worker) % BLOCKS_HELD;
 
         if (!worker->address[slot])
             take_block(worker, space, slot);
@@ -137,22 +137,22 @@ static void *use_space(void *data)
         if (next_random(worker) % 4 == 0)
             hand_over(worker, next_random(worker) % SPACES);
     }
-    for (uint32_t slot = 0; slot < HELD; slot++)
+    for (uint32_t slot = 0; slot < BLOCKS_HELD; slot++)
         if (worker->address[slot])
             free_block(worker, space, slot);
     return NULL;
 }
 
-static void check_empty(struct hammer *hammer)
+static void check_empty(struct shared *shared)
 {
     for (uint32_t i = 0; i < SPACES; i++) {
         struct facet_space_usage usage = {.size = sizeof usage};
-        uint64_t left = hammer->exchange[i];
+        uint64_t left = shared->exchange[i];
 
         if (left)
-            assert_int_equal(facet_space_free(hammer->spaces[i], left, NULL), FACET_OK);
-        assert_int_equal(facet_space_compact(hammer->spaces[i], NULL, NULL, NULL), FACET_OK);
-        assert_int_equal(facet_space_get_usage(hammer->spaces[i], &usage, NULL), FACET_OK);
+            assert_int_equal(facet_space_free(shared->spaces[i], left, NULL), FACET_OK);
+        assert_int_equal(facet_space_compact(shared->spaces[i], NULL, NULL, NULL), FACET_OK);
+        assert_int_equal(facet_space_get_usage(shared->spaces[i], &usage, NULL), FACET_OK);
         assert_int_equal(usage.allocations, 0);
         assert_int_equal(usage.allocated_bytes, 0);
         assert_int_equal(usage.reserved_bytes, 0);
@@ -161,91 +161,91 @@ static void check_empty(struct hammer *hammer)
 }
 
 /* So little memory that quotas are met, slabs come and go, and pages are handed from space to space. */
-static void test_all_at_once(void **state)
+static void test_threads_make_every_call_at_once(void **state)
 {
     static struct worker workers[THREADS];
-    struct hammer hammer = {0};
+    struct shared shared = {0};
     struct watched watched;
     pthread_t threads[THREADS];
 
-    hammer.memory =
+    shared.memory =
         watched_open(&watched, 12 * MIB,
                      (struct facet_memory_config){.automatic = 1, .interval_ns = 1000000, .defragment_milli = 1});
     for (uint32_t i = 0; i < SPACES; i++)
-        hammer.spaces[i] = watched_space(hammer.memory, i + 1, 4 * MIB);
+        shared.spaces[i] = watched_space(shared.memory, i + 1, 4 * MIB);
     for (uint32_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.hammer = &hammer, .number = i, .random = i * 7919};
+        workers[i] = (struct worker){.shared = &shared, .number = i, .random = i * 7919};
         assert_int_equal(pthread_create(&threads[i], NULL, use_space, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(hammer.wrong, 0);
-    assert_true(hammer.handed > 0);
+    assert_int_equal(shared.errors, 0);
+    assert_true(shared.handed_over > 0);
     assert_true(watched.moves > 0);
-    check_empty(&hammer);
-    watched_end(&watched, hammer.memory);
+    check_empty(&shared);
+    watched_end(&watched, shared.memory);
 }
 
 /* vGPUs come and go while others are defragmented. */
 static void *make_and_end(void *data)
 {
-    struct hammer *hammer = data;
+    struct shared *shared = data;
 
     for (uint32_t i = 0; i < 100; i++) {
-        struct facet_space *space = watched_space(hammer->memory, 9, 2 * MIB);
+        struct facet_space *space = watched_space(shared->memory, 9, 2 * MIB);
         uint64_t address;
 
         for (uint32_t k = 0; k < 20; k++)
             if (facet_space_allocate(space, 20000, NULL, &address, NULL) == FACET_OK && k % 2)
-                hammer->wrong += facet_space_free(space, address, NULL) != FACET_OK;
+                shared->errors += facet_space_free(space, address, NULL) != FACET_OK;
         if (i % 3 == 0)
-            facet_memory_defragment(hammer->memory, NULL, NULL, NULL);
-        hammer->wrong += facet_space_destroy(space, NULL) != FACET_OK;
+            facet_memory_defragment(shared->memory, NULL, NULL, NULL);
+        shared->errors += facet_space_destroy(space, NULL) != FACET_OK;
     }
     return NULL;
 }
 
 static void test_spaces_come_and_go(void **state)
 {
-    struct hammer hammer = {0};
+    struct shared shared = {0};
     struct watched watched;
     struct facet_memory_usage usage = {.size = sizeof usage};
     pthread_t threads[8];
 
-    hammer.memory = watched_open(
+    shared.memory = watched_open(
         &watched, 12 * MIB, (struct facet_memory_config){.automatic = 1, .interval_ns = 100000, .defragment_milli = 1});
     for (uint32_t i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, make_and_end, &hammer), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_end, &shared), 0);
     for (uint32_t i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
-    facet_memory_get_usage(hammer.memory, &usage, NULL);
-    assert_int_equal(hammer.wrong, 0);
+    facet_memory_get_usage(shared.memory, &usage, NULL);
+    assert_int_equal(shared.errors, 0);
     assert_int_equal(usage.used_bytes, 0);
     assert_int_equal(usage.spaces, 0);
-    watched_end(&watched, hammer.memory);
+    watched_end(&watched, shared.memory);
 }
 
 /* ---- one thread copies what another frees ---- */
 
-struct racer {
+struct moving_block {
     struct facet_space *space;
     _Atomic uint64_t address, copied, refused;
-    atomic_bool over;
+    atomic_bool stop;
 };
 
 static void *copy_and_fill(void *data)
 {
     static _Thread_local char buffer[256 * 1024];
-    struct racer *racer = data;
+    struct moving_block *moving_block = data;
 
-    while (!racer->over) {
-        uint64_t address = racer->address;
-        enum facet_status status =
-            facet_space_copy(racer->space, address, (uintptr_t)buffer, sizeof buffer, FACET_COPY_TO_DEVICE, NULL);
+    while (!moving_block->stop) {
+        uint64_t address = moving_block->address;
+        enum facet_status status = facet_space_copy(moving_block->space, address, (uintptr_t)buffer, sizeof buffer,
+                                                    FACET_COPY_TO_DEVICE, NULL);
 
         if (status == FACET_OK)
-            status = facet_space_fill(racer->space, address, 1, sizeof buffer, NULL);
-        *(status == FACET_OK ? &racer->copied : &racer->refused) += 1;
+            status = facet_space_fill(moving_block->space, address, 1, sizeof buffer, NULL);
+        *(status == FACET_OK ? &moving_block->copied : &moving_block->refused) += 1;
     }
     return NULL;
 }
@@ -253,30 +253,30 @@ static void *copy_and_fill(void *data)
 static void test_copies_of_memory_freed_meanwhile_are_refused(void **state)
 {
     const struct facet_space_config config = {.size = sizeof config, .limit_bytes = 8 * MIB};
-    struct racer racer = {0};
+    struct moving_block moving_block = {0};
     struct watched watched;
     pthread_t thread;
     uint64_t address = 0;
 
     struct facet_memory *memory = watched_open(&watched, 16 * MIB, (struct facet_memory_config){0});
-    assert_int_equal(facet_space_create(memory, &config, &racer.space, NULL), FACET_OK);
-    assert_int_equal(pthread_create(&thread, NULL, copy_and_fill, &racer), 0);
-    for (uint32_t i = 0; i < 4000 || racer.copied == 0; i++) {
-        assert_int_equal(facet_space_allocate(racer.space, 256 * 1024, NULL, &address, NULL), FACET_OK);
-        racer.address = address;
-        assert_int_equal(facet_space_free(racer.space, address, NULL), FACET_OK);
+    assert_int_equal(facet_space_create(memory, &config, &moving_block.space, NULL), FACET_OK);
+    assert_int_equal(pthread_create(&thread, NULL, copy_and_fill, &moving_block), 0);
+    for (uint32_t i = 0; i < 4000 || moving_block.copied == 0; i++) {
+        assert_int_equal(facet_space_allocate(moving_block.space, 256 * 1024, NULL, &address, NULL), FACET_OK);
+        moving_block.address = address;
+        assert_int_equal(facet_space_free(moving_block.space, address, NULL), FACET_OK);
     }
-    racer.over = true;
+    moving_block.stop = true;
     pthread_join(thread, NULL);
-    assert_true(racer.copied > 0);
-    assert_int_equal(facet_space_destroy(racer.space, NULL), FACET_OK);
+    assert_true(moving_block.copied > 0);
+    assert_int_equal(facet_space_destroy(moving_block.space, NULL), FACET_OK);
     watched_end(&watched, memory);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_threads_make_every_call_at_once),
         cmocka_unit_test(test_spaces_come_and_go),
         cmocka_unit_test(test_copies_of_memory_freed_meanwhile_are_refused),
     };

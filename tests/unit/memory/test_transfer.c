@@ -48,7 +48,7 @@ static uint64_t address_of(const void *pointer)
     return (uintptr_t)pointer;
 }
 
-static void test_four_directions(void **state)
+static void test_each_direction_copies_the_bytes(void **state)
 {
     struct fixture *fixture = *state;
     char from[1000], to[1000];
@@ -79,7 +79,7 @@ static void test_four_directions(void **state)
     assert_memory_equal(from, to, 10);
 }
 
-static void test_overlap(void **state)
+static void test_overlapping_copy_keeps_the_bytes(void **state)
 {
     struct fixture *fixture = *state;
     unsigned char *bytes = (void *)(uintptr_t)fixture->run;
@@ -94,7 +94,7 @@ static void test_overlap(void **state)
 }
 
 /* One byte too many is refused, and no byte of it is copied. */
-static void test_ranges(void **state)
+static void test_a_byte_too_many_copies_nothing(void **state)
 {
     struct fixture *fixture = *state;
     char host[2000] = {1, 2, 3};
@@ -138,7 +138,7 @@ static void test_other_spaces_are_out_of_reach(void **state)
     assert_int_equal(*(char *)(uintptr_t)fixture->foreign, 3);
 }
 
-static void test_bad_arguments(void **state)
+static void test_wrong_arguments_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     char host[10];
@@ -158,10 +158,11 @@ static void test_bad_arguments(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_four_directions), EACH(test_overlap), EACH(test_ranges), EACH(test_other_spaces_are_out_of_reach),
-        EACH(test_bad_arguments),
+        WITH_SETUP(test_each_direction_copies_the_bytes), WITH_SETUP(test_overlapping_copy_keeps_the_bytes),
+        WITH_SETUP(test_a_byte_too_many_copies_nothing),  WITH_SETUP(test_other_spaces_are_out_of_reach),
+        WITH_SETUP(test_wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("transfer", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that memory that a device does not let go of yet stays charged, is used by no space, and comes back; and
+ * Owns: proofs that memory that a device cannot unmap yet stays charged, is used by no space, and is freed later; and
  * that no other space waits for it.
  */
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static uint64_t allocate_bytes(struct facet_space *space, uint64_t bytes)
     return address;
 }
 
-static void test_charge(void **state)
+static void test_waiting_memory_stays_charged(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other = watched_space(memory, 2, 4 * MIB);
@@ -50,7 +50,7 @@ static void test_charge(void **state)
     struct facet_error error;
     char byte = 0;
 
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     assert_int_equal(usage_of(space).reserved_bytes, MIB);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
@@ -65,7 +65,7 @@ static void test_charge(void **state)
     /* No space gets it. */
     assert_int_equal(facet_space_allocate(other, 3 * MIB + PAGE, NULL, &none, NULL), FACET_NO_SPACE);
     (void)allocate_bytes(other, 3 * MIB - 64 * PAGE);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_allocate(space, MIB, NULL, &address, &error), FACET_OK);
     assert_int_equal(usage_of(space).leaving_bytes, 0);
     assert_int_equal(usage_of(space).reserved_bytes, MIB);
@@ -73,7 +73,7 @@ static void test_charge(void **state)
 }
 
 /* Addresses that await unmapping are not given out, and defragmenting lets it be. */
-static void test_addresses(void **state)
+static void test_waiting_addresses_are_not_reused(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB);
@@ -82,7 +82,7 @@ static void test_addresses(void **state)
 
     for (uint32_t i = 0; i < 40; i++)
         runs[i] = allocate_bytes(space, 5 * PAGE);
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     for (uint32_t i = 0; i < 40; i += 2)
         assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
     for (uint32_t i = 0; i < 20; i++) {
@@ -92,14 +92,14 @@ static void test_addresses(void **state)
     }
     assert_int_equal(facet_memory_defragment(memory, NULL, &report, NULL), FACET_OK);
     assert_int_equal(usage_of(space).leaving_bytes, 20 * 5 * PAGE);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_unmap_freed(space), 20 * 5);
     assert_int_equal(usage_of(space).reserved_bytes, 40 * 5 * PAGE);
     watched_end(&watched, memory);
 }
 
 /* However much awaits unmapping, a free asks for little. */
-static void test_questions(void **state)
+static void test_each_free_asks_the_device_twice_at_most(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB);
@@ -107,17 +107,17 @@ static void test_questions(void **state)
 
     for (uint32_t i = 0; i < 100; i++)
         runs[i] = allocate_bytes(space, 5 * PAGE);
-    watched.keeps = FACET_BUSY;
-    watched.asks = 0;
+    watched.unmap_status = FACET_BUSY;
+    watched.unmap_calls = 0;
     for (uint32_t i = 0; i < 100; i++)
         assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
-    assert_true(watched.asks <= 200);
-    watched.keeps = FACET_OK;
+    assert_true(watched.unmap_calls <= 200);
+    watched.unmap_status = FACET_OK;
     assert_int_equal(usage_of(space).reserved_bytes, 0);
     watched_end(&watched, memory);
 }
 
-static void test_pools(void **state)
+static void test_pool_blocks_await_their_unmap(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
@@ -125,38 +125,38 @@ static void test_pools(void **state)
 
     for (uint32_t i = 0; i < 6; i++)
         blocks[i] = allocate_bytes(space, UINT64_C(300) << i);
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(facet_space_free(space, blocks[i], NULL), FACET_OK);
     assert_int_equal(facet_space_compact(space, NULL, NULL, NULL), FACET_OK);
     assert_true(usage_of(space).reserved_bytes > 0);
     assert_int_equal(usage_of(space).leaving_bytes, usage_of(space).reserved_bytes);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_compact(space, NULL, NULL, NULL), FACET_OK);
     assert_int_equal(usage_of(space).reserved_bytes, 0);
     watched_end(&watched, memory);
 }
 
-static void test_resize(void **state)
+static void test_shrinking_queues_the_tail(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
     uint64_t address = allocate_bytes(space, 64 * PAGE), same;
 
-    watched.keeps = FACET_BUSY;
+    watched.unmap_status = FACET_BUSY;
     assert_int_equal(facet_space_resize(space, address, 32 * PAGE, &same, NULL), FACET_OK);
     assert_int_equal(same, address);
     assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
     /* The memory behind it is not free yet: it moves. */
     assert_int_equal(facet_space_resize(space, address, 64 * PAGE, &same, NULL), FACET_OK);
     assert_int_not_equal(same, address);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
     watched_end(&watched, memory);
 }
 
 /* An allocation that fails in its middle, under launches: its first pages await unmapping. */
-static void test_failure(void **state)
+static void test_failed_allocation_queues_its_pages(void **state)
 {
     bool done = false;
 
@@ -165,60 +165,60 @@ static void test_failure(void **state)
         struct facet_space *space = watched_space(memory, 1, 2 * MIB);
         uint64_t address;
 
-        watched.keeps = FACET_BUSY;
+        watched.unmap_status = FACET_BUSY;
         watched.fail_at = watched.calls + call;
         done = facet_space_allocate(space, 2 * MIB, NULL, &address, NULL) == FACET_OK;
         assert_int_equal(usage_of(space).reserved_bytes, done ? 2 * MIB : usage_of(space).leaving_bytes);
-        watched.keeps = FACET_OK;
+        watched.unmap_status = FACET_OK;
         assert_int_equal(usage_of(space).leaving_bytes, 0);
         watched_end(&watched, memory);
     }
 }
 
-/* Pages that await unmapping are not sent out, and others that were not let go of stay as they were. */
-static void test_swap(void **state)
+/* Pages that await unmapping are not swapped out, and the pages of other allocations keep their content. */
+static void test_waiting_pages_are_not_swapped_out(void **state)
 {
     struct facet_memory *memory = open_memory(4 * MIB);
     struct facet_space *space = watched_space(memory, 1, 4 * MIB), *other = watched_space(memory, 2, 4 * MIB);
-    uint64_t leaves = allocate_bytes(space, MIB), stays = allocate_bytes(space, MIB), address;
+    uint64_t freed_run = allocate_bytes(space, MIB), mapped_run = allocate_bytes(space, MIB), address;
     struct facet_pin *pin = NULL;
 
-    memset((void *)(uintptr_t)stays, 7, MIB);
-    watched.keeps = FACET_BUSY;
-    assert_int_equal(facet_space_free(space, leaves, NULL), FACET_OK);
+    memset((void *)(uintptr_t)mapped_run, 7, MIB);
+    watched.unmap_status = FACET_BUSY;
+    assert_int_equal(facet_space_free(space, freed_run, NULL), FACET_OK);
     address = allocate_bytes(other, 3 * MIB);
     assert_int_equal(facet_space_pin(other, &address, 1, 10000000, &pin, NULL), FACET_TIMEOUT);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
-    assert_int_equal(((const char *)(uintptr_t)stays)[MIB - 1], 7);
-    watched.keeps = FACET_OK;
+    assert_int_equal(((const char *)(uintptr_t)mapped_run)[MIB - 1], 7);
+    watched.unmap_status = FACET_OK;
     assert_int_equal(facet_space_unmap_freed(space), 256);
     assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
     facet_pin_release(pin);
     facet_memory_close(memory);
-    assert_int_equal(watched.allocated_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
 }
 
-static void *free_it(void *data)
+static void *free_in_thread(void *data)
 {
-    uint64_t *what = data;
+    uint64_t *arguments = data;
 
-    assert_int_equal(facet_space_free((struct facet_space *)(uintptr_t)what[0], what[1], NULL), FACET_OK);
+    assert_int_equal(facet_space_free((struct facet_space *)(uintptr_t)arguments[0], arguments[1], NULL), FACET_OK);
     return NULL;
 }
 
 /* A device that does wait when asked: only the thread that frees waits for it. */
-static void test_others(void **state)
+static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other;
-    uint64_t what[2] = {(uintptr_t)space, allocate_bytes(space, MIB)};
+    uint64_t arguments[2] = {(uintptr_t)space, allocate_bytes(space, MIB)};
     struct facet_memory_usage usage = {.size = sizeof usage};
     pthread_t thread;
 
-    watched.asks = 0;
-    watched.waits = true;
-    assert_int_equal(pthread_create(&thread, NULL, free_it, what), 0);
-    while (watched.asks == 0)
+    watched.unmap_calls = 0;
+    watched.unmap_waits = true;
+    assert_int_equal(pthread_create(&thread, NULL, free_in_thread, arguments), 0);
+    while (watched.unmap_calls == 0)
         ;
     assert_int_equal(facet_space_reserved_bytes(space), MIB);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
@@ -227,7 +227,7 @@ static void test_others(void **state)
     other = watched_space(memory, 2, MIB);
     (void)allocate_bytes(other, MIB);
     (void)allocate_bytes(space, PAGE * 5);
-    watched.waits = false;
+    watched.unmap_waits = false;
     pthread_join(thread, NULL);
     assert_int_equal(usage_of(space).leaving_bytes, 0);
     watched_end(&watched, memory);
@@ -246,7 +246,7 @@ static void test_end_waits_for_launches(void **state)
         struct facet_error error;
 
         (void)allocate_bytes(space, MIB);
-        watched.keeps = answers[i];
+        watched.unmap_status = answers[i];
         assert_int_equal(facet_space_free(space, block, NULL), FACET_OK);
         assert_int_equal(facet_space_destroy(space, &error), expected);
         assert_non_null(strstr(error.message, "vGPU 1 ('tenant')"));
@@ -254,7 +254,7 @@ static void test_end_waits_for_launches(void **state)
         assert_int_equal(usage_of(space).leaving_bytes, usage_of(space).reserved_bytes);
         assert_true(usage_of(space).leaving_bytes > MIB);
         assert_int_equal(facet_space_allocate(other, 3 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
-        watched.keeps = FACET_OK;
+        watched.unmap_status = FACET_OK;
         assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
         assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_OK);
         watched_end(&watched, memory);
@@ -268,47 +268,47 @@ static void test_close_releases_memory_that_stayed(void **state)
     struct facet_space *space = watched_space(memory, 1, MIB);
 
     (void)allocate_bytes(space, MIB);
-    watched.keeps = FACET_BAD_STATE;
+    watched.unmap_status = FACET_BAD_STATE;
     assert_int_equal(facet_space_destroy(space, NULL), FACET_BAD_STATE);
     facet_memory_close(memory);
-    assert_int_equal(watched.allocated_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
     assert_int_equal(watched.reserved_bytes, 0);
 }
 
-/* A device that is lost lets go of nothing: its end does not wait, and nothing of this process is lost with it. */
-static void test_end(void **state)
+/* A lost device unmaps nothing: destroying its space does not wait, and this process leaks nothing. */
+static void test_lost_device_does_not_delay_destroying(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB), *other;
     uint64_t address = allocate_bytes(space, MIB);
     struct facet_memory_usage usage = {.size = sizeof usage};
 
-    watched.keeps = FACET_DEVICE_LOST;
+    watched.unmap_status = FACET_DEVICE_LOST;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     assert_false(facet_space_vacate(space));
     assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
     assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
     assert_int_equal(usage.used_bytes, MIB);
-    watched.keeps = FACET_OK;
+    watched.unmap_status = FACET_OK;
     other = watched_space(memory, 2, 4 * MIB);
     assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
     (void)allocate_bytes(other, 3 * MIB);
     facet_memory_close(memory);
-    assert_int_equal(watched.allocated_bytes, 0);
+    assert_int_equal(watched.device_bytes, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_charge),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_questions),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_swap),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_waiting_memory_stays_charged),
+        cmocka_unit_test(test_waiting_addresses_are_not_reused),
+        cmocka_unit_test(test_each_free_asks_the_device_twice_at_most),
+        cmocka_unit_test(test_pool_blocks_await_their_unmap),
+        cmocka_unit_test(test_shrinking_queues_the_tail),
+        cmocka_unit_test(test_failed_allocation_queues_its_pages),
+        cmocka_unit_test(test_waiting_pages_are_not_swapped_out),
+        cmocka_unit_test(test_waiting_for_unmap_blocks_no_other_thread),
+        cmocka_unit_test(test_lost_device_does_not_delay_destroying),
         cmocka_unit_test(test_end_waits_for_launches),
         cmocka_unit_test(test_close_releases_memory_that_stayed),
     };

@@ -15,14 +15,14 @@
 
 struct watched {
     struct facet_page_backend inner;
-    _Atomic uint64_t mapped_bytes, allocated_bytes, reserved_bytes, filled_bytes;
+    _Atomic uint64_t mapped_bytes, device_bytes, reserved_bytes, filled_bytes;
     _Atomic uint64_t calls;   /* that may fail */
     _Atomic uint64_t fail_at; /* the number of the call that fails; 0: none */
     _Atomic uint64_t moves;
     bool closed;
-    _Atomic uint64_t asks;   /* calls of unmap */
-    _Atomic bool waits;      /* unmap does, while it is so */
-    enum facet_status keeps; /* unmap's answer; FACET_OK: it unmaps */
+    _Atomic uint64_t unmap_calls;   /* calls of unmap */
+    _Atomic bool unmap_waits;       /* while it is set, unmap does not return */
+    enum facet_status unmap_status; /* unmap's answer; FACET_OK: it unmaps */
 };
 
 static bool watched_fails(struct watched *watched, struct facet_error *error)
@@ -61,7 +61,7 @@ static bool watched_release(void *data, uint64_t context, uint64_t address, uint
     struct watched *watched = data;
 
     watched->reserved_bytes -= bytes;
-    if (watched->keeps != FACET_OK)
+    if (watched->unmap_status != FACET_OK)
         return false;
     return watched->inner.ops->release(watched->inner.data, context, address, bytes);
 }
@@ -73,7 +73,7 @@ static enum facet_status watched_create(void *data, uint64_t bytes, uint64_t *re
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     enum facet_status status = watched->inner.ops->create(watched->inner.data, bytes, ret_pages, error);
-    watched->allocated_bytes += status == FACET_OK ? bytes : 0;
+    watched->device_bytes += status == FACET_OK ? bytes : 0;
     return status;
 }
 
@@ -82,7 +82,7 @@ static void watched_destroy(void *data, uint64_t pages, uint64_t bytes)
     struct watched *watched = data;
 
     watched->inner.ops->destroy(watched->inner.data, pages, bytes);
-    watched->allocated_bytes -= bytes;
+    watched->device_bytes -= bytes;
 }
 
 static enum facet_status watched_map(void *data, uint64_t context, uint64_t address,
@@ -101,11 +101,11 @@ static enum facet_status watched_unmap(void *data, uint64_t context, uint64_t ad
 {
     struct watched *watched = data;
 
-    watched->asks++;
-    while (watched->waits)
+    watched->unmap_calls++;
+    while (watched->unmap_waits)
         sched_yield();
-    if (watched->keeps != FACET_OK)
-        return watched->keeps;
+    if (watched->unmap_status != FACET_OK)
+        return watched->unmap_status;
     watched->mapped_bytes -= bytes;
     return watched->inner.ops->unmap(watched->inner.data, context, address, bytes);
 }
@@ -222,7 +222,7 @@ static inline void watched_end(struct watched *watched, struct facet_memory *mem
     facet_memory_close(memory);
     assert_true(watched->closed);
     assert_int_equal(watched->mapped_bytes, 0);
-    assert_int_equal(watched->allocated_bytes, 0);
+    assert_int_equal(watched->device_bytes, 0);
     assert_int_equal(watched->reserved_bytes, 0);
 }
 

@@ -54,7 +54,7 @@ static void add_samples(struct facet_history *history, uint64_t from, uint64_t u
     }
 }
 
-static void test_newest_first(void **state)
+static void test_latest_returns_newest_first(void **state)
 {
     struct facet_history *history = history_of(4);
     struct facet_sample samples[8];
@@ -76,7 +76,7 @@ static void test_newest_first(void **state)
     facet_history_destroy(history);
 }
 
-static void test_since_a_time(void **state)
+static void test_samples_since_a_time(void **state)
 {
     struct facet_history *history = history_of(5);
     struct facet_sample samples[8];
@@ -96,7 +96,7 @@ static void test_since_a_time(void **state)
     facet_history_destroy(history);
 }
 
-static void test_times_grow(void **state)
+static void test_older_sample_is_refused(void **state)
 {
     struct facet_history *history = history_of(3);
     struct facet_sample sample = {.time_ns = 0}, read[3];
@@ -132,15 +132,15 @@ static void test_capacity_is_refused_beyond_reason(void **state)
 struct shared {
     struct facet_history *history;
     atomic_bool done;
-    atomic_uint wrong, seen;
+    atomic_uint wrong_samples, read_samples;
 };
 
 static void judge_samples(struct shared *shared, const struct facet_sample *samples, size_t count, int64_t step)
 {
     for (size_t i = 0; i < count; i++)
         if (!is_whole(&samples[i]) || (i > 0 && (int64_t)(samples[i].time_ns - samples[i - 1].time_ns) * step <= 0))
-            atomic_fetch_add(&shared->wrong, 1);
-    atomic_fetch_add(&shared->seen, (unsigned)count);
+            atomic_fetch_add(&shared->wrong_samples, 1);
+    atomic_fetch_add(&shared->read_samples, (unsigned)count);
 }
 
 static void *read_all_the_time(void *owner)
@@ -155,7 +155,7 @@ static void *read_all_the_time(void *owner)
 
         judge_samples(shared, samples, count, 1);
         if (count > 0 && samples[0].time_ns <= after)
-            atomic_fetch_add(&shared->wrong, 1);
+            atomic_fetch_add(&shared->wrong_samples, 1);
         after = count > 0 ? samples[count - 1].time_ns : after;
     }
     return NULL;
@@ -170,14 +170,14 @@ static void test_readers_get_whole_samples(void **state)
         assert_int_equal(pthread_create(&readers[i], NULL, read_all_the_time, &shared), 0);
     uint64_t number = 0;
 
-    while (number < WRITES || atomic_load(&shared.seen) == 0) {
+    while (number < WRITES || atomic_load(&shared.read_samples) == 0) {
         add_samples(shared.history, number, number + 1);
         number++;
     }
     atomic_store(&shared.done, true);
     for (size_t i = 0; i < READERS; i++)
         pthread_join(readers[i], NULL);
-    assert_int_equal(shared.wrong, 0);
+    assert_int_equal(shared.wrong_samples, 0);
     facet_history_destroy(shared.history);
 }
 
@@ -243,9 +243,9 @@ static void test_summary_of_the_measured_samples_of_a_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newest_first),
-        cmocka_unit_test(test_since_a_time),
-        cmocka_unit_test(test_times_grow),
+        cmocka_unit_test(test_latest_returns_newest_first),
+        cmocka_unit_test(test_samples_since_a_time),
+        cmocka_unit_test(test_older_sample_is_refused),
         cmocka_unit_test(test_capacity_is_refused_beyond_reason),
         cmocka_unit_test(test_readers_get_whole_samples),
         cmocka_unit_test(test_summary_is_that_of_sorted_values),

@@ -29,15 +29,15 @@ static struct facet_subject *make_subject(uint32_t kind, const char *id, uint32_
     return subject;
 }
 
-static struct facet_measurement measured(const char *key, uint64_t time_ns, int64_t value)
+static struct facet_measurement measured_value(const char *key, uint64_t time_ns, int64_t value)
 {
     return (struct facet_measurement){
         .size = sizeof(struct facet_measurement), .meter = facet_meter_find(key), .value = value, .time_ns = time_ns};
 }
 
-static struct facet_measurement unmeasured(const char *key, uint64_t time_ns, uint32_t reason)
+static struct facet_measurement unmeasured_value(const char *key, uint64_t time_ns, uint32_t reason)
 {
-    struct facet_measurement measurement = measured(key, time_ns, 0);
+    struct facet_measurement measurement = measured_value(key, time_ns, 0);
 
     measurement.reason = reason;
     return measurement;
@@ -229,7 +229,7 @@ static void sums_that_do_not_fit_are_unknown(void **state)
 
 static void percent_needs_a_capacity(void **state)
 {
-    struct facet_measurement of = measured("memory_used", 1, 1);
+    struct facet_measurement of = measured_value("memory_used", 1, 1);
     int64_t percent = 4;
 
     assert_false(facet_measurement_percent(&of, &percent));
@@ -251,12 +251,13 @@ static void percent_needs_a_capacity(void **state)
 static void a_utilization_takes_two_samples(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_CONTAINER, "c", 4);
-    struct facet_measurement look[] = {measured("cpu_time", SECOND, 0), measured("cpu_limit", SECOND, 150000)};
+    struct facet_measurement look[] = {measured_value("cpu_time", SECOND, 0),
+                                       measured_value("cpu_limit", SECOND, 150000)};
 
     assert_int_equal(facet_subject_add(subject, look, 2, &error), FACET_OK);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_UNMEASURED_FIRST);
-    look[0] = measured("cpu_time", 3 * SECOND, (int64_t)SECOND);
-    look[1] = measured("cpu_limit", 3 * SECOND, 150000);
+    look[0] = measured_value("cpu_time", 3 * SECOND, (int64_t)SECOND);
+    look[1] = measured_value("cpu_limit", 3 * SECOND, 150000);
     assert_int_equal(facet_subject_add(subject, look, 2, &error), FACET_OK);
     struct facet_measurement used = last_of(subject, "cpu_utilization");
     int64_t percent = 0;
@@ -267,7 +268,8 @@ static void a_utilization_takes_two_samples(void **state)
     assert_true(facet_measurement_percent(&used, &percent));
     assert_int_equal(percent, 33333);
     assert_int_equal(facet_subject_meters(subject), 3);
-    add_measurement(subject, measured("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit of the same look */
+    add_measurement(subject,
+                    measured_value("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit of the same look */
     used = last_of(subject, "cpu_utilization");
     assert_int_equal(used.reason, FACET_MEASURED);
     assert_int_equal(used.value, 0);
@@ -280,11 +282,11 @@ static void a_network_is_in_bits_and_storage_in_bytes(void **state)
     struct facet_subject *node = make_subject(FACET_SUBJECT_NODE, "n", 2),
                          *process = make_subject(FACET_SUBJECT_PROCESS, "1", 2);
 
-    add_measurement(node, measured("net_rx", SECOND, 1000));
-    add_measurement(node, measured("net_rx", 2 * SECOND, 2001));
+    add_measurement(node, measured_value("net_rx", SECOND, 1000));
+    add_measurement(node, measured_value("net_rx", 2 * SECOND, 2001));
     assert_int_equal(last_of(node, "net_rx_rate").value, 8008000);
-    add_measurement(process, measured("io_read", SECOND, 1000));
-    add_measurement(process, measured("io_read", 3 * SECOND, 1001));
+    add_measurement(process, measured_value("io_read", SECOND, 1000));
+    add_measurement(process, measured_value("io_read", 3 * SECOND, 1001));
     assert_int_equal(last_of(process, "io_read_rate").value, 500);
     facet_subject_destroy(node);
     facet_subject_destroy(process);
@@ -294,15 +296,15 @@ static void a_failure_is_of_one_meter_and_one_sample(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
 
-    add_measurement(subject, measured("io_read", SECOND, 1000));
-    add_measurement(subject, measured("cpu_time", SECOND, 1));
-    add_measurement(subject, unmeasured("io_read", 2 * SECOND, FACET_UNMEASURED_PERMISSION));
-    add_measurement(subject, measured("cpu_time", 2 * SECOND, 2));
+    add_measurement(subject, measured_value("io_read", SECOND, 1000));
+    add_measurement(subject, measured_value("cpu_time", SECOND, 1));
+    add_measurement(subject, unmeasured_value("io_read", 2 * SECOND, FACET_UNMEASURED_PERMISSION));
+    add_measurement(subject, measured_value("cpu_time", 2 * SECOND, 2));
     assert_int_equal(last_of(subject, "io_read").reason, FACET_UNMEASURED_PERMISSION);
     assert_int_equal(last_of(subject, "io_read_rate").reason, FACET_UNMEASURED_PERMISSION);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_MEASURED);
-    add_measurement(subject, measured("io_read", 3 * SECOND, 3000)); /* over both seconds */
+    add_measurement(subject, measured_value("io_read", 3 * SECOND, 3000)); /* over both seconds */
     assert_int_equal(last_of(subject, "io_read_rate").value, 1000000);
     assert_int_equal(statistics_of(subject, "io_read").diff, 2000);
     facet_subject_destroy(subject);
@@ -312,14 +314,14 @@ static void a_reset_is_not_a_rate(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 3);
 
-    add_measurement(subject, measured("io_read", SECOND, 1000));
-    add_measurement(subject, measured("io_read", 2 * SECOND, 10));
+    add_measurement(subject, measured_value("io_read", SECOND, 1000));
+    add_measurement(subject, measured_value("io_read", 2 * SECOND, 10));
     assert_int_equal(last_of(subject, "io_read_rate").reason, FACET_UNMEASURED_RESET);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0);
-    add_measurement(subject, measured("io_read", 3 * SECOND, 20));
+    add_measurement(subject, measured_value("io_read", 3 * SECOND, 20));
     assert_int_equal(last_of(subject, "io_read_rate").value, 10000);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0); /* still in the window */
-    add_measurement(subject, measured("io_read", 4 * SECOND, 40));
+    add_measurement(subject, measured_value("io_read", 4 * SECOND, 40));
     assert_int_equal(statistics_of(subject, "io_read").diff, 30);
     facet_subject_destroy(subject);
 }
@@ -327,17 +329,17 @@ static void a_reset_is_not_a_rate(void **state)
 static void another_process_of_that_number_begins_anew(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
-    struct facet_measurement look = measured("cpu_time", SECOND, 100);
+    struct facet_measurement look = measured_value("cpu_time", SECOND, 100);
 
     look.identity = 555;
     add_measurement(subject, look);
-    look = unmeasured("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO); /* not known whose */
+    look = unmeasured_value("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO); /* not known whose */
     add_measurement(subject, look);
-    look = measured("cpu_time", 3 * SECOND, 200);
+    look = measured_value("cpu_time", 3 * SECOND, 200);
     look.identity = 555;
     add_measurement(subject, look);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_MEASURED);
-    look = measured("cpu_time", 4 * SECOND, 900);
+    look = measured_value("cpu_time", 4 * SECOND, 900);
     look.identity = 777;
     add_measurement(subject, look);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_UNMEASURED_FIRST);
@@ -351,7 +353,7 @@ static void old_points_make_room(void **state)
     struct facet_subject *subject = make_subject(FACET_SUBJECT_NODE, "n", 3);
 
     for (uint64_t i = 1; i <= 10; i++)
-        add_measurement(subject, measured("memory_used", i, (int64_t)i));
+        add_measurement(subject, measured_value("memory_used", i, (int64_t)i));
     assert_int_equal(statistics_of(subject, "memory_used").points, 3);
     assert_int_equal(statistics_of(subject, "memory_used").min, 8);
     facet_subject_destroy(subject);
@@ -360,26 +362,26 @@ static void old_points_make_room(void **state)
 static void measurements_are_added_all_or_none(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 2);
-    struct facet_measurement twice[] = {measured("threads", 5, 1), measured("threads", 6, 1)};
+    struct facet_measurement twice[] = {measured_value("threads", 5, 1), measured_value("threads", 6, 1)};
     struct facet_meter impostor = *facet_meter_find("threads"), own = everything, other = everything;
-    struct facet_measurement odd = measured("threads", 9, 1);
+    struct facet_measurement odd = measured_value("threads", 9, 1);
 
     assert_int_equal(facet_subject_add(subject, twice, 2, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_subject_meters(subject), 0);
-    add_measurement(subject, measured("threads", 5, 1));
-    expect_refused(subject, measured("threads", 5, 1), "time_ns");
-    expect_refused(subject, measured("threads", UINT64_MAX, 1), "time_ns");
-    expect_refused(subject, measured("power", 9, 1), "meter");
-    expect_refused(subject, measured("cpu_utilization", 9, 1), "meter");
-    expect_refused(subject, unmeasured("threads", 9, FACET_UNMEASURED_REASONS), "reason");
+    add_measurement(subject, measured_value("threads", 5, 1));
+    expect_refused(subject, measured_value("threads", 5, 1), "time_ns");
+    expect_refused(subject, measured_value("threads", UINT64_MAX, 1), "time_ns");
+    expect_refused(subject, measured_value("power", 9, 1), "meter");
+    expect_refused(subject, measured_value("cpu_utilization", 9, 1), "meter");
+    expect_refused(subject, unmeasured_value("threads", 9, FACET_UNMEASURED_REASONS), "reason");
     odd.meter = &impostor;
     expect_refused(subject, odd, "meter");
     odd.meter = NULL;
     expect_refused(subject, odd, "meter");
-    odd = measured("threads", 9, 1);
+    odd = measured_value("threads", 9, 1);
     odd.size = 1;
     expect_refused(subject, odd, "measurements");
-    odd = measured("threads", 9, 1);
+    odd = measured_value("threads", 9, 1);
     odd.meter = &own;
     add_measurement(subject, odd);
     odd.meter = &other;
@@ -401,7 +403,7 @@ static void there_is_an_end_to_meters(void **state)
         snprintf(keys[i], sizeof keys[i], "own_%u", i);
         own[i] = everything;
         own[i].key = keys[i];
-        look[i] = measured("threads", 1, 1);
+        look[i] = measured_value("threads", 1, 1);
         look[i].meter = &own[i];
     }
     assert_int_equal(facet_subject_add(subject, look, FACET_SUBJECT_METERS + 1, &error), FACET_OUT_OF_RANGE);
@@ -471,15 +473,15 @@ static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
 {
     struct facet_subject *both[] = {make_subject(FACET_SUBJECT_CONTAINER, "a\"b", 4),
                                     make_subject(FACET_SUBJECT_DEVICE, "sim:0", 4)};
-    struct facet_measurement memory = measured("memory_used", 1, 4096);
+    struct facet_measurement memory = measured_value("memory_used", 1, 4096);
     char *text = NULL;
 
     memory.has_capacity = 1;
     memory.capacity = 8192;
     add_measurement(both[0], memory);
-    add_measurement(both[0], measured("cpu_time", SECOND, 1500000001));
-    add_measurement(both[1], measured("temperature", 1, -500));
-    add_measurement(both[1], unmeasured("power", 1, FACET_UNMEASURED_ABSENT));
+    add_measurement(both[0], measured_value("cpu_time", SECOND, 1500000001));
+    add_measurement(both[1], measured_value("temperature", 1, -500));
+    add_measurement(both[1], unmeasured_value("power", 1, FACET_UNMEASURED_ABSENT));
     assert_int_equal(facet_subjects_prometheus(both, 2, &text, &error), FACET_OK);
     assert_string_equal(text, "# HELP facet_container_memory_used_bytes Memory used.\n"
                               "# TYPE facet_container_memory_used_bytes gauge\n"
@@ -508,11 +510,11 @@ static void one_family_for_all_subjects(void **state)
     struct facet_subject *both[] = {make_subject(FACET_SUBJECT_PROCESS, "1", 2),
                                     make_subject(FACET_SUBJECT_PROCESS, "2", 2)};
     struct facet_meter one = everything, other = everything;
-    struct facet_measurement own = measured("threads", 2, 3);
+    struct facet_measurement own = measured_value("threads", 2, 3);
     char *text = NULL;
 
-    add_measurement(both[0], measured("threads", 1, 1));
-    add_measurement(both[1], measured("threads", 1, 2));
+    add_measurement(both[0], measured_value("threads", 1, 1));
+    add_measurement(both[1], measured_value("threads", 1, 2));
     assert_int_equal(facet_subjects_prometheus(both, 2, &text, &error), FACET_OK);
     assert_string_equal(text, "# HELP facet_process_threads Threads.\n# TYPE facet_process_threads gauge\n"
                               "facet_process_threads{id=\"1\"} 1\nfacet_process_threads{id=\"2\"} 2\n");
@@ -534,8 +536,8 @@ static void json_is_exact_and_null_is_not_zero(void **state)
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "\xe2\x82\xac \xf0\x9f\x98\x80", 4);
     char *text = NULL;
 
-    add_measurement(subject, measured("io_read", 1, INT64_MAX));
-    add_measurement(subject, unmeasured("memory_used", 1, FACET_UNMEASURED_PERMISSION));
+    add_measurement(subject, measured_value("io_read", 1, INT64_MAX));
+    add_measurement(subject, unmeasured_value("memory_used", 1, FACET_UNMEASURED_PERMISSION));
     assert_int_equal(facet_subjects_json(&subject, 1, &text, &error), FACET_OK);
     json_t *root = json_loads(text, 0, NULL), *list, *first, *second;
 

@@ -59,7 +59,7 @@ static uint32_t look_at(uint64_t time_ns, struct facet_measurement *look)
     return 5;
 }
 
-static void a_subject_is_made_or_not(void **state)
+static void a_subject_without_memory_is_not_made(void **state)
 {
     enum facet_status status = FACET_NO_MEMORY;
     struct facet_error error = {0};
@@ -151,7 +151,7 @@ static void a_text_is_whole_or_not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_subject_is_made_or_not),
+        cmocka_unit_test(a_subject_without_memory_is_not_made),
         cmocka_unit_test(measurements_are_added_all_or_none_without_memory),
         cmocka_unit_test(a_text_is_whole_or_not_there),
     };

@@ -29,7 +29,7 @@ static uint64_t measure_between(const struct facet_sample *previous, const struc
     return value;
 }
 
-static void test_measures(void **state)
+static void test_measures_between_two_samples(void **state)
 {
     struct facet_sample first = full_sample(S), second = full_sample(S + 500 * MS);
 
@@ -76,10 +76,10 @@ static void test_absent_is_not_zero(void **state)
 
             second.values[FACET_SAMPLE_COMPLETED] = 1;
             second.valid &= ~(1u << field);
-            bool had = facet_sample_measure(&first, &second, rows[row].measure, 1, &value);
+            bool measured = facet_sample_measure(&first, &second, rows[row].measure, 1, &value);
 
-            assert_int_equal(had, !(rows[row].needs & 1u << field));
-            assert_int_equal(value == 77, !had);
+            assert_int_equal(measured, !(rows[row].needs & 1u << field));
+            assert_int_equal(value == 77, !measured);
         }
     }
 }
@@ -102,7 +102,7 @@ static void test_measures_that_cannot_be_known(void **state)
     assert_true(value == UINT64_MAX / (S / 1000));
 }
 
-static void test_names(void **state)
+static void test_fields_and_measures_are_found_by_name(void **state)
 {
     enum facet_sample_field field;
     enum facet_measure measured;
@@ -125,10 +125,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_measures),
+        cmocka_unit_test(test_measures_between_two_samples),
         cmocka_unit_test(test_absent_is_not_zero),
         cmocka_unit_test(test_measures_that_cannot_be_known),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_fields_and_measures_are_found_by_name),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }

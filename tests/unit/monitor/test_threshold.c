@@ -11,7 +11,7 @@
 
 #define MS UINT64_C(1000000)
 
-struct told {
+struct event_log {
     struct facet_threshold_event last;
     unsigned raised, cleared;
     const struct facet_threshold *threshold;
@@ -20,20 +20,21 @@ struct told {
 
 static void note_event(void *owner, const struct facet_threshold_event *event)
 {
-    struct told *told = owner;
+    struct event_log *event_log = owner;
 
-    told->last = *event;
-    told->raised += event->edge == FACET_THRESHOLD_RAISED;
-    told->cleared += event->edge == FACET_THRESHOLD_CLEARED;
-    told->state_was_old = told->threshold && told->threshold->raised != (event->edge == FACET_THRESHOLD_RAISED);
+    event_log->last = *event;
+    event_log->raised += event->edge == FACET_THRESHOLD_RAISED;
+    event_log->cleared += event->edge == FACET_THRESHOLD_CLEARED;
+    event_log->state_was_old =
+        event_log->threshold && event_log->threshold->raised != (event->edge == FACET_THRESHOLD_RAISED);
 }
 
-static struct facet_threshold threshold_of(struct facet_threshold_rule rule, struct told *told)
+static struct facet_threshold threshold_of(struct facet_threshold_rule rule, struct event_log *event_log)
 {
     struct facet_threshold threshold;
     struct facet_error error;
 
-    assert_int_equal(facet_threshold_init(&threshold, &rule, note_event, told, &error), FACET_OK);
+    assert_int_equal(facet_threshold_init(&threshold, &rule, note_event, event_log, &error), FACET_OK);
     return threshold;
 }
 
@@ -47,59 +48,59 @@ static void feed_queued(struct facet_threshold *threshold, uint64_t time_ns, uin
 
 static void test_edges_with_duration_and_hysteresis(void **state)
 {
-    struct told told = {0};
+    struct event_log event_log = {0};
     struct facet_threshold threshold =
-        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, false, 10, 5, 30 * MS, 0}, &told);
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, false, 10, 5, 30 * MS, 0}, &event_log);
 
-    told.threshold = &threshold;
+    event_log.threshold = &threshold;
     feed_queued(&threshold, 100 * MS, 11);
     feed_queued(&threshold, 120 * MS, 12);
-    assert_int_equal(told.raised, 0);
+    assert_int_equal(event_log.raised, 0);
     feed_queued(&threshold, 125 * MS, 10); /* not above: begins anew */
     feed_queued(&threshold, 130 * MS, 11);
     feed_queued(&threshold, 159 * MS, 11);
-    assert_int_equal(told.raised, 0);
+    assert_int_equal(event_log.raised, 0);
     feed_queued(&threshold, 160 * MS, 40);
-    assert_int_equal(told.raised, 1);
-    assert_int_equal(told.last.value, 40);
-    assert_int_equal(told.last.time_ns, 160 * MS);
-    assert_int_equal(told.last.since_ns, 130 * MS);
-    assert_false(told.state_was_old);
+    assert_int_equal(event_log.raised, 1);
+    assert_int_equal(event_log.last.value, 40);
+    assert_int_equal(event_log.last.time_ns, 160 * MS);
+    assert_int_equal(event_log.last.since_ns, 130 * MS);
+    assert_false(event_log.state_was_old);
     for (uint64_t time = 170; time < 400; time += 10) /* trembles between the levels */
         feed_queued(&threshold, time * MS, time % 20 ? 6 : 100);
-    assert_int_equal(told.raised + told.cleared, 1);
+    assert_int_equal(event_log.raised + event_log.cleared, 1);
     feed_queued(&threshold, 400 * MS, 5);
     feed_queued(&threshold, 429 * MS, 0);
-    assert_int_equal(told.cleared, 0);
+    assert_int_equal(event_log.cleared, 0);
     feed_queued(&threshold, 430 * MS, 5);
-    assert_int_equal(told.cleared, 1);
-    assert_int_equal(told.last.since_ns, 400 * MS);
+    assert_int_equal(event_log.cleared, 1);
+    assert_int_equal(event_log.last.since_ns, 400 * MS);
     feed_queued(&threshold, 500 * MS, 0);
-    assert_int_equal(told.raised + told.cleared, 2);
+    assert_int_equal(event_log.raised + event_log.cleared, 2);
 }
 
-static void test_below(void **state)
+static void test_rule_below_raises_and_clears(void **state)
 {
-    struct told told = {0};
+    struct event_log event_log = {0};
     struct facet_threshold threshold =
-        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, true, 3, 6, 0, 0}, &told);
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, true, 3, 6, 0, 0}, &event_log);
 
     feed_queued(&threshold, 1, 3);
-    assert_int_equal(told.raised, 0);
+    assert_int_equal(event_log.raised, 0);
     feed_queued(&threshold, 2, 2); /* at once */
-    assert_int_equal(told.raised, 1);
+    assert_int_equal(event_log.raised, 1);
     feed_queued(&threshold, 3, 5);
-    assert_int_equal(told.cleared, 0);
+    assert_int_equal(event_log.cleared, 0);
     feed_queued(&threshold, 4, 6);
-    assert_int_equal(told.cleared, 1);
+    assert_int_equal(event_log.cleared, 1);
 }
 
 /* A rate is known for the time between two samples: two that are far enough apart prove it. */
 static void test_rates_hold_between_samples(void **state)
 {
-    struct told told = {0};
+    struct event_log event_log = {0};
     struct facet_threshold threshold = threshold_of(
-        (struct facet_threshold_rule){FACET_MEASURE_UTILIZATION_MILLI, false, 900, 500, 100 * MS, 0}, &told);
+        (struct facet_threshold_rule){FACET_MEASURE_UTILIZATION_MILLI, false, 900, 500, 100 * MS, 0}, &event_log);
     struct facet_sample sample = {.time_ns = 100 * MS};
 
     facet_sample_set(&sample, FACET_SAMPLE_BUSY_NS, 0);
@@ -107,43 +108,43 @@ static void test_rates_hold_between_samples(void **state)
     sample.time_ns += 100 * MS;
     sample.values[FACET_SAMPLE_BUSY_NS] += 95 * MS;
     facet_threshold_feed(&threshold, &sample);
-    assert_int_equal(told.raised, 1);
-    assert_int_equal(told.last.value, 950);
-    assert_int_equal(told.last.since_ns, 100 * MS);
-    assert_int_equal(told.last.rule->level, 900);
+    assert_int_equal(event_log.raised, 1);
+    assert_int_equal(event_log.last.value, 950);
+    assert_int_equal(event_log.last.since_ns, 100 * MS);
+    assert_int_equal(event_log.last.rule->level, 900);
 }
 
 static void test_memory_in_parts_of_the_quota(void **state)
 {
-    struct told told = {0};
-    struct facet_threshold threshold =
-        threshold_of((struct facet_threshold_rule){FACET_MEASURE_MEMORY_MILLI, false, 800, 700, 0, 1000000}, &told);
+    struct event_log event_log = {0};
+    struct facet_threshold threshold = threshold_of(
+        (struct facet_threshold_rule){FACET_MEASURE_MEMORY_MILLI, false, 800, 700, 0, 1000000}, &event_log);
     struct facet_sample sample = {.time_ns = 1};
 
     facet_sample_set(&sample, FACET_SAMPLE_MEMORY_BYTES, 800999);
     facet_threshold_feed(&threshold, &sample);
-    assert_int_equal(told.raised, 0);
+    assert_int_equal(event_log.raised, 0);
     sample.time_ns = 2;
     facet_sample_set(&sample, FACET_SAMPLE_MEMORY_BYTES, 801000);
     facet_threshold_feed(&threshold, &sample);
-    assert_int_equal(told.raised, 1);
+    assert_int_equal(event_log.raised, 1);
 }
 
-static void test_absent_proves_nothing(void **state)
+static void test_absent_value_changes_nothing(void **state)
 {
-    struct told told = {0};
+    struct event_log event_log = {0};
     struct facet_threshold threshold =
-        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, false, 10, 10, 20, 0}, &told);
-    const struct facet_sample absent = {.time_ns = 110}, later = {.time_ns = 200};
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, false, 10, 10, 20, 0}, &event_log);
+    const struct facet_sample without_value = {.time_ns = 110}, later = {.time_ns = 200};
 
     feed_queued(&threshold, 100, 11);
-    facet_threshold_feed(&threshold, &absent);
+    facet_threshold_feed(&threshold, &without_value);
     feed_queued(&threshold, 125, 11);
-    assert_int_equal(told.raised, 0); /* begins anew */
+    assert_int_equal(event_log.raised, 0); /* begins anew */
     feed_queued(&threshold, 145, 11);
-    assert_int_equal(told.raised, 1);
+    assert_int_equal(event_log.raised, 1);
     facet_threshold_feed(&threshold, &later);
-    assert_int_equal(told.cleared, 0);
+    assert_int_equal(event_log.cleared, 0);
     assert_true(threshold.raised);
     feed_queued(&threshold, 190, 0); /* of the past: passed over */
     assert_false(threshold.change_pending);
@@ -153,7 +154,7 @@ static void test_rules_that_make_no_sense(void **state)
 {
     static const struct {
         struct facet_threshold_rule rule;
-        const char *named;
+        const char *last_name;
     } rows[] = {
         {{FACET_MEASURE_QUEUED, false, 10, 11, 0, 0}, "clear_level 11: expected at most the level, 10"},
         {{FACET_MEASURE_QUEUED, true, 10, 9, 0, 0}, "clear_level 9: expected at least the level, 10"},
@@ -167,7 +168,7 @@ static void test_rules_that_make_no_sense(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(facet_threshold_init(&threshold, &rows[i].rule, note_event, NULL, &error),
                          FACET_INVALID_ARGUMENT);
-        assert_non_null(strstr(error.message, rows[i].named));
+        assert_non_null(strstr(error.message, rows[i].last_name));
     }
     assert_int_equal(facet_threshold_init(&threshold, &good, NULL, NULL, &error), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "told"));
@@ -176,12 +177,9 @@ static void test_rules_that_make_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges_with_duration_and_hysteresis),
-        cmocka_unit_test(test_below),
-        cmocka_unit_test(test_rates_hold_between_samples),
-        cmocka_unit_test(test_memory_in_parts_of_the_quota),
-        cmocka_unit_test(test_absent_proves_nothing),
-        cmocka_unit_test(test_rules_that_make_no_sense),
+        cmocka_unit_test(test_edges_with_duration_and_hysteresis), cmocka_unit_test(test_rule_below_raises_and_clears),
+        cmocka_unit_test(test_rates_hold_between_samples),         cmocka_unit_test(test_memory_in_parts_of_the_quota),
+        cmocka_unit_test(test_absent_value_changes_nothing),       cmocka_unit_test(test_rules_that_make_no_sense),
     };
     return cmocka_run_group_tests_name("threshold", tests, NULL, NULL);
 }

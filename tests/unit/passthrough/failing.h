@@ -14,7 +14,7 @@
 struct failing {
     uint64_t calls, at;      /* of memory; `at` 0: none fails */
     uint64_t opens, open_at; /* of files */
-    int open_errno;          /* 0: it goes on after `before_open` */
+    int open_errno;          /* 0: the call continues after `before_open` */
     void (*before_open)(void *context);
     void *context;
 };

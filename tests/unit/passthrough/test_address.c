@@ -14,7 +14,7 @@
 
 #include "../../effort.h"
 
-static void accepted_texts(void **state)
+static void addresses_are_accepted_in_each_form(void **state)
 {
     static const struct {
         const char *text, *printed;
@@ -35,7 +35,7 @@ static void accepted_texts(void **state)
     }
 }
 
-static void refused_texts(void **state)
+static void wrong_addresses_are_refused(void **state)
 {
     static const char *const cases[] = {"",
                                         ":",
@@ -177,8 +177,8 @@ static void names_end_where_they_should(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepted_texts),
-        cmocka_unit_test(refused_texts),
+        cmocka_unit_test(addresses_are_accepted_in_each_form),
+        cmocka_unit_test(wrong_addresses_are_refused),
         cmocka_unit_test(every_address_comes_back),
         cmocka_unit_test(an_accepted_text_is_printed_again),
         cmocka_unit_test(the_order_is_of_domain_bus_device_function),

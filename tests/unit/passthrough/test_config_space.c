@@ -44,7 +44,7 @@ static struct config_facts facts_of(const struct space *space, size_t length)
     return facts;
 }
 
-static void a_plain_config_space(void **state)
+static void a_plain_config_space_is_read(void **state)
 {
     struct space space;
 
@@ -62,7 +62,7 @@ static void a_plain_config_space(void **state)
     assert_int_equal(config_space_find(&config, 0x11), 0);
 }
 
-static void extended_config_spaces(void **state)
+static void extended_config_spaces_are_read(void **state)
 {
     struct space space;
 
@@ -80,7 +80,7 @@ static void extended_config_spaces(void **state)
     assert_int_equal(facts.acs, 0);
 }
 
-static void too_short(void **state)
+static void short_config_spaces_are_refused(void **state)
 {
     struct space space;
     struct config_facts facts;
@@ -109,7 +109,7 @@ static void a_lost_function_has_no_facts(void **state)
     assert_false(facts_of(&space, sizeof space).is_lost);
 }
 
-static void circles_end(void **state)
+static void circular_capability_lists_end(void **state)
 {
     struct space space;
 
@@ -155,7 +155,7 @@ static void without_the_bit_there_are_none(void **state)
 }
 
 /* On the heap and of their exact size, so that a sanitizer sees a byte too far. */
-static void any_bytes_end(void **state)
+static void random_bytes_are_read_safely(void **state)
 {
     srandom(3);
     for (int i = 0; i < (int)effort(20000, 2000); i++) {
@@ -176,14 +176,14 @@ static void any_bytes_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_config_space),
-        cmocka_unit_test(extended_config_spaces),
-        cmocka_unit_test(too_short),
+        cmocka_unit_test(a_plain_config_space_is_read),
+        cmocka_unit_test(extended_config_spaces_are_read),
+        cmocka_unit_test(short_config_spaces_are_refused),
         cmocka_unit_test(a_lost_function_has_no_facts),
-        cmocka_unit_test(circles_end),
+        cmocka_unit_test(circular_capability_lists_end),
         cmocka_unit_test(pointers_into_the_header_or_beyond_the_end_lead_nowhere),
         cmocka_unit_test(without_the_bit_there_are_none),
-        cmocka_unit_test(any_bytes_end),
+        cmocka_unit_test(random_bytes_are_read_safely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 #define VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))
 
-/* One machine that looks as it is written down, unless a file is changed first. */
+/* A machine with the described files, of which a test may change one first. */
 struct visit {
     struct machine machine;
     struct facet_doctor_environment environment;
@@ -107,7 +107,7 @@ static void a_driver_that_hangs_is_named(void **state)
     machine_remove(&at.machine);
 }
 
-static void a_lost_device_stops_the_others_not(void **state)
+static void a_lost_device_does_not_stop_the_others(void **state)
 {
     struct visit at;
 
@@ -242,7 +242,7 @@ int main(void)
         cmocka_unit_test(parts_that_were_not_examined_are_unknown),
         cmocka_unit_test(an_empty_machine_promises_nothing),
         cmocka_unit_test(a_driver_that_hangs_is_named),
-        cmocka_unit_test(a_lost_device_stops_the_others_not),
+        cmocka_unit_test(a_lost_device_does_not_stop_the_others),
         cmocka_unit_test(a_sleeping_accelerator_does_not_answer),
         cmocka_unit_test(an_accelerator_that_could_not_be_asked_does_not_answer),
         cmocka_unit_test(the_console_is_named_with_its_gpu),

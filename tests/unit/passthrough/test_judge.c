@@ -46,7 +46,7 @@ static size_t count_reasons(const struct facet_passthrough_verdict *verdict, uin
     return found;
 }
 
-/* One function of a machine that looks as it is written down, unless a file is changed first. */
+/* A function of a machine with the described files, of which a test may change one first. */
 struct question {
     struct machine machine;
     struct facet_pci_snapshot *snapshot;
@@ -238,7 +238,7 @@ static void of_bridges_only_the_port_driver_passes(void **state)
     end_question(&question);
 }
 
-/* As the kernel has it, a driver of an ISA bridge or of the host's own is one of the host. */
+/* For the kernel, too, the drivers of ISA bridges and of host bridges are drivers of the host. */
 static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
 {
     struct question question;

@@ -35,7 +35,7 @@ static struct {
     _Atomic int end_at;   /* the lock before which a reader ends; all do after that */
     _Atomic pid_t reader; /* that hangs */
     _Atomic int no_clone;
-} * told;
+} * readers;
 
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
@@ -45,17 +45,17 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 /* The test's own locks are syscalls. */
 int __wrap_flock(int fd, int operation)
 {
-    int lock = atomic_fetch_add(&told->locks, 1) + 1;
+    int lock = atomic_fetch_add(&readers->locks, 1) + 1;
 
-    if (told->end_at && lock >= told->end_at)
+    if (readers->end_at && lock >= readers->end_at)
         _exit(3);
-    if (lock == told->busy_at) {
+    if (lock == readers->busy_at) {
         errno = EWOULDBLOCK;
         return -1;
     }
     int result = __real_flock(fd, operation);
-    if (lock == told->hang_at) {
-        atomic_store(&told->reader, getpid());
+    if (lock == readers->hang_at) {
+        atomic_store(&readers->reader, getpid());
         for (;;)
             pause();
     }
@@ -64,7 +64,7 @@ int __wrap_flock(int fd, int operation)
 
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    if (number == SYS_clone && told->no_clone) {
+    if (number == SYS_clone && readers->no_clone) {
         errno = EAGAIN;
         return -1;
     }
@@ -99,10 +99,10 @@ static int set_up(void **state)
     static const char *const parts[] = {"sys", "sys/bus", "sys/bus/pci", "sys/bus/pci/devices"};
     char path[160];
 
-    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(told, MAP_FAILED);
+    readers = mmap(NULL, sizeof *readers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(readers, MAP_FAILED);
     machine_make(&tree.machine);
-    told->locks = 0; /* of the machine's own folder */
+    readers->locks = 0; /* of the machine's own folder */
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", tree.machine.path, parts[i]);
         assert_int_equal(mkdir(path, 0755), 0);
@@ -120,7 +120,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     machine_remove(&((struct tree *)*state)->machine);
-    munmap(told, sizeof *told);
+    munmap(readers, sizeof *readers);
     return 0;
 }
 
@@ -165,7 +165,7 @@ static void functions_that_do_not_hang_are_read_by_one_child(void **state)
 
     read_locked(tree);
     expect_all_but(tree, -1, 0);
-    assert_int_equal(told->locks, FUNCTIONS);
+    assert_int_equal(readers->locks, FUNCTIONS);
     expect_no_children();
 }
 
@@ -177,7 +177,7 @@ static void only_marked_functions_are_read(void **state)
         tree->functions[i] = (struct facet_pci_function){.address = {.device = (uint8_t)(i + 1)}};
     tree->functions[2].unread[FACET_PCI_OVERRIDE] = FACET_PCI_UNREAD_SKIPPED;
     scan_locked(tree->machine.root, &tree->snapshot);
-    assert_int_equal(told->locks, 0);
+    assert_int_equal(readers->locks, 0);
     assert_int_equal(tree->functions[2].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_SKIPPED);
 }
 
@@ -199,10 +199,10 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
 
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* so that the reader comes to us in the end */
-    told->hang_at = 2;
+    readers->hang_at = 2;
     read_locked(tree);
     expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
-    pid_t reader = told->reader;
+    pid_t reader = readers->reader;
     assert_true(reader > 0);
     assert_int_equal(kill(reader, 0), 0);
     expect_its_end(ends);
@@ -211,10 +211,10 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
     for (int i = 0; i < 3; i++) {
         read_locked(tree);
         expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
-        assert_int_equal(told->reader, reader);
+        assert_int_equal(readers->reader, reader);
     }
 
-    /* It comes back, and so does the function. */
+    /* The reader returns, and the function is listed again. */
     assert_int_equal(kill(reader, SIGKILL), 0);
     assert_int_equal(waitpid(reader, NULL, __WALL), reader);
     read_locked(tree);
@@ -244,10 +244,10 @@ static void the_lock_of_another_reader_is_waited_for(void **state)
 {
     struct tree *tree = *state;
 
-    told->busy_at = 2;
+    readers->busy_at = 2;
     read_locked(tree);
     expect_all_but(tree, -1, 0);
-    assert_int_equal(told->locks, FUNCTIONS + 1);
+    assert_int_equal(readers->locks, FUNCTIONS + 1);
 }
 
 /* Any user may lock a file that any user may read: that does not keep root from looking. */
@@ -270,12 +270,12 @@ static void a_function_that_could_not_be_read_is_not_stuck(void **state)
 {
     struct tree *tree = *state;
 
-    told->no_clone = 1;
+    readers->no_clone = 1;
     read_locked(tree);
     for (int i = 0; i < FUNCTIONS; i++)
         assert_int_equal(tree->functions[i].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_IO);
-    told->no_clone = 0;
-    told->end_at = 4;
+    readers->no_clone = 0;
+    readers->end_at = 4;
     read_locked(tree);
     expect_all_but(tree, 3, FACET_PCI_UNREAD_IO);
     expect_no_children();

@@ -285,21 +285,21 @@ static void another_list_of_ids(void **state)
 
 /* ---- while another program changes it ---- */
 
-struct shaker {
+struct mover {
     struct machine *machine;
-    atomic_bool over;
+    atomic_bool stop;
 };
 
 /* Takes a whole branch away and puts it back, and renames all the time, at which the kernel doubts paths with "..". */
-static void *shake_branch(void *argument)
+static void *move_branch_repeatedly(void *argument)
 {
-    struct shaker *shaker = argument;
-    const char *there = "sys/devices/pci0000:00/0000:00:01.0", *gone = "gone";
-    int root = shaker->machine->root;
+    struct mover *mover = argument;
+    const char *branch = "sys/devices/pci0000:00/0000:00:01.0", *moved = "gone";
+    int root = mover->machine->root;
 
-    while (!atomic_load(&shaker->over)) {
-        renameat(root, there, root, gone);
-        renameat(root, gone, root, there);
+    while (!atomic_load(&mover->stop)) {
+        renameat(root, branch, root, moved);
+        renameat(root, moved, root, branch);
     }
     return NULL;
 }
@@ -310,8 +310,8 @@ static void a_machine_that_changes_is_seen_before_or_after(void **state)
     pthread_t thread;
 
     machine_plant(&machine, "laptop");
-    struct shaker shaker = {.machine = &machine};
-    assert_int_equal(pthread_create(&thread, NULL, shake_branch, &shaker), 0);
+    struct mover mover = {.machine = &machine};
+    assert_int_equal(pthread_create(&thread, NULL, move_branch_repeatedly, &mover), 0);
     for (int i = 0; i < 300; i++) {
         struct facet_pci_snapshot *snapshot = machine_scan(&machine, MACHINE_EVERYTHING);
         uint32_t count = facet_pci_snapshot_count(snapshot);
@@ -322,7 +322,7 @@ static void a_machine_that_changes_is_seen_before_or_after(void **state)
             assert_int_equal(facet_pci_snapshot_at(snapshot, j)->is_lost, 0);
         facet_pci_snapshot_destroy(snapshot);
     }
-    atomic_store(&shaker.over, true);
+    atomic_store(&mover.stop, true);
     pthread_join(thread, NULL);
     machine_remove(&machine);
 }

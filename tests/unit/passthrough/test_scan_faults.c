@@ -39,9 +39,9 @@ static enum facet_status scan_machine(const struct machine *machine, struct face
     return status;
 }
 
-/* With memory that runs out at any request: refused, or the same as without, except lists of the kernel that could
- * then not be read, which are said to be so. */
-static void memory_runs_out(void **state)
+/* If memory runs out at any request the scan is refused, or it is complete except for lists of the kernel that it
+ * reports as unreadable. */
+static void scan_without_memory_leaves_nothing(void **state)
 {
     static const char *const names[] = {"laptop", "desktop", "sriov", "vgpu", "arm_soc", "server"};
 
@@ -74,7 +74,7 @@ static void memory_runs_out(void **state)
     }
 }
 
-static void files_fail(void **state)
+static void failing_files_leave_values_unknown(void **state)
 {
     static const int errors[] = {EIO, EACCES, ENOENT, EMFILE, ENODEV};
     struct machine machine;
@@ -161,8 +161,8 @@ static void a_function_goes_in_the_middle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(files_fail),
+        cmocka_unit_test(scan_without_memory_leaves_nothing),
+        cmocka_unit_test(failing_files_leave_values_unknown),
         cmocka_unit_test(a_doubt_of_the_kernel_is_no_fault),
         cmocka_unit_test(a_function_goes_in_the_middle),
     };

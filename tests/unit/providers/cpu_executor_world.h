@@ -28,16 +28,16 @@
 
 /* The arguments of kernels. */
 struct work {
-    char name;              /* in the log */
-    uint8_t block;          /* whether its work-groups say that they began, and wait to be let go */
-    uint64_t advance_ns;    /* by how much a work-group moves the clock */
-    atomic_uint *ran;       /* counts each work-group by its index; NULL: none */
-    atomic_uint *ran_total; /* counts all; NULL: none */
+    char name;               /* in the log */
+    uint8_t waits_for_go;    /* whether its work-groups post `began`, and wait for `may_end` */
+    uint64_t advance_ns;     /* by how much a work-group moves the clock */
+    atomic_uint *run_counts; /* counts each work-group by its index; NULL: none */
+    atomic_uint *run_total;  /* counts all; NULL: none */
 };
 
 static struct {
     atomic_uint_least64_t now_ns; /* of the moved clock */
-    sem_t began, go;
+    sem_t began, may_end;
     char log[256];
     atomic_uint logged;
     atomic_uint inside, inside_most;
@@ -68,7 +68,7 @@ static inline int world_reset(void **state)
     atomic_store(&world.done, 0);
     atomic_store(&world.now_ns, S);
     sem_init(&world.began, 0, 0);
-    sem_init(&world.go, 0, 0);
+    sem_init(&world.may_end, 0, 0);
     return 0;
 }
 
@@ -87,18 +87,18 @@ static inline void run_work(const void *arguments, const struct facet_host_group
     world_enter();
     if (work->name)
         world_log(work->name);
-    if (work->block) {
+    if (work->waits_for_go) {
         sem_post(&world.began);
-        sem_wait(&world.go);
+        sem_wait(&world.may_end);
     }
     atomic_fetch_add(&world.now_ns, work->advance_ns);
-    if (work->ran)
+    if (work->run_counts)
         atomic_fetch_add(
-            &work->ran[((uint64_t)group->group_id[2] * group->grid[1] + group->group_id[1]) * group->grid[0] +
-                       group->group_id[0]],
+            &work->run_counts[((uint64_t)group->group_id[2] * group->grid[1] + group->group_id[1]) * group->grid[0] +
+                              group->group_id[0]],
             1);
-    if (work->ran_total)
-        atomic_fetch_add(work->ran_total, 1);
+    if (work->run_total)
+        atomic_fetch_add(work->run_total, 1);
     atomic_fetch_sub(&world.inside, 1);
 }
 

@@ -386,12 +386,12 @@ static void processes_are_listed(void **state)
     node_close(instance);
 }
 
-static void ways_become_links(void **state)
+static void topology_codes_become_links(void **state)
 {
     static const struct {
-        int way;
+        int code;
         uint32_t type, level;
-    } ways[] = {
+    } codes[] = {
         {1, FACET_LINK_SOCKET, FACET_LEVEL_SYSTEM},      {2, FACET_LINK_PCIE, FACET_LEVEL_HOST_BRIDGE},
         {3, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH}, {4, FACET_LINK_PCIE, FACET_LEVEL_MULTI_SWITCH},
         {5, FACET_LINK_PCIE, FACET_LEVEL_SINGLE_SWITCH}, {7, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
@@ -404,17 +404,17 @@ static void ways_become_links(void **state)
     const struct facet_device_ops *device = node_provider()->device;
     assert_int_equal(device->links(instance, links, sizeof *links, 64, &number, NULL), FACET_OK);
     assert_int_equal(number, 28);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         char scenario[64];
 
-        snprintf(scenario, sizeof scenario, "link=%d", ways[i].way);
+        snprintf(scenario, sizeof scenario, "link=%d", codes[i].code);
         node_scenario(scenario);
         assert_int_equal(device->links(instance, links, sizeof *links, 64, &number, NULL), FACET_OK);
         assert_int_equal(number, 28);
         for (uint32_t j = 0; j < number; j++) {
             assert_true(links[j].a < links[j].b && links[j].b < 8);
-            assert_int_equal(links[j].type, ways[i].type);
-            assert_int_equal(links[j].level, ways[i].level);
+            assert_int_equal(links[j].type, codes[i].type);
+            assert_int_equal(links[j].level, codes[i].level);
             assert_int_equal(links[j].lanes, 1);
             assert_int_equal(links[j].valid, 0);
         }
@@ -588,7 +588,7 @@ int main(void)
         cmocka_unit_test(metrics_are_in_the_units_of_the_abi),
         cmocka_unit_test(a_device_that_is_gone_is_lost),
         cmocka_unit_test(processes_are_listed),
-        cmocka_unit_test(ways_become_links),
+        cmocka_unit_test(topology_codes_become_links),
         cmocka_unit_test(two_dies_of_a_card_are_in_one_package),
         cmocka_unit_test(changes_are_events),
         cmocka_unit_test(old_events_are_dropped_with_a_gap),

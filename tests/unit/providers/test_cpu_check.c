@@ -188,16 +188,16 @@ static void a_local_argument_lies_in_the_launch_with_all_its_bytes(void **state)
     static const struct {
         uint32_t at, bytes;
         bool fits;
-    } places[] = {{0, 256, true},    {128, 128, true}, {256, 0, true},          {0, 257, false},
-                  {128, 129, false}, {64, 4, false},   {128, UINT32_MAX, false}};
+    } accesses[] = {{0, 256, true},    {128, 128, true}, {256, 0, true},          {0, 257, false},
+                    {128, 129, false}, {64, 4, false},   {128, UINT32_MAX, false}};
     struct facet_launch launch = world_launch(&world, "local", 8, 1, 2);
     (void)state;
 
     launch.local_bytes = 256;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const uint32_t arguments[2] = {places[i].at, places[i].bytes};
+    for (size_t i = 0; i < sizeof accesses / sizeof accesses[0]; i++) {
+        const uint32_t arguments[2] = {accesses[i].at, accesses[i].bytes};
 
-        assert_int_equal(world_run(&world, &launch, arguments), places[i].fits ? FACET_OK : FACET_OUT_OF_RANGE);
+        assert_int_equal(world_run(&world, &launch, arguments), accesses[i].fits ? FACET_OK : FACET_OUT_OF_RANGE);
         OK(&world, world_wait(&world));
     }
 }

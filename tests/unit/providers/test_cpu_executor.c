@@ -44,7 +44,7 @@ static void each_group_runs_once_with_its_place_and_memory(void **state)
                                              .scratch_fixed_bytes = SCRATCH_FIXED,
                                              .scratch_item_bytes = SCRATCH_ITEM};
     struct facet_launch request = request_of(7, 5, 3);
-    const struct work work = {.ran = cube};
+    const struct work work = {.run_counts = cube};
     struct facet_launch_record record;
 
     memcpy(request.group, (uint32_t[]){8, 4, 2}, sizeof request.group);
@@ -81,7 +81,7 @@ static void preempted_groups_run_once(void **state)
     struct cpu_stream *streams[2] = {stream_of(tenants[0]), stream_of(tenants[1])};
 
     for (int i = 0; i < 2; i++)
-        launch(streams[i], (struct work){.ran = ran[i]}, GROUPS);
+        launch(streams[i], (struct work){.run_counts = ran[i]}, GROUPS);
     for (int i = 0; cpu_tenant_wait(tenants[0], 20 * US) == FACET_TIMEOUT && i < 10000; i++)
         cpu_stream_set_priority(streams[i % 2], (uint32_t)i % 3); /* each unit looks again */
     for (int i = 0; i < 2; i++) {
@@ -101,12 +101,12 @@ static void one_job_has_many_units(void **state)
     struct cpu_stream *stream = stream_of(tenant);
     struct facet_launch_record record;
 
-    launch(stream, (struct work){.block = 1}, 2);
+    launch(stream, (struct work){.waits_for_go = 1}, 2);
     sem_wait(&world.began);
     sem_wait(&world.began);
     assert_int_equal(cpu_tenant_units_active(tenant), 2);
-    sem_post(&world.go);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(cpu_stream_records(stream, 0, &record, 1), 1);
     assert_int_equal(record.units, 2);
@@ -123,21 +123,21 @@ static void units_of_a_tenant_are_a_hard_limit(void **state)
 
     cpu_tenant_set_units(tenant, 2);
     for (int i = 0; i < 3; i++)
-        launch(streams[i], (struct work){.block = 1}, 4);
+        launch(streams[i], (struct work){.waits_for_go = 1}, 4);
     sem_wait(&world.began);
     sem_wait(&world.began);
     assert_int_equal(cpu_tenant_units_active(tenant), 2);
     for (int i = 0; i < 12; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.inside_most, 2);
     cpu_tenant_set_units(tenant, 4); /* more than ever: all four begin before one may end */
     world_reset(NULL);
-    launch(streams[0], (struct work){.block = 1}, 4);
+    launch(streams[0], (struct work){.waits_for_go = 1}, 4);
     for (int i = 0; i < 4; i++)
         sem_wait(&world.began);
     for (int i = 0; i < 4; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     cpu_tenant_destroy(tenant);
     cpu_executor_destroy(executor);
 }
@@ -211,11 +211,11 @@ static void assert_preempts(struct cpu_stream *first, struct cpu_stream *second,
 {
     struct facet_launch_record record;
 
-    launch(first, (struct work){.name = 'l', .block = 1}, 2);
+    launch(first, (struct work){.name = 'l', .waits_for_go = 1}, 2);
     sem_wait(&world.began);
     launch(second, (struct work){.name = 'h'}, 1);
-    sem_post(&world.go);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(first, FOREVER), FACET_OK);
     assert_int_equal(cpu_stream_wait(second, FOREVER), FACET_OK);
     assert_string_equal(world.log, expected);
@@ -270,13 +270,13 @@ static void cancelling_stops_between_groups_and_drops_the_rest(void **state)
     struct facet_launch_record records[4];
     struct facet_stream_state now;
 
-    launch(stream, (struct work){.name = '1', .block = 1}, 100);
+    launch(stream, (struct work){.name = '1', .waits_for_go = 1}, 100);
     launch(stream, (struct work){.name = '2'}, 1);
     call_stream(stream, "a");
     sem_wait(&world.began);
     cpu_stream_cancel(stream);
     launch(stream, (struct work){.name = '3'}, 1);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_string_equal(world.log, "1A3");
     assert_int_equal(world.done, 3);
@@ -322,7 +322,7 @@ static void pausing_returns_when_no_unit_is_inside(void **state)
     struct cpu_stream *stream = stream_of(tenant);
     struct facet_launch_record record;
 
-    launch(stream, (struct work){.ran_total = &ran}, 1u << 22);
+    launch(stream, (struct work){.run_total = &ran}, 1u << 22);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(cpu_tenant_pause(tenant, true, FOREVER), FACET_OK);
         unsigned before = ran;
@@ -340,7 +340,7 @@ static void pausing_returns_when_no_unit_is_inside(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void waits_end(void **state)
+static void waits_end_when_the_work_has_run(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -348,13 +348,13 @@ static void waits_end(void **state)
 
     assert_int_equal(cpu_stream_wait(stream, 0), FACET_OK);
     assert_int_equal(cpu_tenant_wait(tenant, 0), FACET_OK);
-    launch(stream, (struct work){.block = 1}, 1);
+    launch(stream, (struct work){.waits_for_go = 1}, 1);
     sem_wait(&world.began);
     assert_int_equal(cpu_stream_wait(stream, 0), FACET_TIMEOUT);
     assert_int_equal(cpu_stream_wait(stream, MS), FACET_TIMEOUT);
     assert_int_equal(cpu_tenant_wait(tenant, MS), FACET_TIMEOUT);
     assert_int_equal(world.done, 0);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.done, 1);
     cpu_tenant_destroy(tenant);
@@ -368,8 +368,8 @@ static void destroying_a_stream_ends_running_launches(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
 
-    launch(stream, (struct work){.ran_total = &ran}, 1u << 31);
-    launch(stream, (struct work){.ran_total = &ran}, 1u << 31);
+    launch(stream, (struct work){.run_total = &ran}, 1u << 31);
+    launch(stream, (struct work){.run_total = &ran}, 1u << 31);
     while (ran == 0)
         sched_yield();
     cpu_stream_destroy(stream);
@@ -450,7 +450,7 @@ static void checked_groups_run_one_at_a_time(void **state)
 {
     const struct facet_host_check check = {.size = sizeof check, .barrier = log_barrier};
     const struct facet_launch request = request_of(5, 1, 1);
-    const struct work work = {.name = 'g', .block = 1};
+    const struct work work = {.name = 'g', .waits_for_go = 1};
     struct cpu_executor *executor = executor_of(4, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
@@ -461,7 +461,7 @@ static void checked_groups_run_one_at_a_time(void **state)
     assert_int_equal(cpu_stream_wait(stream, 20 * MS), FACET_TIMEOUT); /* time for others to begin, if they may */
     assert_int_equal(cpu_tenant_units_active(tenant), 1);
     for (int i = 0; i < 5; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(world.inside_most, 1);
     assert_string_equal(world.log, "|g|g|g|g|g");
@@ -484,7 +484,7 @@ int main(void)
         cmocka_unit_test_setup(cancelling_stops_between_groups_and_drops_the_rest, world_reset),
         cmocka_unit_test_setup(a_job_that_never_began_is_reported_by_the_canceller, world_reset),
         cmocka_unit_test_setup(pausing_returns_when_no_unit_is_inside, world_reset),
-        cmocka_unit_test_setup(waits_end, world_reset),
+        cmocka_unit_test_setup(waits_end_when_the_work_has_run, world_reset),
         cmocka_unit_test_setup(destroying_a_stream_ends_running_launches, world_reset),
         cmocka_unit_test_setup(the_last_records_are_kept, world_reset),
         cmocka_unit_test_setup(impossible_options_are_refused, world_reset),

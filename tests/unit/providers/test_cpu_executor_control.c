@@ -23,11 +23,11 @@ static void launches_at_a_time_are_bounded(void **state)
 
     cpu_tenant_set_bounds(tenant, 0, 1);
     for (int i = 0; i < 3; i++)
-        launch(streams[i], (struct work){.block = 1}, 1);
+        launch(streams[i], (struct work){.waits_for_go = 1}, 1);
     for (int i = 0; i < 3; i++) {
         sem_wait(&world.began);
         assert_int_equal(sem_trywait(&world.began), -1); /* none but one has begun */
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     }
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.inside_most, 1);
@@ -35,11 +35,11 @@ static void launches_at_a_time_are_bounded(void **state)
     world_reset(NULL);
     cpu_tenant_set_bounds(tenant, 0, 0); /* all three begin before one may end */
     for (int i = 0; i < 3; i++)
-        launch(streams[i], (struct work){.block = 1}, 1);
+        launch(streams[i], (struct work){.waits_for_go = 1}, 1);
     for (int i = 0; i < 3; i++)
         sem_wait(&world.began);
     for (int i = 0; i < 3; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     cpu_tenant_destroy(tenant);
     cpu_executor_destroy(executor);
@@ -74,7 +74,7 @@ static void both_bounds_of_units_hold(void **state)
 
     cpu_tenant_set_units(tenant, 3);
     cpu_tenant_set_bounds(tenant, 2, 0);
-    launch(stream, (struct work){.block = 1}, 6);
+    launch(stream, (struct work){.waits_for_go = 1}, 6);
     sem_wait(&world.began);
     sem_wait(&world.began);
     assert_int_equal(cpu_tenant_units_active(tenant), 2);
@@ -82,7 +82,7 @@ static void both_bounds_of_units_hold(void **state)
     sem_wait(&world.began);
     assert_int_equal(cpu_tenant_units_active(tenant), 3);
     for (int i = 0; i < 6; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.inside_most, 3);
     cpu_tenant_destroy(tenant);
@@ -97,25 +97,25 @@ static void a_stream_waits_for_another(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *first = stream_of(tenant), *second = stream_of(tenant);
 
-    launch(first, (struct work){.name = '1', .block = 1}, 1);
+    launch(first, (struct work){.name = '1', .waits_for_go = 1}, 1);
     assert_int_equal(cpu_stream_await(second, first, NULL), FACET_OK);
     launch(second, (struct work){.name = '2'}, 1);
-    launch(first, (struct work){.name = '3', .block = 1}, 1); /* came later: not waited for */
+    launch(first, (struct work){.name = '3', .waits_for_go = 1}, 1); /* came later: not waited for */
     sem_wait(&world.began);
     assert_int_equal(cpu_stream_wait(second, 2 * MS), FACET_TIMEOUT);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(second, FOREVER), FACET_OK);
     sem_wait(&world.began);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.log[0], '1');
 
-    struct facet_launch_record waited = record_of(second, 0), behind = record_of(second, 1);
+    struct facet_launch_record waited = record_of(second, 0), later = record_of(second, 1);
     struct facet_stream_state all;
 
     assert_int_equal(waited.status, FACET_OK);
     assert_string_equal(waited.kernel, "");
-    assert_true(waited.start_ns >= record_of(first, 0).end_ns && behind.start_ns >= waited.end_ns);
+    assert_true(waited.start_ns >= record_of(first, 0).end_ns && later.start_ns >= waited.end_ns);
     cpu_stream_state(second, &all);
     assert_int_equal(all.launched, 2);
     assert_int_equal(all.completed, 2);
@@ -133,7 +133,7 @@ static void waits_of_many_streams_end(void **state)
 
     for (int i = 0; i < 8; i++)
         streams[i] = stream_of(tenant);
-    launch(streams[0], (struct work){.name = '0', .block = 1}, 1);
+    launch(streams[0], (struct work){.name = '0', .waits_for_go = 1}, 1);
     for (int i = 1; i < 8; i++) {
         assert_int_equal(cpu_stream_await(streams[i], streams[i - 1], NULL), FACET_OK);
         launch(streams[i], (struct work){.name = (char)('0' + i)}, 1);
@@ -141,7 +141,7 @@ static void waits_of_many_streams_end(void **state)
     assert_int_equal(cpu_stream_await(streams[0], streams[7], NULL), FACET_OK);
     assert_int_equal(cpu_stream_await(streams[3], streams[3], NULL), FACET_OK);
     sem_wait(&world.began);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_string_equal(world.log, "01234567");
     assert_int_equal(cpu_stream_await(streams[5], streams[6], NULL), FACET_OK);
@@ -156,14 +156,14 @@ static void a_wait_for_a_stream_ends_with_the_stream(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *first = stream_of(tenant), *second = stream_of(tenant), *third = stream_of(tenant);
 
-    launch(third, (struct work){.block = 1}, 1);
+    launch(third, (struct work){.waits_for_go = 1}, 1);
     sem_wait(&world.began);
     launch(first, (struct work){.name = '1'}, 1);
     launch(second, (struct work){.name = '2'}, 1);
     assert_int_equal(cpu_stream_await(second, first, NULL), FACET_OK); /* not at the head of its stream yet */
     launch(second, (struct work){.name = '3'}, 1);
     cpu_stream_destroy(first);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(second, FOREVER), FACET_OK);
     assert_string_equal(world.log, "23");
     cpu_tenant_destroy(tenant);
@@ -178,13 +178,13 @@ static void one_of_several_is_cancelled(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
 
-    launch(stream, (struct work){.name = '1', .block = 1}, 1000);
+    launch(stream, (struct work){.name = '1', .waits_for_go = 1}, 1000);
     launch(stream, (struct work){.name = '2'}, 1);
     launch(stream, (struct work){.name = '3'}, 1);
     sem_wait(&world.began);
     assert_true(cpu_stream_cancel_one(stream, 2));
     assert_true(cpu_stream_cancel_one(stream, 1)); /* in the middle of it */
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_string_equal(world.log, "13");
     assert_int_equal(record_of(stream, 0).status, FACET_BAD_STATE);
@@ -205,13 +205,13 @@ static void a_wait_is_cancelled_like_any(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *first = stream_of(tenant), *second = stream_of(tenant);
 
-    launch(first, (struct work){.name = '1', .block = 1}, 1);
+    launch(first, (struct work){.name = '1', .waits_for_go = 1}, 1);
     sem_wait(&world.began);
     assert_int_equal(cpu_stream_await(second, first, NULL), FACET_OK);
     assert_true(cpu_stream_cancel_one(second, 1));
     assert_int_equal(cpu_stream_wait(second, 0), FACET_OK);
     assert_int_equal(record_of(second, 0).status, FACET_BAD_STATE);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     cpu_tenant_destroy(tenant);
     cpu_executor_destroy(executor);
 }
@@ -226,11 +226,11 @@ static void two_take_turns(bool preempt, uint64_t slice_ns, uint64_t group_ns)
     struct cpu_stream *closed = stream_of(gate), *streams[2] = {stream_of(tenants[0]), stream_of(tenants[1])};
 
     cpu_executor_set_policy(executor, FACET_SCHEDULE_ROUND_ROBIN, preempt, slice_ns);
-    launch(closed, (struct work){.block = 1}, 1);
+    launch(closed, (struct work){.waits_for_go = 1}, 1);
     sem_wait(&world.began);
     launch(streams[0], (struct work){.name = 'a', .advance_ns = group_ns}, 6);
     launch(streams[1], (struct work){.name = 'b', .advance_ns = group_ns}, 6);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     for (int i = 0; i < 2; i++)
         assert_int_equal(cpu_tenant_wait(tenants[i], FOREVER), FACET_OK);
     cpu_tenant_destroy(gate);
@@ -265,17 +265,17 @@ static void a_policy_holds_from_the_next_decision_on(void **state)
 
     cpu_tenant_set_share(tenants[1], 0, 1000, FACET_PRIORITY_HIGH);
     cpu_executor_set_policy(executor, FACET_SCHEDULE_FIFO, true, 0);
-    launch(streams[0], (struct work){.name = 'a', .block = 1, .advance_ns = 10 * MS}, 4);
+    launch(streams[0], (struct work){.name = 'a', .waits_for_go = 1, .advance_ns = 10 * MS}, 4);
     sem_wait(&world.began);
     launch(streams[1], (struct work){.name = 'b', .advance_ns = 10 * MS}, 2);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     sem_wait(&world.began);
     assert_string_equal(world.log, "aa"); /* first come, at any priority */
     cpu_executor_set_policy(executor, FACET_SCHEDULE_PRIORITY, true, 0);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenants[1], FOREVER), FACET_OK);
-    sem_post(&world.go);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenants[0], FOREVER), FACET_OK);
     assert_string_equal(world.log, "aabbaa");
     cpu_tenant_destroy(tenants[0]);
@@ -290,14 +290,14 @@ static void pausing_has_an_end(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
 
-    launch(stream, (struct work){.name = 'x', .block = 1}, 2);
+    launch(stream, (struct work){.name = 'x', .waits_for_go = 1}, 2);
     sem_wait(&world.began);
     assert_int_equal(cpu_tenant_pause(tenant, true, 1 * MS), FACET_TIMEOUT);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_pause(tenant, true, FOREVER), FACET_OK);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_TIMEOUT); /* a paused job does not end */
     assert_string_equal(world.log, "x");
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_pause(tenant, false, 0), FACET_OK);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_string_equal(world.log, "xx");

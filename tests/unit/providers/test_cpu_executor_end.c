@@ -9,7 +9,7 @@
 
 enum { GROUPS = 64, STOP_LIMIT_MS = 400 };
 
-static atomic_bool stays;
+static atomic_bool keeps_running;
 static atomic_uint ran[GROUPS], ended;
 static int begun_pipe[2];
 
@@ -19,7 +19,7 @@ static void run_endless(const void *arguments, const struct facet_host_group *gr
     (void)arguments;
     (void)group;
     sem_post(&world.began);
-    while (atomic_load_explicit(&stays, memory_order_relaxed))
+    while (atomic_load_explicit(&keeps_running, memory_order_relaxed))
         ;
     atomic_fetch_add(&ended, 1);
 }
@@ -53,7 +53,7 @@ static void wait_until_begun(uint32_t groups)
 static void expect_usual(struct cpu_stream *stream)
 {
     memset(ran, 0, sizeof ran);
-    launch(stream, (struct work){.ran = ran}, GROUPS);
+    launch(stream, (struct work){.run_counts = ran}, GROUPS);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     for (uint32_t i = 0; i < GROUPS; i++)
         assert_int_equal(atomic_load(&ran[i]), 1);
@@ -80,7 +80,7 @@ static bool is_thread_sanitizer(void)
 static int set_up(void **state)
 {
     world_reset(state);
-    atomic_store(&stays, true);
+    atomic_store(&keeps_running, true);
     atomic_store(&ended, 0);
     return 0;
 }
@@ -211,7 +211,8 @@ static void a_stop_is_no_time_of_a_group(void **state)
     close(begun_pipe[0]);
 }
 
-/* It comes back by itself at about the time when it would be ended: either way once, and nothing else suffers. */
+/* The kernel returns by itself at about the time when it would be ended: it ends once, and other work is not affected.
+ */
 static void ending_and_coming_back_may_meet(void **state)
 {
     (void)state;
@@ -222,12 +223,12 @@ static void ending_and_coming_back_may_meet(void **state)
     struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
 
     for (unsigned i = 0; i < 200; i++) {
-        atomic_store(&stays, true);
+        atomic_store(&keeps_running, true);
         launch_endless(stuck, 1);
         wait_until_begun(1);
         cpu_stream_cancel(stuck);
         cpu_stream_wait(stuck, (500 + 5 * i) * US); /* either way */
-        atomic_store(&stays, false);
+        atomic_store(&keeps_running, false);
         assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
         expect_usual(stream);
     }
@@ -268,7 +269,7 @@ static void a_launch_that_may_hold_a_lock_is_not_ended(void **state)
     wait_until_begun(1);
     cpu_stream_cancel(stream);
     assert_int_equal(cpu_stream_wait(stream, 50 * MS), FACET_TIMEOUT);
-    atomic_store(&stays, false);
+    atomic_store(&keeps_running, false);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(atomic_load(&ended), 1);
     cpu_tenant_destroy(tenant);

@@ -31,7 +31,7 @@ static void run_phase(const void *arguments, const struct facet_host_group *grou
     }
     if (*(const uint32_t *)arguments == me) {
         sem_post(&world.began);
-        sem_wait(&world.go);
+        sem_wait(&world.may_end);
     }
     sched_yield();
     atomic_fetch_add(&ran[me], 1);
@@ -103,7 +103,7 @@ static void cancelled_between_phases_is_cancelled(void **state)
     queue_phases(stream, 0);
     sem_wait(&world.began);
     cpu_stream_cancel(stream);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(ran_all, 1);
     assert_int_equal(only_record(stream).status, FACET_BAD_STATE);
@@ -121,7 +121,7 @@ static void a_failed_group_ends_all_phases(void **state)
     queue_phases(stream, 30);
     sem_wait(&world.began);
     atomic_store(&failure, FACET_NO_MEMORY);
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(ran_all, 31);
     assert_int_equal(only_record(stream).status, FACET_NO_MEMORY);

@@ -50,7 +50,7 @@ struct client {
     struct cpu_executor *executor;
     uint64_t seed;
     uint64_t accepted;
-    atomic_uint told, ran;
+    atomic_uint completion_count, run_count;
 };
 
 static uint32_t draw_below(struct client *client, uint32_t below)
@@ -65,21 +65,21 @@ static void note_done(void *owner)
 {
     struct client *client = owner;
 
-    atomic_fetch_add(&client->told, 1);
+    atomic_fetch_add(&client->completion_count, 1);
 }
 
 static enum facet_status run_transfer(void *owner)
 {
     struct client *client = owner;
 
-    atomic_fetch_add(&client->ran, 1);
+    atomic_fetch_add(&client->run_count, 1);
     return FACET_OK;
 }
 
 static void launch_any(struct client *client, struct cpu_stream *stream)
 {
     const struct facet_launch request = request_of(1 + draw_below(client, 400), 1 + draw_below(client, 3), 1);
-    const struct work work = {.ran_total = &client->ran};
+    const struct work work = {.run_total = &client->run_count};
     enum facet_status status;
 
     if (draw_below(client, 4) == 0)
@@ -179,8 +179,8 @@ static void no_launch_is_lost_between_random_clients(void **state)
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_ptr_equal(result, &clients[i]);
         assert_int_equal(clients[i].accepted, LAUNCHES);
-        assert_int_equal(clients[i].told, LAUNCHES);
-        assert_true(clients[i].ran > 0);
+        assert_int_equal(clients[i].completion_count, LAUNCHES);
+        assert_true(clients[i].run_count > 0);
     }
     cpu_executor_busy(executor, &unit_ns, &busy_ns);
     assert_true(busy_ns <= unit_ns && unit_ns <= 4 * busy_ns);
@@ -201,11 +201,11 @@ static void no_unit_is_lost(void **state)
     }
     struct cpu_tenant *tenant = tenant_of(executor);
 
-    launch(stream_of(tenant), (struct work){.block = 1}, 4);
+    launch(stream_of(tenant), (struct work){.waits_for_go = 1}, 4);
     for (int i = 0; i < 4; i++)
         sem_wait(&world.began);
     for (int i = 0; i < 4; i++)
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     cpu_tenant_destroy(tenant);
     cpu_executor_destroy(executor);
@@ -227,18 +227,18 @@ static void no_wake_is_lost(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A cap of 1 % makes all units sleep again and again until it lets the tenant come back. */
+/* A cap of 1 % makes all units sleep repeatedly until the tenant may run again. */
 static void a_capped_tenant_comes_back(void **state)
 {
-    atomic_uint ran = 0;
+    atomic_uint run_count = 0;
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
 
     cpu_tenant_set_share(tenant, 0, 10, FACET_PRIORITY_NORMAL);
-    launch(stream, (struct work){.ran_total = &ran}, 20000);
+    launch(stream, (struct work){.run_total = &run_count}, 20000);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
-    assert_int_equal(ran, 20000);
+    assert_int_equal(run_count, 20000);
     cpu_tenant_destroy(tenant);
     cpu_executor_destroy(executor);
 }

@@ -20,14 +20,14 @@ static struct gate gate_close(struct cpu_executor *executor)
     struct gate gate = {.tenant = tenant_of(executor)};
 
     gate.stream = stream_of(gate.tenant);
-    launch(gate.stream, (struct work){.block = 1}, 1);
+    launch(gate.stream, (struct work){.waits_for_go = 1}, 1);
     sem_wait(&world.began);
     return gate;
 }
 
 static void gate_open(struct gate *gate)
 {
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     cpu_tenant_destroy(gate->tenant);
 }
 
@@ -120,17 +120,17 @@ static void time_without_a_processor_is_not_charged(void **state)
     struct stretch stretches[4];
 
     (void)state;
-    launch(streams[0], (struct work){.block = 1}, 1); /* alone */
+    launch(streams[0], (struct work){.waits_for_go = 1}, 1); /* alone */
     sem_wait(&world.began);
     stretches[0] = stretch_under_way(tenants[0]);
-    launch(streams[0], (struct work){.block = 1}, 1); /* and beside another */
-    launch(streams[1], (struct work){.block = 1}, 1);
+    launch(streams[0], (struct work){.waits_for_go = 1}, 1); /* and beside another */
+    launch(streams[1], (struct work){.waits_for_go = 1}, 1);
     for (int i = 0; i < 2; i++) {
-        sem_post(&world.go);
+        sem_post(&world.may_end);
         sem_wait(&world.began);
         nap();
     }
-    sem_post(&world.go);
+    sem_post(&world.may_end);
     for (int i = 0; i < 2; i++)
         assert_int_equal(cpu_tenant_wait(tenants[i], FOREVER), FACET_OK);
     stretches[1] = stretch_of(streams[0], 1);
@@ -155,13 +155,13 @@ static void note_other(void *owner)
     race.at_end = atomic_load(&race.ran[0]);
 }
 
-/* When the second, with 30 %, has run 3,000 work-groups, the first has run so many that it had 70 % of the time. */
+/* When the second, with 30 %, has run 3,000 work-groups, the first has run as many as 70 % of the time allow. */
 static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint64_t second_ns, unsigned expected,
                          unsigned tolerance)
 {
     const struct cpu_executor_options options = {.units = 1, .now_ns = world_now_ns, .policy = policy};
     const struct facet_launch request = request_of(3000, 1, 1);
-    const struct work work = {.advance_ns = second_ns, .ran_total = &race.ran[1]};
+    const struct work work = {.advance_ns = second_ns, .run_total = &race.ran[1]};
     struct cpu_executor *executor;
 
     memset(&race, 0, sizeof race);
@@ -171,7 +171,7 @@ static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint6
 
     cpu_tenant_set_share(tenants[0], 700, 1000, FACET_PRIORITY_NORMAL);
     cpu_tenant_set_share(tenants[1], 300, 1000, FACET_PRIORITY_NORMAL);
-    launch(stream_of(tenants[0]), (struct work){.advance_ns = first_ns, .ran_total = &race.ran[0]}, 1u << 31);
+    launch(stream_of(tenants[0]), (struct work){.advance_ns = first_ns, .run_total = &race.ran[0]}, 1u << 31);
     assert_int_equal(
         cpu_stream_launch(stream_of(tenants[1]), &work_kernel, &request, &work, NULL, NULL, note_other, NULL, NULL),
         FACET_OK);
@@ -263,16 +263,16 @@ static void a_long_group_is_reported_once(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void short_groups_of_a_long_job_are_not(void **state)
+static void short_groups_of_a_long_job_are_not_reported(void **state)
 {
     struct cpu_executor *executor = watched_executor();
     struct cpu_tenant *tenant = tenant_of(executor);
 
-    launch(stream_of(tenant), (struct work){.block = 1, .advance_ns = ALLOWED_NS / 2}, 12);
+    launch(stream_of(tenant), (struct work){.waits_for_go = 1, .advance_ns = ALLOWED_NS / 2}, 12);
     for (int i = 0; i < 12; i++) {
         sem_wait(&world.began);
         doze_allowed(); /* it reads each of them */
-        sem_post(&world.go);
+        sem_post(&world.may_end);
     }
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     cpu_tenant_destroy(tenant);
@@ -280,7 +280,7 @@ static void short_groups_of_a_long_job_are_not(void **state)
     assert_int_equal(report.count, 0);
 }
 
-/* Its cap is dry, nothing waits, and the unit sleeps for good, when its next launch comes. */
+/* Its cap is used up, no work waits, and the unit sleeps without a deadline when its next launch comes. */
 static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
         cmocka_unit_test_setup(a_launch_under_a_dry_cap_is_not_forgotten, world_reset),
         cmocka_unit_test_setup(a_long_group_is_reported_once, world_reset),
-        cmocka_unit_test_setup(short_groups_of_a_long_job_are_not, world_reset),
+        cmocka_unit_test_setup(short_groups_of_a_long_job_are_not_reported, world_reset),
     };
     return cmocka_run_group_tests_name("cpu executor time", tests, NULL, NULL);
 }

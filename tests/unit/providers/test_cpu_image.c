@@ -37,7 +37,7 @@ static void many_images_are_many_objects(void **state)
         OK(&world, world_try_load(&world, i % 2 ? "test-cpu-kernels.so" : "test-cpu-checked.so", &modules[i]));
         world.module = modules[i];
         struct facet_launch launch = world_launch(&world, i % 2 ? "store" : "saxpy", 0, 1, 1);
-        assert_int_equal(world_run(&world, &launch, NULL), FACET_NOT_FOUND); /* it is the other one that has it */
+        assert_int_equal(world_run(&world, &launch, NULL), FACET_NOT_FOUND); /* the other module has the kernel */
     }
     for (int i = 0; i < 20; i++)
         unload_module(modules[i]);

@@ -9,11 +9,11 @@ enum { PAGE = 4096, ORDER_R = 0x10b0, ORDER_RGB = 0x10b4, ORDER_RGBA = 0x10b5, O
 enum { SNORM_INT8 = 0x10d0, UNORM_INT8 = 0x10d2, PACKED_565 = 0x10d4, PACKED_555, PACKED_101010, FLOAT = 0x10de };
 
 static struct world world;
-static char said[sizeof world.error.message]; /* of the last launch */
-static uint64_t seen, sound;                  /* target of kernels' writes; an image that is right */
+static char last_message[sizeof world.error.message]; /* of the last launch */
+static uint64_t read_back, sound;                     /* target of kernels' writes; an image that is right */
 
 struct picture {
-    uint64_t image, more, seen;
+    uint64_t image, more, read_back;
 };
 
 static int tear_down(void **state)
@@ -52,29 +52,29 @@ static int set_up(void **state)
     world_begin(&world);
     world_load(&world, "test-cpu-kernels.so");
     const struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
-    seen = world_alloc(&world, world.context, 8);
+    read_back = world_alloc(&world, world.context, 8);
     sound = describe_image(&image);
     return 0;
 }
 
 static enum facet_status launch_with(uint64_t image, uint64_t more)
 {
-    const struct picture arguments = {image, more, seen};
+    const struct picture arguments = {image, more, read_back};
     const struct facet_launch launch = world_launch(&world, "picture", sizeof arguments, 1, 1);
 
     world.error.message[0] = '\0';
     enum facet_status status = world_run(&world, &launch, &arguments);
-    memcpy(said, world.error.message, sizeof said);
+    memcpy(last_message, world.error.message, sizeof last_message);
     OK(&world, world_wait(&world));
     return status;
 }
 
-static void expect_taken(const struct facet_host_image_object *image)
+static void expect_accepted(const struct facet_host_image_object *image)
 {
     uint64_t address = describe_image(image);
 
     if (launch_with(address, address) != FACET_OK)
-        fail_msg("%s", said);
+        fail_msg("%s", last_message);
 }
 
 static void expect_refused(uint64_t address, const char *text)
@@ -82,11 +82,11 @@ static void expect_refused(uint64_t address, const char *text)
     char second[64];
 
     assert_int_equal(launch_with(address, sound), FACET_OUT_OF_RANGE);
-    if (!strstr(said, text) || !strstr(said, "argument 0 (image)"))
-        fail_msg("'%s' does not say '%s'", said, text);
+    if (!strstr(last_message, text) || !strstr(last_message, "argument 0 (image)"))
+        fail_msg("'%s' does not say '%s'", last_message, text);
     snprintf(second, sizeof second, "argument 1 (more) of kernel picture is %#llx", (unsigned long long)address);
     assert_int_equal(launch_with(sound, address), FACET_OUT_OF_RANGE);
-    assert_non_null(strstr(said, second));
+    assert_non_null(strstr(last_message, second));
 }
 
 static void expect_wrong(const struct facet_host_image_object *image, const char *text)
@@ -94,18 +94,18 @@ static void expect_wrong(const struct facet_host_image_object *image, const char
     expect_refused(describe_image(image), text);
 }
 
-static void images_are_taken(void **state)
+static void sound_images_are_accepted(void **state)
 {
     struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
     (void)state;
 
-    expect_taken(&image);
+    expect_accepted(&image);
     image.height = image.depth = image.array_size = 0; /* a line, as some describe it */
     image.width = PAGE / 4;
     image.row_bytes = image.slice_bytes = 0;
-    expect_taken(&image);
+    expect_accepted(&image);
     image.width = 0;
-    expect_taken(&image);
+    expect_accepted(&image);
 }
 
 static void memory_that_holds_no_image_is_refused(void **state)
@@ -208,12 +208,12 @@ static void packed_formats_are_as_large_as_they_are(void **state)
         image.channel_order = orders[i % 2];
         image.channel_type = formats[i / 2].type;
         image.width = PAGE / 32 / formats[i / 2].bytes;
-        expect_taken(&image);
+        expect_accepted(&image);
         image.width++;
         expect_wrong(&image, "do not overlap");
         image.height = 1;
         image.width = PAGE / formats[i / 2].bytes;
-        expect_taken(&image);
+        expect_accepted(&image);
         image.width++;
         expect_wrong(&image, "all of its pixels");
     }
@@ -222,7 +222,7 @@ static void packed_formats_are_as_large_as_they_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(images_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sound_images_are_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_that_holds_no_image_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(formats_that_opencl_does_not_number_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(freed_and_others_memory_is_refused, set_up, tear_down),

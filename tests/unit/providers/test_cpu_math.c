@@ -16,7 +16,7 @@ struct gemm_case {
     double *c_before;
 };
 
-static uint64_t at(uint64_t row, uint64_t column, uint64_t lead, bool turned)
+static uint64_t element_index(uint64_t row, uint64_t column, uint64_t lead, bool turned)
 {
     return turned ? column * lead + row : row * lead + column;
 }
@@ -86,11 +86,11 @@ static void check_gemm(const struct gemm_case *it, bool rounds)
     for (uint64_t matrix = 0; matrix < batch; matrix++)
         for (uint64_t i = 0; i < gemm->m; i++)
             for (uint64_t j = 0; j < gemm->n; j++) {
-                uint64_t place = matrix * stride_c + at(i, j, lead_c, it->columns);
-                double sizes,
-                    sum = sum_of_products(a + matrix * stride_a + at(i, 0, lead_a, it->turn_a), it->turn_a ? lead_a : 1,
-                                          b + matrix * stride_b + at(0, j, lead_b, it->turn_b), it->turn_b ? 1 : lead_b,
-                                          gemm->k, &sizes);
+                uint64_t place = matrix * stride_c + element_index(i, j, lead_c, it->columns);
+                double sizes, sum = sum_of_products(a + matrix * stride_a + element_index(i, 0, lead_a, it->turn_a),
+                                                    it->turn_a ? lead_a : 1,
+                                                    b + matrix * stride_b + element_index(0, j, lead_b, it->turn_b),
+                                                    it->turn_b ? 1 : lead_b, gemm->k, &sizes);
                 double before = gemm->beta == 0.0f ? 0 : (double)gemm->beta * it->c_before[place];
                 double expected = (double)gemm->alpha * sum + before;
                 sizes = fabs((double)gemm->alpha) * sizes + fabs(before);
@@ -147,7 +147,7 @@ static void gemm_of_every_type_and_layout(void **state)
 }
 
 /* With edges in all directions, in several steps, and for few rows. */
-static void large_gemm(void **state)
+static void large_gemms_are_right(void **state)
 {
     static const struct shape shapes[] = {
         {300, 260, 520, 1, 0, 1, 0}, {20, 24, 11000, 1, 0, 2, 3}, {1, 700, 900, 1, 0, 1, 0},
@@ -212,8 +212,8 @@ struct operands {
     double *input, *filter;
 };
 
-static double window(const struct facet_convolution *it, const struct operands *operands, uint64_t n, uint64_t out,
-                     int64_t y, int64_t x, double *ret_sizes)
+static double window_sum(const struct facet_convolution *it, const struct operands *operands, uint64_t n, uint64_t out,
+                         int64_t y, int64_t x, double *ret_sizes)
 {
     uint64_t in = it->in_channels / it->groups, group = out / (it->out_channels / it->groups);
     double sum = 0, size = 0;
@@ -260,8 +260,8 @@ static void check_convolution(const struct facet_convolution *it, uint32_t type,
             for (uint64_t y = 0; y < outputs[0]; y++)
                 for (uint64_t x = 0; x < outputs[1]; x++) {
                     double sizes,
-                        sum = window(it, &operands, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
-                                     (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sizes);
+                        sum = window_sum(it, &operands, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
+                                         (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sizes);
                     double bias = bias_of(it, type, out);
 
                     assert_near(get_product(it->output, type, place++), sum + bias, type, sizes + fabs(bias),
@@ -456,7 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gemm_of_every_type_and_layout, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(large_gemm, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(large_gemms_are_right, math_begin, math_end),
         cmocka_unit_test_setup_teardown(sums_of_int8_are_exact, math_begin, math_end),
         cmocka_unit_test_setup_teardown(results_larger_than_caches, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),

@@ -88,7 +88,7 @@ void *__wrap_dlsym(void *object, const char *name)
 
 /* ---- operations ---- */
 
-static struct facet_math gemm(void)
+static struct facet_math gemm_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_GEMM, FACET_MATH_F32, 0);
 
@@ -100,7 +100,7 @@ static struct facet_math gemm(void)
 }
 
 /* Packed, with edges: several primitives, and memory of its own. */
-static struct facet_math packed_gemm(void)
+static struct facet_math packed_gemm_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_GEMM, FACET_MATH_F16, FACET_MATH_TRANSPOSE_A);
 
@@ -111,7 +111,7 @@ static struct facet_math packed_gemm(void)
     return operation;
 }
 
-static struct facet_math convolution(uint64_t out)
+static struct facet_math convolution_operation(uint64_t out)
 {
     struct facet_math operation = operation_of(FACET_MATH_CONVOLUTION, FACET_MATH_F32, 0);
 
@@ -129,17 +129,17 @@ static struct facet_math convolution(uint64_t out)
     return operation;
 }
 
-static struct facet_math strips(void)
+static struct facet_math strips_operation(void)
 {
-    return convolution(20);
+    return convolution_operation(20);
 }
 
-static struct facet_math windows(void)
+static struct facet_math windows_operation(void)
 {
-    return convolution(5);
+    return convolution_operation(5);
 }
 
-static struct facet_math softmax(void)
+static struct facet_math softmax_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_ACTIVATION, FACET_MATH_F32, 0);
 
@@ -149,7 +149,7 @@ static struct facet_math softmax(void)
     return operation;
 }
 
-static struct facet_math training(void)
+static struct facet_math training_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_NORMALIZATION, FACET_MATH_F32, FACET_MATH_TRAINING);
     struct facet_normalization *it = &operation.of.normalization;
@@ -161,7 +161,7 @@ static struct facet_math training(void)
     return operation;
 }
 
-static struct facet_math attention(void)
+static struct facet_math attention_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_ATTENTION, FACET_MATH_F16, 0);
     struct facet_attention *it = &operation.of.attention;
@@ -193,7 +193,7 @@ static bool try_with_failure(struct facet_math (*make)(void), int call)
     struct facet_stream_state stream = {.size = sizeof stream};
 
     world_begin(&world);
-    const struct facet_math operation = make(), small = gemm();
+    const struct facet_math operation = make(), small = gemm_operation();
     atomic_store(&left, call);
     enum facet_status status = try_math(&operation), waited = status == FACET_OK ? world_wait(&world) : FACET_OK;
     bool failed = atomic_exchange(&left, -1) < 0;
@@ -208,7 +208,7 @@ static bool try_with_failure(struct facet_math (*make)(void), int call)
     return failed;
 }
 
-static void survives(struct facet_math (*make)(void), int least)
+static void expect_survival(struct facet_math (*make)(void), int least)
 {
     int call = 0;
 
@@ -217,26 +217,26 @@ static void survives(struct facet_math (*make)(void), int least)
     assert_in_range(call, (uintmax_t)least, CALLS_MOST);
 }
 
-static void products(void **state)
+static void products_survive_each_failure(void **state)
 {
     (void)state;
-    survives(gemm, 6);
-    survives(packed_gemm, 10);
+    expect_survival(gemm_operation, 6);
+    expect_survival(packed_gemm_operation, 10);
 }
 
-static void convolutions(void **state)
+static void convolutions_survive_each_failure(void **state)
 {
     (void)state;
-    survives(strips, 10);
-    survives(windows, 10);
+    expect_survival(strips_operation, 10);
+    expect_survival(windows_operation, 10);
 }
 
-static void others(void **state)
+static void other_operations_survive_each_failure(void **state)
 {
     (void)state;
-    survives(softmax, 3);
-    survives(training, 4);
-    survives(attention, 10);
+    expect_survival(softmax_operation, 3);
+    expect_survival(training_operation, 4);
+    expect_survival(attention_operation, 10);
 }
 
 /* ---- cached operations ---- */
@@ -244,7 +244,7 @@ static void others(void **state)
 /* As an operation is once it was checked. */
 static struct facet_math checked_gemm(void)
 {
-    struct facet_math operation = gemm();
+    struct facet_math operation = gemm_operation();
     struct facet_gemm *it = &operation.of.gemm;
 
     it->batch = 1;
@@ -289,9 +289,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_prepared_is_used_again),
-        cmocka_unit_test(products),
-        cmocka_unit_test(convolutions),
-        cmocka_unit_test(others),
+        cmocka_unit_test(products_survive_each_failure),
+        cmocka_unit_test(convolutions_survive_each_failure),
+        cmocka_unit_test(other_operations_survive_each_failure),
     };
 
     return cmocka_run_group_tests_name("cpu math faults", tests, NULL, NULL);

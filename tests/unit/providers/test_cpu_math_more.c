@@ -4,7 +4,7 @@
 
 /* ---- activation ---- */
 
-static double activated(double x, uint32_t kind, double alpha)
+static double activation_value(double x, uint32_t kind, double alpha)
 {
     switch (kind) {
     case FACET_ACTIVATION_RELU:
@@ -55,7 +55,7 @@ static void every_activation(void **state)
                 put(it->input, type, i, random_number(type) * (i % 3 == 0 ? 100 : i % 3 == 1 ? 6 : 0.01));
             run_math(&operation);
             for (uint64_t i = 0; i < count; i++) {
-                double x = get(it->input, type, i), expected = activated(x, kind, (double)0.3f);
+                double x = get(it->input, type, i), expected = activation_value(x, kind, (double)0.3f);
 
                 /* some roundings of x and of the result */
                 assert_near(get(it->output, type, i), expected, type, fabs(expected) + fmin(fabs(x), 1), 1);
@@ -70,14 +70,14 @@ static void check_softmax(const struct facet_activation *it, uint32_t type, uint
 {
     uint64_t positions = it->height * it->width;
     const double *line = before + first;
-    double most = -INFINITY, sum = 0;
+    double highest = -INFINITY, sum = 0;
 
     for (uint64_t c = 0; c < it->channels; c++)
-        most = fmax(most, line[c * positions]);
+        highest = fmax(highest, line[c * positions]);
     for (uint64_t c = 0; c < it->channels; c++)
-        sum += exp(line[c * positions] - most);
+        sum += exp(line[c * positions] - highest);
     for (uint64_t c = 0; c < it->channels; c++) {
-        double expected = exp(line[c * positions] - most) / sum;
+        double expected = exp(line[c * positions] - highest) / sum;
 
         /* x - largest is rounded: an error of exp as large as it is */
         assert_near(get(it->output, type, first + c * positions), expected, type, expected * 40, 1);
@@ -170,7 +170,8 @@ static void check_normalized(const struct facet_math *operation, uint64_t channe
     }
 }
 
-static void normalized(uint32_t type, uint32_t flags, uint64_t channels, uint64_t height, uint64_t batch, bool scaled)
+static void check_normalization_of(uint32_t type, uint32_t flags, uint64_t channels, uint64_t height, uint64_t batch,
+                                   bool scaled)
 {
     struct facet_math operation = operation_of(FACET_MATH_NORMALIZATION, type, flags);
     struct facet_normalization *it = &operation.of.normalization;
@@ -210,10 +211,10 @@ static void normalization_of_every_type(void **state)
         for (int training = 0; training < 2; training++) {
             uint32_t flags = training ? FACET_MATH_TRAINING : 0;
 
-            normalized(type, flags, 1, 1, 1, false);
-            normalized(type, flags, 5, 4, 3, true);
-            normalized(type, flags, 3, 4000, 4, true); /* a channel in several work-groups */
-            normalized(type, flags, 3000, 1, 4, false);
+            check_normalization_of(type, flags, 1, 1, 1, false);
+            check_normalization_of(type, flags, 5, 4, 3, true);
+            check_normalization_of(type, flags, 3, 4000, 4, true); /* a channel in several work-groups */
+            check_normalization_of(type, flags, 3000, 1, 4, false);
         }
 }
 
@@ -225,35 +226,35 @@ struct attention_inputs {
 };
 
 /* The weights of one query, not divided by their sum; how large scores' products are at most. */
-static double weigh(const struct facet_attention *it, const struct attention_inputs *inputs, double scale,
-                    uint64_t head, uint64_t query, uint64_t seen, double *ret_weights)
+static double score_weights(const struct facet_attention *it, const struct attention_inputs *inputs, double scale,
+                            uint64_t head, uint64_t query, uint64_t keys, double *ret_weights)
 {
     const double *q = inputs->q + (head * it->queries + query) * it->dimension;
-    double most = -INFINITY, size = 0;
+    double highest = -INFINITY, size = 0;
 
-    for (uint64_t j = 0; j < seen; j++) {
+    for (uint64_t j = 0; j < keys; j++) {
         double sizes;
 
         ret_weights[j] =
             scale * sum_of_products(q, 1, inputs->k + (head * it->keys + j) * it->dimension, 1, it->dimension, &sizes);
-        most = fmax(most, ret_weights[j]);
+        highest = fmax(highest, ret_weights[j]);
         size = fmax(size, fabs(scale) * sizes);
     }
-    for (uint64_t j = 0; j < seen; j++)
-        ret_weights[j] = exp(ret_weights[j] - most);
+    for (uint64_t j = 0; j < keys; j++)
+        ret_weights[j] = exp(ret_weights[j] - highest);
     return size;
 }
 
 /* A score's error becomes a weight's, relatively. With MIXED all is rounded to bf16. Weights of bf16 go in two parts of
  * eight digits each. */
-static double attention_error(const struct facet_math *operation, double size, double sizes, uint64_t seen)
+static double attention_error(const struct facet_math *operation, double size, double sizes, uint64_t keys)
 {
     double dimension = (double)operation->of.attention.dimension;
     double off = operation->flags & FACET_MATH_MIXED  ? 0x1p-8 * (2 + 2 * size) * sizes
                  : operation->type == FACET_MATH_BF16 ? 0x1p-16 * sizes
                                                       : 0;
 
-    return off + 4 * 0x1p-24 * (sqrt(dimension) * size + sqrt((double)seen) + 8) * sizes;
+    return off + 4 * 0x1p-24 * (sqrt(dimension) * size + sqrt((double)keys) + 8) * sizes;
 }
 
 /* One query's outputs; `weights` is room for them. */
@@ -261,22 +262,23 @@ static void check_attended(const struct facet_math *operation, const struct atte
                            uint64_t head, uint64_t query, double *weights)
 {
     const struct facet_attention *it = &operation->of.attention;
-    uint64_t seen = operation->flags & FACET_MATH_CAUSAL ? query + 1 : it->keys;
-    double size = weigh(it, inputs, scale, head, query, seen, weights), sum = 0;
+    uint64_t keys = operation->flags & FACET_MATH_CAUSAL ? query + 1 : it->keys;
+    double size = score_weights(it, inputs, scale, head, query, keys, weights), sum = 0;
 
-    for (uint64_t j = 0; j < seen; j++)
+    for (uint64_t j = 0; j < keys; j++)
         sum += weights[j];
     for (uint64_t d = 0; d < it->dimension; d += 3) {
         const double *v = inputs->v + head * it->keys * it->dimension + d;
-        double sizes, expected = sum_of_products(weights, 1, v, it->dimension, seen, &sizes) / sum;
-        double off = attention_error(operation, size, sizes / sum, seen);
+        double sizes, expected = sum_of_products(weights, 1, v, it->dimension, keys, &sizes) / sum;
+        double off = attention_error(operation, size, sizes / sum, keys);
         double got = get(it->output, operation->type, (head * it->queries + query) * it->dimension + d);
         off += half_step[operation->type] * fabs(expected) + 0x1p-25;
         assert_true(fabs(got - expected) <= off);
     }
 }
 
-static void attended(uint32_t type, uint32_t flags, uint64_t queries, uint64_t keys, uint64_t dimension, float scale)
+static void check_attention_of(uint32_t type, uint32_t flags, uint64_t queries, uint64_t keys, uint64_t dimension,
+                               float scale)
 {
     enum { BATCH = 2, HEADS = 2 };
     struct facet_math operation = operation_of(FACET_MATH_ATTENTION, type, flags);
@@ -319,19 +321,19 @@ static void attention_of_every_type(void **state)
         for (uint32_t tensor = 0; tensor < 2; tensor++) {
             uint32_t flags = tensor ? 0 : FACET_MATH_NO_TENSOR;
 
-            attended(type, flags, 1, 1, 1, 0);
-            attended(type, flags, 5, 9, 16, -0.7f);
-            attended(type, flags | FACET_MATH_CAUSAL, 300, 300, 24, 0);
-            attended(type, flags, 130, 600, 40, 0.2f);
-            attended(type, flags, 20, 9000, 64, 0); /* keys in several steps */
+            check_attention_of(type, flags, 1, 1, 1, 0);
+            check_attention_of(type, flags, 5, 9, 16, -0.7f);
+            check_attention_of(type, flags | FACET_MATH_CAUSAL, 300, 300, 24, 0);
+            check_attention_of(type, flags, 130, 600, 40, 0.2f);
+            check_attention_of(type, flags, 20, 9000, 64, 0); /* keys in several steps */
         }
-    attended(FACET_MATH_F32, FACET_MATH_MIXED, 40, 300, 32, 0);
+    check_attention_of(FACET_MATH_F32, FACET_MATH_MIXED, 40, 300, 32, 0);
 }
 
 static void causal_attention_in_several_steps(void **state)
 {
     (void)state;
-    attended(FACET_MATH_F32, FACET_MATH_CAUSAL, 2500, 2500, 130, 0);
+    check_attention_of(FACET_MATH_F32, FACET_MATH_CAUSAL, 2500, 2500, 130, 0);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 
 /* ---- refusals ---- */
 
-static void refuse(struct facet_math operation, enum facet_status expected, const char *text)
+static void expect_refused(struct facet_math operation, enum facet_status expected, const char *text)
 {
     struct facet_stream_state stream = {.size = sizeof stream};
 
@@ -28,7 +28,7 @@ static void refuse(struct facet_math operation, enum facet_status expected, cons
     do {                                                                                                               \
         struct facet_math wrong = (base);                                                                              \
         wrong.field = (value);                                                                                         \
-        refuse(wrong, (status), (text));                                                                               \
+        expect_refused(wrong, (status), (text));                                                                       \
     } while (0)
 
 static struct facet_math small_gemm(uint32_t type)
@@ -68,7 +68,7 @@ static void wrong_gemms_are_refused(void **state)
     struct facet_math overlap = right;
     overlap.of.gemm.batch = 2;
     overlap.of.gemm.stride_c = 31;
-    refuse(overlap, FACET_OUT_OF_RANGE, "stride_c 31");
+    expect_refused(overlap, FACET_OUT_OF_RANGE, "stride_c 31");
     assert_int_equal(world.provider->math->run(INSTANCE, world.context, 12345, &right, &world.error), FACET_NOT_FOUND);
     assert_int_equal(try_math(NULL), FACET_INVALID_ARGUMENT);
     run_math(&right);
@@ -145,7 +145,7 @@ static void without_tensor_units_nothing_is_multiplied_by_them(void **state)
     assert_non_null(strstr(record.kernel, int8 ? " int8" : " f32"));
 }
 
-static void mixed_rounds_and_others_do_not(void **state)
+static void only_mixed_operations_round_their_inputs(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};
     struct facet_launch_record record;
@@ -234,7 +234,7 @@ static uint32_t count_threads(void)
     return count;
 }
 
-static void *nothing(void *argument)
+static void *do_nothing(void *argument)
 {
     return argument;
 }
@@ -244,12 +244,12 @@ static uint32_t count_threads_of_an_idle_program(void)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, nothing, NULL) == 0)
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
         pthread_join(thread, NULL);
     return count_threads();
 }
 
-/* Packing and multiplying, in as many parts as it likes. OpenMP has no threads: the units are the threads. */
+/* Packing and multiplying, in any number of parts. OpenMP has no threads: the units are the threads. */
 static void one_operation_is_one_launch(void **state)
 {
     struct facet_math operation = large_gemm(world.context, 700);
@@ -409,7 +409,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_gemms_are_refused, math_begin, math_end),
         cmocka_unit_test_setup_teardown(other_wrong_shapes_are_refused, math_begin, math_end),
         cmocka_unit_test_setup_teardown(without_tensor_units_nothing_is_multiplied_by_them, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(mixed_rounds_and_others_do_not, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(only_mixed_operations_round_their_inputs, math_begin, math_end),
         cmocka_unit_test_setup_teardown(support_says_what_there_is, math_begin, math_end),
         cmocka_unit_test(without_the_library_it_says_what_to_install),
         cmocka_unit_test_setup_teardown(one_operation_is_one_launch, math_begin, math_end),

@@ -37,7 +37,7 @@ static void freed_memory_is_zero_for_the_next_allocation(void **state)
     }
 }
 
-static void the_device_holds(void **state)
+static void the_device_holds_its_memory_and_no_more(void **state)
 {
     uint64_t other = world_context(&world, "other"), address = 1;
     (void)state;
@@ -88,7 +88,7 @@ static void pages_move_under_an_address_that_stays(void **state)
     OK(&world, MEMORY->write(INSTANCE, world.context, at + page + 8, &word, sizeof word, &world.error));
     OK(&world, MEMORY->read(INSTANCE, world.context, at + 2 * page + 8, sizeof got, &got, &world.error));
     assert_int_equal(got, word);
-    /* Out of the middle of a mapping, and its page comes back elsewhere. */
+    /* Unmaps the middle of a mapping, whose page is then mapped elsewhere. */
     OK(&world, MEMORY->unmap(INSTANCE, world.context, at + page, page, &world.error));
     assert_int_equal(MEMORY->read(INSTANCE, world.context, at + page + 8, 8, &got, NULL), FACET_OUT_OF_RANGE);
     OK(&world, MEMORY->map(INSTANCE, world.context, at + 3 * page, pages, page, page, &world.error));
@@ -213,7 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(freed_memory_is_zero_for_the_next_allocation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_device_holds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_device_holds_its_memory_and_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(promised_memory_goes_to_no_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, set_up, tear_down),

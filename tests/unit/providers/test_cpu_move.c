@@ -15,9 +15,9 @@
 
 /* How many more of them succeed; then one fails, and then all succeed again. -1: none fails. */
 static struct {
-    int calloc, mmap, over, protect, watch;
+    int calloc, mmap, remap, protect, register_watch;
     bool no_faults, no_remap, one_mapping;
-} left;
+} failures;
 
 static bool is_spent(int *count)
 {
@@ -28,14 +28,14 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return is_spent(&left.calloc) ? NULL : __real_calloc(count, size);
+    return is_spent(&failures.calloc) ? NULL : __real_calloc(count, size);
 }
 
 void *__real_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-    if (!is_spent(&left.mmap))
+    if (!is_spent(&failures.mmap))
         return __real_mmap64(address, bytes, protection, flags, fd, offset);
     errno = ENOMEM;
     return MAP_FAILED;
@@ -45,12 +45,12 @@ int __real_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {
-    if ((request == UFFDIO_WRITEPROTECT && is_spent(&left.protect)) ||
-        (request == UFFDIO_REGISTER && is_spent(&left.watch))) {
+    if ((request == UFFDIO_WRITEPROTECT && is_spent(&failures.protect)) ||
+        (request == UFFDIO_REGISTER && is_spent(&failures.register_watch))) {
         errno = ENOMEM;
         return -1;
     }
-    if (request == UFFDIO_WRITEPROTECT && left.one_mapping &&
+    if (request == UFFDIO_WRITEPROTECT && failures.one_mapping &&
         ((struct uffdio_writeprotect *)argument)->range.len > PAGE) { /* as older kernels: to them these are two */
         errno = ENOENT;
         return -1;
@@ -62,10 +62,10 @@ long __real_syscall(long number, long a, long b, long c, long d, long e, long f)
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    bool refused = number == SYS_userfaultfd && left.no_faults;
-    bool full = number == SYS_mremap && (left.no_remap || left.over == 0);
+    bool refused = number == SYS_userfaultfd && failures.no_faults;
+    bool full = number == SYS_mremap && (failures.no_remap || failures.remap == 0);
 
-    if (!refused && !full && !(number == SYS_mmap && is_spent(d & MAP_FIXED ? &left.over : &left.mmap)))
+    if (!refused && !full && !(number == SYS_mmap && is_spent(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
         return __real_syscall(number, a, b, c, d, e, f);
     errno = refused ? EPERM : ENOMEM;
     return -1;
@@ -73,8 +73,8 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 
 static void fail_none(void)
 {
-    left.calloc = left.mmap = left.over = left.protect = left.watch = -1;
-    left.no_faults = left.no_remap = left.one_mapping = false;
+    failures.calloc = failures.mmap = failures.remap = failures.protect = failures.register_watch = -1;
+    failures.no_faults = failures.no_remap = failures.one_mapping = false;
 }
 
 /* --- the world --- */
@@ -194,7 +194,7 @@ static void huge_pages_move(void **state)
     OK(&world, unmap(world.context, at, count));
     destroy(world.context, from);
     destroy(world.context, to);
-    destroy(world.context, create(world.context, count)); /* their place in the file is had again */
+    destroy(world.context, create(world.context, count)); /* their place in the file is used again */
     assert_int_equal(world_used(&world, world.context), 0);
 }
 
@@ -257,7 +257,8 @@ static void pages_that_cannot_move_stay(void **state)
 /* Whichever step fails inside: the memory has its contents, can be written, and nothing is held. */
 static void a_move_that_fails_changes_nothing(void **state)
 {
-    int *const counts[] = {&left.mmap, &left.calloc, &left.over, &left.protect, &left.watch};
+    int *const counts[] = {&failures.mmap, &failures.calloc, &failures.remap, &failures.protect,
+                           &failures.register_watch};
     uint64_t at = reserve(world.context, 4), one = create(world.context, 2), two = create(world.context, 2);
     uint64_t to = create(world.context, 2), used = world_used(&world, world.context), failed = 0;
     (void)state;
@@ -296,7 +297,7 @@ static void a_move_that_fails_changes_nothing(void **state)
 /* A kernel that is out of mappings, and one that protects within one mapping only. */
 static void there_is_another_way(void **state)
 {
-    bool *const lacks[] = {&left.no_remap, &left.one_mapping};
+    bool *const lacks[] = {&failures.no_remap, &failures.one_mapping};
     (void)state;
 
     if (cannot_move())
@@ -320,7 +321,7 @@ static void without_userfaultfd_nothing_moves(void **state)
 {
     (void)state;
     world_end(&world);
-    left.no_faults = true;
+    failures.no_faults = true;
     world_begin(&world);
     uint64_t at = reserve(world.context, 1), from = create(world.context, 1), to = create(world.context, 1);
     assert_int_equal(capabilities() & FACET_CAN_MOVE_PAGES, 0);

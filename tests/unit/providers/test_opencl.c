@@ -22,10 +22,10 @@
 #include "../../effort.h"
 #include "../../fixtures/providers/opencl_runtime.h"
 
-#define GPU    0u
-#define MANY   3u
-#define UNITS  64u
-#define MEMORY (UINT64_C(2) << 30)
+#define GPU          0u
+#define LARGE_DEVICE 3u
+#define UNITS        64u
+#define MEMORY       (UINT64_C(2) << 30)
 
 static const struct facet_provider *provider;
 static struct facet_provider_instance *instance;
@@ -63,7 +63,7 @@ static enum facet_status create_partition(const char *template_id, uint32_t star
                                           struct facet_partition_info *ret_info)
 {
     *ret_info = (struct facet_partition_info){.size = sizeof *ret_info};
-    return provider->partition->create(instance, MANY, template_id, start, ret_info, &failure);
+    return provider->partition->create(instance, LARGE_DEVICE, template_id, start, ret_info, &failure);
 }
 
 static struct facet_partition_info create_one(const char *template_id, uint32_t start)
@@ -76,15 +76,15 @@ static struct facet_partition_info create_one(const char *template_id, uint32_t 
 
 static enum facet_status destroy_partition(const char *uuid)
 {
-    return provider->partition->destroy(instance, MANY, uuid, &failure);
+    return provider->partition->destroy(instance, LARGE_DEVICE, uuid, &failure);
 }
 
 static uint32_t list_partitions(struct facet_partition_info *infos, uint32_t capacity)
 {
     uint32_t count = 0;
 
-    assert_int_equal(provider->partition->list(instance, MANY, infos, sizeof *infos, capacity, &count, &failure),
-                     FACET_OK);
+    assert_int_equal(
+        provider->partition->list(instance, LARGE_DEVICE, infos, sizeof *infos, capacity, &count, &failure), FACET_OK);
     return count;
 }
 
@@ -92,30 +92,30 @@ static struct facet_worker_limit limit_of(const char *worker)
 {
     struct facet_worker_limit limit = {.size = sizeof limit};
 
-    assert_int_equal(provider->limit->get(instance, MANY, worker, &limit, &failure), FACET_OK);
+    assert_int_equal(provider->limit->get(instance, LARGE_DEVICE, worker, &limit, &failure), FACET_OK);
     return limit;
 }
 
 static enum facet_status set_compute(const char *worker, uint32_t milli)
 {
-    return provider->limit->set_compute(instance, MANY, worker, milli, &failure);
+    return provider->limit->set_compute(instance, LARGE_DEVICE, worker, milli, &failure);
 }
 
 static enum facet_status set_memory(const char *worker, uint64_t bytes)
 {
-    return provider->limit->set_memory(instance, MANY, worker, bytes, &failure);
+    return provider->limit->set_memory(instance, LARGE_DEVICE, worker, bytes, &failure);
 }
 
 static enum facet_status clear_limits(const char *worker)
 {
-    return provider->limit->clear(instance, MANY, worker, &failure);
+    return provider->limit->clear(instance, LARGE_DEVICE, worker, &failure);
 }
 
 /* --- promises --- */
 
 static void modes_follow_the_drivers_abilities(void **state)
 {
-    struct facet_device_info gpu = device_info(GPU), many = device_info(MANY);
+    struct facet_device_info gpu = device_info(GPU), many = device_info(LARGE_DEVICE);
     const uint64_t spatial = FACET_CAN_PARTITION | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_LIMIT_MEMORY;
 
     assert_int_equal(gpu.modes, FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT));
@@ -162,11 +162,13 @@ static void properties_come_from_the_driver(void **state)
     char text[1024];
     uint32_t size = 0, again = 0;
 
-    assert_int_equal(provider->device->properties(instance, MANY, text, sizeof text, &size, &failure), FACET_OK);
+    assert_int_equal(provider->device->properties(instance, LARGE_DEVICE, text, sizeof text, &size, &failure),
+                     FACET_OK);
     assert_int_equal(size, strlen(text) + 1);
     assert_string_equal(text, "platform=Portable Computing Language\nopencl_version=OpenCL 3.0 acme\nextensions=2\n"
                               "max_sub_devices=64\n");
-    assert_int_equal(provider->device->properties(instance, MANY, text, size - 1, &again, &failure), FACET_TOO_SMALL);
+    assert_int_equal(provider->device->properties(instance, LARGE_DEVICE, text, size - 1, &again, &failure),
+                     FACET_TOO_SMALL);
     assert_int_equal(again, size);
 }
 
@@ -177,8 +179,9 @@ static void templates_are_powers_and_equal_parts(void **state)
     struct facet_partition_template templates[16];
     uint32_t count = 0;
 
-    assert_int_equal(provider->partition->templates(instance, MANY, templates, sizeof templates[0], 16, &count, NULL),
-                     FACET_OK);
+    assert_int_equal(
+        provider->partition->templates(instance, LARGE_DEVICE, templates, sizeof templates[0], 16, &count, NULL),
+        FACET_OK);
     assert_int_equal(count, 6);
     for (uint32_t i = 0; i < count; i++) {
         assert_int_equal(templates[i].length, 1u << i);
@@ -192,22 +195,22 @@ static void templates_are_powers_and_equal_parts(void **state)
 
 static void placements_are_every_start_that_fits(void **state)
 {
-    static struct facet_partition_placement places[UNITS];
+    static struct facet_partition_placement placements[UNITS];
     uint32_t count = 0;
     struct facet_partition_info info = create_one("4cu", 10);
 
-    assert_int_equal(
-        provider->partition->placements(instance, MANY, "2cu", places, sizeof places[0], UNITS, &count, &failure),
-        FACET_OK);
+    assert_int_equal(provider->partition->placements(instance, LARGE_DEVICE, "2cu", placements, sizeof placements[0],
+                                                     UNITS, &count, &failure),
+                     FACET_OK);
     assert_int_equal(count, UNITS - 1);
     for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(places[i].start, i);
-        assert_int_equal(places[i].free, i + 2 <= 10 || i >= 14);
+        assert_int_equal(placements[i].start, i);
+        assert_int_equal(placements[i].free, i + 2 <= 10 || i >= 14);
     }
-    assert_int_equal(
-        provider->partition->placements(instance, MANY, "2cu", places, sizeof places[0], 3, &count, &failure),
-        FACET_TOO_SMALL);
-    assert_int_equal(provider->partition->placements(instance, MANY, "3cu", NULL, 16, 0, &count, &failure),
+    assert_int_equal(provider->partition->placements(instance, LARGE_DEVICE, "2cu", placements, sizeof placements[0], 3,
+                                                     &count, &failure),
+                     FACET_TOO_SMALL);
+    assert_int_equal(provider->partition->placements(instance, LARGE_DEVICE, "3cu", NULL, 16, 0, &count, &failure),
                      FACET_NOT_FOUND);
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
@@ -216,7 +219,7 @@ static void a_partition_says_where_it_is(void **state)
 {
     struct facet_partition_info info = create_one("16cu", 8), listed;
 
-    assert_int_equal(info.device, MANY);
+    assert_int_equal(info.device, LARGE_DEVICE);
     assert_int_equal(info.start, 8);
     assert_int_equal(info.length, 16);
     assert_int_equal(info.compute_units, 16);
@@ -257,7 +260,8 @@ static void refusals_name_the_partition_in_the_way(void **state)
     assert_int_equal(create_partition("02cu", 0, &other), FACET_NOT_FOUND);
     assert_int_equal(create_partition("2", 0, &other), FACET_NOT_FOUND);
     assert_int_equal(create_partition(NULL, 0, &other), FACET_INVALID_ARGUMENT);
-    assert_int_equal(provider->partition->create(instance, MANY, "1cu", 0, NULL, &failure), FACET_INVALID_ARGUMENT);
+    assert_int_equal(provider->partition->create(instance, LARGE_DEVICE, "1cu", 0, NULL, &failure),
+                     FACET_INVALID_ARGUMENT);
     assert_int_equal(destroy_partition(NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
@@ -301,8 +305,9 @@ static void a_driver_that_fails_leaves_nothing(void **state)
         assert_int_equal(fixture_parts, 0);
         fixture_fail_after = nth;
         assert_int_not_equal(set_compute("w", 1), FACET_OK);
-        assert_int_equal(provider->limit->get(instance, MANY, "w", &(struct facet_worker_limit){.size = 352}, NULL),
-                         FACET_NOT_FOUND);
+        assert_int_equal(
+            provider->limit->get(instance, LARGE_DEVICE, "w", &(struct facet_worker_limit){.size = 352}, NULL),
+            FACET_NOT_FOUND);
     } while (nth < 10);
     fixture_fail_after = 0;
     assert_int_equal(nth, 3); /* two calls */
@@ -345,7 +350,7 @@ static void memory_adds_up_to_the_device(void **state)
     struct facet_worker_limit a = limit_of("a");
     assert_int_equal(a.valid, FACET_WORKER_HAS_MEMORY);
     assert_int_equal(a.memory_bytes, MEMORY - 10);
-    assert_string_equal(a.address, device_info(MANY).address);
+    assert_string_equal(a.address, device_info(LARGE_DEVICE).address);
     assert_int_equal(set_compute("a", 100), FACET_OK);
     assert_int_equal(limit_of("a").valid, FACET_WORKER_HAS_MEMORY | FACET_WORKER_HAS_COMPUTE);
     assert_int_equal(clear_limits("a"), FACET_OK);
@@ -363,9 +368,9 @@ static void limits_out_of_range_are_refused(void **state)
     assert_int_equal(set_memory("", 1), FACET_INVALID_ARGUMENT);
     assert_int_equal(set_compute("../w", 1), FACET_INVALID_ARGUMENT);
     assert_int_equal(set_compute(NULL, 1), FACET_INVALID_ARGUMENT);
-    assert_int_equal(provider->limit->get(instance, MANY, "w", NULL, &failure), FACET_INVALID_ARGUMENT);
+    assert_int_equal(provider->limit->get(instance, LARGE_DEVICE, "w", NULL, &failure), FACET_INVALID_ARGUMENT);
     uint32_t count = 9;
-    assert_int_equal(provider->limit->list(instance, MANY, NULL, 352, 0, &count, &failure), FACET_OK);
+    assert_int_equal(provider->limit->list(instance, LARGE_DEVICE, NULL, 352, 0, &count, &failure), FACET_OK);
     assert_int_equal(count, 0);
 }
 
@@ -398,7 +403,8 @@ static void check_disjoint(void)
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t unit = 0; unit < infos[i].length; unit++)
             assert_int_equal(taken[infos[i].start + unit]++, 0);
-    assert_int_equal(provider->limit->list(instance, MANY, limits, sizeof limits[0], UNITS, &workers, NULL), FACET_OK);
+    assert_int_equal(provider->limit->list(instance, LARGE_DEVICE, limits, sizeof limits[0], UNITS, &workers, NULL),
+                     FACET_OK);
     for (uint32_t i = 0; i < workers; i++) {
         assert_true(facet_opencl_address_parse(limits[i].address, &place));
         assert_int_equal(place.count, limits[i].compute_units);
@@ -455,13 +461,13 @@ static void *churn_partitions(void *argument)
         struct facet_partition_info info = {.size = sizeof info};
         struct facet_worker_limit limit = {.size = sizeof limit};
 
-        if (provider->partition->create(instance, MANY, "8cu", FACET_PLACEMENT_ANY, &info, NULL) == FACET_OK) {
+        if (provider->partition->create(instance, LARGE_DEVICE, "8cu", FACET_PLACEMENT_ANY, &info, NULL) == FACET_OK) {
             granted++;
-            provider->partition->destroy(instance, MANY, info.uuid, NULL);
+            provider->partition->destroy(instance, LARGE_DEVICE, info.uuid, NULL);
         }
-        if (provider->limit->set_compute(instance, MANY, worker, 100, NULL) == FACET_OK) {
-            provider->limit->get(instance, MANY, worker, &limit, NULL);
-            provider->limit->clear(instance, MANY, worker, NULL);
+        if (provider->limit->set_compute(instance, LARGE_DEVICE, worker, 100, NULL) == FACET_OK) {
+            provider->limit->get(instance, LARGE_DEVICE, worker, &limit, NULL);
+            provider->limit->clear(instance, LARGE_DEVICE, worker, NULL);
         }
     }
     return (void *)granted;
@@ -497,16 +503,19 @@ static void a_tenant_of_pocl_is_bound_to_its_processors(void **state)
     struct facet_container_item item;
     uint32_t count = 0;
 
-    assert_int_equal(provider->container->items(instance, MANY, info.uuid, &item, sizeof item, 1, &count, &failure),
-                     FACET_OK);
+    assert_int_equal(
+        provider->container->items(instance, LARGE_DEVICE, info.uuid, &item, sizeof item, 1, &count, &failure),
+        FACET_OK);
     assert_int_equal(count, 1);
     assert_int_equal(item.kind, FACET_CONTAINER_ENVIRONMENT);
     assert_string_equal(item.guest, "POCL_AFFINITY");
     assert_string_equal(item.host, "1");
-    assert_int_equal(provider->container->items(instance, MANY, "", &item, sizeof item, 1, &count, &failure), FACET_OK);
+    assert_int_equal(provider->container->items(instance, LARGE_DEVICE, "", &item, sizeof item, 1, &count, &failure),
+                     FACET_OK);
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
-    assert_int_equal(provider->container->items(instance, MANY, info.uuid, &item, sizeof item, 1, &count, &failure),
-                     FACET_NOT_FOUND);
+    assert_int_equal(
+        provider->container->items(instance, LARGE_DEVICE, info.uuid, &item, sizeof item, 1, &count, &failure),
+        FACET_NOT_FOUND);
 }
 
 int main(void)

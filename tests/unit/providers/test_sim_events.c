@@ -27,7 +27,7 @@ static void partitions_are_reported(void **state)
     sim_device_ops.close(instance);
 }
 
-static void several_may_listen(void **state)
+static void several_listeners_get_every_event(void **state)
 {
     struct facet_provider_instance *instance = open_machine("h100", NULL, NULL);
     struct facet_event events[256];
@@ -84,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(partitions_are_reported),
-        cmocka_unit_test(several_may_listen),
+        cmocka_unit_test(several_listeners_get_every_event),
         cmocka_unit_test(dropped_events_leave_a_gap),
         cmocka_unit_test(lists_are_never_cut),
     };

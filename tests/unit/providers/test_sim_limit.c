@@ -173,7 +173,7 @@ static void idle_workers_make_room(void **state)
     sim_device_ops.close(instance);
 }
 
-static void hard_stands_alone(void **state)
+static void a_hard_limit_excludes_other_limits(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
     struct sim_share share = {.compute_units = 4711};
@@ -253,7 +253,7 @@ int main(void)
         cmocka_unit_test(so_many_workers_and_no_more),
         cmocka_unit_test(units_are_a_workers_own),
         cmocka_unit_test(idle_workers_make_room),
-        cmocka_unit_test(hard_stands_alone),
+        cmocka_unit_test(a_hard_limit_excludes_other_limits),
         cmocka_unit_test(partitions_have_their_own),
         cmocka_unit_test(containers_get_device_nodes_and_variables),
     };

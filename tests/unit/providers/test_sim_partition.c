@@ -236,7 +236,7 @@ static void media_extensions_are_in_one_partition_only(void **state)
     sim_device_ops.close(instance);
 }
 
-static void anywhere_leaves_room(void **state)
+static void placement_anywhere_leaves_room_for_larger_ones(void **state)
 {
     struct facet_provider_instance *instance = open_machine("a100-40gb", NULL, NULL);
     struct facet_partition_info info;
@@ -402,7 +402,7 @@ int main(void)
         cmocka_unit_test(four_and_three_fill_the_device),
         cmocka_unit_test(every_template_reaches_its_count),
         cmocka_unit_test(media_extensions_are_in_one_partition_only),
-        cmocka_unit_test(anywhere_leaves_room),
+        cmocka_unit_test(placement_anywhere_leaves_room_for_larger_ones),
         cmocka_unit_test(modes_exclude_each_other),
         cmocka_unit_test(a_device_in_use_is_not_partitioned),
         cmocka_unit_test(limits_stand_in_the_way),

@@ -19,13 +19,13 @@ static const char *const shipped[] = {"a100-40gb", "ascend910b", "dual-socket", 
 static json_t *load_document(const char *folder, const char *name)
 {
     char path[512];
-    json_error_t why;
+    json_error_t fault;
     json_t *document;
 
     snprintf(path, sizeof path, "%s/%s/%s.json", getenv("FACET_TEST_SOURCE"), folder, name);
-    document = json_load_file(path, 0, &why);
+    document = json_load_file(path, 0, &fault);
     if (!document)
-        fail_msg("%s: %s", path, why.text);
+        fail_msg("%s: %s", path, fault.text);
     return document;
 }
 
@@ -43,23 +43,23 @@ static enum facet_status parse_profile(json_t *document, struct facet_error *err
 
 static unsigned refusals;
 
-static void check_refused(json_t *document, const char *place, const char *why)
+static void check_refused(json_t *document, const char *member_path, const char *fault)
 {
     struct facet_error error = {0};
 
     if (parse_profile(document, &error) == FACET_OK)
-        fail_msg("%s with %s is accepted", place, why);
+        fail_msg("%s with %s is accepted", member_path, fault);
     refusals++;
     assert_int_equal(error.status, FACET_INVALID_ARGUMENT);
     if (strncmp(error.message, "test.json: ", 11) != 0 || !strstr(error.message, "; expected "))
-        fail_msg("%s with %s: the message does not name file and expectation: %s", place, why, error.message);
-    if (!strstr(error.message, place))
-        fail_msg("%s with %s: the message names another place: %s", place, why, error.message);
+        fail_msg("%s with %s: the message does not name file and expectation: %s", member_path, fault, error.message);
+    if (!strstr(error.message, member_path))
+        fail_msg("%s with %s: the message names another place: %s", member_path, fault, error.message);
 }
 
 /* Puts `wrong` in place of a member, checks that it is refused, and puts the right value back. */
 static void try_wrong(json_t *document, json_t *parent, const char *name, size_t index, json_t *wrong,
-                      const char *place, const char *why)
+                      const char *member_path, const char *fault)
 {
     json_t *right = name ? json_object_get(parent, name) : json_array_get(parent, index);
 
@@ -68,7 +68,7 @@ static void try_wrong(json_t *document, json_t *parent, const char *name, size_t
         json_object_set_new(parent, name, wrong);
     else
         json_array_set_new(parent, index, wrong);
-    check_refused(document, place, why);
+    check_refused(document, member_path, fault);
     if (name)
         json_object_set_new(parent, name, right);
     else
@@ -88,34 +88,35 @@ static json_t *long_text(size_t length)
 }
 
 static void try_scalar(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
-                       const char *place)
+                       const char *member_path)
 {
     const json_t *high = json_object_get(schema, "maximum"), *low = json_object_get(schema, "minimum");
     const json_t *longest = json_object_get(schema, "maxLength");
 
-    try_wrong(document, parent, name, index, json_null(), place, "null");
-    try_wrong(document, parent, name, index, json_pack("{}"), place, "an object");
+    try_wrong(document, parent, name, index, json_null(), member_path, "null");
+    try_wrong(document, parent, name, index, json_pack("{}"), member_path, "an object");
     if (high) {
-        try_wrong(document, parent, name, index, json_integer(json_integer_value(high) + 1), place, "too much");
-        try_wrong(document, parent, name, index, json_integer(json_integer_value(low) - 1), place, "too little");
-        try_wrong(document, parent, name, index, json_real(1.5), place, "a fraction");
-        try_wrong(document, parent, name, index, json_string("1"), place, "a text");
+        try_wrong(document, parent, name, index, json_integer(json_integer_value(high) + 1), member_path, "too much");
+        try_wrong(document, parent, name, index, json_integer(json_integer_value(low) - 1), member_path, "too little");
+        try_wrong(document, parent, name, index, json_real(1.5), member_path, "a fraction");
+        try_wrong(document, parent, name, index, json_string("1"), member_path, "a text");
         return;
     }
-    try_wrong(document, parent, name, index, json_integer(1), place, "a number");
-    try_wrong(document, parent, name, index, json_string(""), place, "nothing in it");
-    try_wrong(document, parent, name, index, json_string("a\tb"), place, "a control character");
-    try_wrong(document, parent, name, index, json_string("caf\xc3\xa9"), place, "no ASCII");
+    try_wrong(document, parent, name, index, json_integer(1), member_path, "a number");
+    try_wrong(document, parent, name, index, json_string(""), member_path, "nothing in it");
+    try_wrong(document, parent, name, index, json_string("a\tb"), member_path, "a control character");
+    try_wrong(document, parent, name, index, json_string("caf\xc3\xa9"), member_path, "no ASCII");
     if (longest)
-        try_wrong(document, parent, name, index, long_text((size_t)json_integer_value(longest) + 1), place, "too long");
+        try_wrong(document, parent, name, index, long_text((size_t)json_integer_value(longest) + 1), member_path,
+                  "too long");
     else
-        try_wrong(document, parent, name, index, json_string("no such thing, surely"), place, "another text");
+        try_wrong(document, parent, name, index, json_string("no such thing, surely"), member_path, "another text");
 }
 
 static void try_members(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
-                        const char *place);
+                        const char *member_path);
 
-static void try_missing(json_t *document, const json_t *schema, json_t *object, const char *place)
+static void try_missing(json_t *document, const json_t *schema, json_t *object, const char *member_path)
 {
     const json_t *required = json_object_get(schema, "required");
     const char *member;
@@ -128,7 +129,7 @@ static void try_missing(json_t *document, const json_t *schema, json_t *object, 
 
         for (size_t i = 0; i < json_array_size(required); i++)
             needed |= strcmp(json_string_value(json_array_get(required, i)), member) == 0;
-        snprintf(inner, sizeof inner, "%s%s%s", place, *place ? "." : "", member);
+        snprintf(inner, sizeof inner, "%s%s%s", member_path, *member_path ? "." : "", member);
         if (!value) {
             assert_false(needed);
             continue;
@@ -147,7 +148,7 @@ static void try_missing(json_t *document, const json_t *schema, json_t *object, 
     }
 }
 
-static void walk_object(json_t *document, const json_t *schema, json_t *object, const char *place)
+static void walk_object(json_t *document, const json_t *schema, json_t *object, const char *member_path)
 {
     const json_t *properties = json_object_get(schema, "properties"),
                  *others = json_object_get(schema, "additionalProperties"),
@@ -156,7 +157,7 @@ static void walk_object(json_t *document, const json_t *schema, json_t *object, 
     json_t *value;
     void *next;
 
-    try_missing(document, schema, object, place);
+    try_missing(document, schema, object, member_path);
     if (json_is_false(others)) {
         json_object_set_new(object, patterns ? "Surprise!" : "surprise", json_integer(1));
         check_refused(document, patterns ? "Surprise!" : "surprise", "a member nobody knows");
@@ -168,31 +169,31 @@ static void walk_object(json_t *document, const json_t *schema, json_t *object, 
 
         if (!about)
             about = patterns ? json_object_iter_value(json_object_iter((json_t *)patterns)) : others;
-        snprintf(inner, sizeof inner, "%s%s%s", place, *place ? "." : "", member);
+        snprintf(inner, sizeof inner, "%s%s%s", member_path, *member_path ? "." : "", member);
         try_members(document, about, object, member, 0, inner);
     }
 }
 
 static void try_members(json_t *document, const json_t *schema, json_t *parent, const char *name, size_t index,
-                        const char *place)
+                        const char *member_path)
 {
     json_t *value = name ? json_object_get(parent, name) : json_array_get(parent, index);
 
     if (json_is_object(value)) {
-        try_wrong(document, parent, name, index, json_integer(1), place, "a number");
-        walk_object(document, schema, value, place);
+        try_wrong(document, parent, name, index, json_integer(1), member_path, "a number");
+        walk_object(document, schema, value, member_path);
     } else if (json_is_array(value)) {
-        try_wrong(document, parent, name, index, json_pack("{}"), place, "an object");
+        try_wrong(document, parent, name, index, json_pack("{}"), member_path, "an object");
         if (json_integer_value(json_object_get(schema, "minItems")) > 0)
-            try_wrong(document, parent, name, index, json_array(), place, "no items");
+            try_wrong(document, parent, name, index, json_array(), member_path, "no items");
         for (size_t i = 0; i < json_array_size(value); i++) {
             char inner[200];
 
-            snprintf(inner, sizeof inner, "%s[%zu]", place, i);
+            snprintf(inner, sizeof inner, "%s[%zu]", member_path, i);
             try_members(document, json_object_get(schema, "items"), value, NULL, i, inner);
         }
     } else {
-        try_scalar(document, schema, parent, name, index, place);
+        try_scalar(document, schema, parent, name, index, member_path);
     }
 }
 
@@ -281,7 +282,7 @@ static json_t *product_of(json_t *document)
     return json_object_iter_value(json_object_iter(json_object_get(document, "products")));
 }
 
-static void change_member(json_t *object, const char *member, json_int_t value, const char *place)
+static void change_member(json_t *object, const char *member, json_int_t value, const char *member_path)
 {
     json_t *document = load_document("providers/sim/profiles", "a100-40gb"), *part = product_of(document);
 
@@ -289,7 +290,7 @@ static void change_member(json_t *object, const char *member, json_int_t value, 
         part = json_array_get(json_object_get(json_object_get(part, "partitioning"), "templates"),
                               (size_t)json_integer_value(object));
     json_object_set_new(part, member, json_integer(value));
-    check_refused(document, place, "a value that does not fit the others");
+    check_refused(document, member_path, "a value that does not fit the others");
     json_decref(document);
     json_decref(object);
 }

@@ -153,7 +153,7 @@ static unsigned replay_folder(const char *root, const char *name)
     return replayed;
 }
 
-static void real_traces(void **state)
+static void recorded_traces_are_replayed(void **state)
 {
     const char *root = getenv("FACET_TRACES");
     (void)state;
@@ -179,7 +179,8 @@ int main(void)
         cmocka_unit_test_setup(a_fit_explains_waves_and_nothing_else, set_up),
         cmocka_unit_test_setup(json_traces_have_their_latencies_beside, set_up),
         cmocka_unit_test_setup(bad_traces_are_refused, set_up),
-        cmocka_unit_test(real_traces), /* the last: left out without traces, as cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(recorded_traces_are_replayed), /* the last: left out without traces, as cmocka's skip() is "not
+                                                           ok" in TAP */
     };
     size_t count = sizeof tests / sizeof *tests;
 

@@ -237,9 +237,9 @@ static void a_partition_is_in_use_for_all(void **state)
     assert_int_equal(info.in_use, 1);
     assert_int_equal(one.provider->partition->destroy(one.instance, 0, info.uuid, &one.error), FACET_BUSY);
     world_alloc(&other, context, info.memory_bytes);
-    uint64_t beside = world_context(&one, 0, info.uuid, "bert");
-    assert_int_equal(try_alloc(&one, beside, 1, &address), FACET_NO_SPACE);
-    OK(&one, one.provider->memory->destroy_context(one.instance, beside, &one.error));
+    uint64_t partition_context = world_context(&one, 0, info.uuid, "bert");
+    assert_int_equal(try_alloc(&one, partition_context, 1, &address), FACET_NO_SPACE);
+    OK(&one, one.provider->memory->destroy_context(one.instance, partition_context, &one.error));
     world_end(&other);
     assert_int_equal(find_partition(&one, &info), 1);
     assert_int_equal(info.in_use, 0);
@@ -398,22 +398,22 @@ static void memory_of_a_killed_process_is_free_at_once(void **state)
 #define HELD_MAX 64
 
 /* The bytes that children claim to hold: after they get them, until before they give them back. So never too many. */
-struct ledger {
+struct claims {
     _Atomic uint64_t held[CHILDREN];
     _Atomic uint64_t refused;
 };
 
-static uint64_t some_bytes(unsigned short random[3])
+static uint64_t random_size(unsigned short random_state[3])
 {
-    return 1 + (uint64_t)nrand48(random) % (nrand48(random) % 3 ? 600 * 1000 : 1000);
+    return 1 + (uint64_t)nrand48(random_state) % (nrand48(random_state) % 3 ? 600 * 1000 : 1000);
 }
 
-static void alloc_and_free_for_ever(struct ledger *ledger, unsigned index, unsigned short seed)
+static void alloc_and_free_forever(struct claims *claims, unsigned index, unsigned short seed)
 {
     struct {
         uint64_t address, bytes;
     } held[HELD_MAX];
-    unsigned short random[3] = {seed, (unsigned short)index, 7};
+    unsigned short random_state[3] = {seed, (unsigned short)index, 7};
     unsigned count = 0;
     struct world world;
     uint64_t context = 0;
@@ -421,37 +421,37 @@ static void alloc_and_free_for_ever(struct ledger *ledger, unsigned index, unsig
     must_succeed(&world, try_join(&world));
     must_succeed(&world, try_context(&world, NULL, "anna", &context));
     for (;;) {
-        uint64_t bytes = some_bytes(random), address;
-        bool give = count == HELD_MAX || (count > 0 && nrand48(random) % 3 == 0);
+        uint64_t bytes = random_size(random_state), address;
+        bool frees = count == HELD_MAX || (count > 0 && nrand48(random_state) % 3 == 0);
         enum facet_status status;
 
-        if (give) {
-            unsigned at = (unsigned)nrand48(random) % count;
+        if (frees) {
+            unsigned at = (unsigned)nrand48(random_state) % count;
 
-            ledger->held[index] -= held[at].bytes;
+            claims->held[index] -= held[at].bytes;
             must_succeed(&world, world.provider->memory->free(world.instance, context, held[at].address, &world.error));
             held[at] = held[--count];
             continue;
         }
         status = try_alloc(&world, context, bytes, &address);
         if (status == FACET_QUOTA) {
-            ledger->refused++;
+            claims->refused++;
             continue;
         }
         must_succeed(&world, status);
         held[count].address = address;
         held[count++].bytes = bytes;
-        ledger->held[index] += bytes;
+        claims->held[index] += bytes;
     }
 }
 
-static pid_t start_child(struct ledger *ledger, unsigned index, unsigned short seed)
+static pid_t start_child(struct claims *claims, unsigned index, unsigned short seed)
 {
     pid_t pid = fork();
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alloc_and_free_for_ever(ledger, index, seed);
+        alloc_and_free_forever(claims, index, seed);
         _exit(0);
     }
     assert_true(pid > 0);
@@ -467,43 +467,43 @@ static void stop_child(pid_t pid)
     assert_true(WIFSTOPPED(status)); /* and not ended by a check of its own */
 }
 
-static void replace_child(struct ledger *ledger, pid_t *pid, unsigned index, unsigned short seed)
+static void replace_child(struct claims *claims, pid_t *pid, unsigned index, unsigned short seed)
 {
     int status;
 
     assert_int_equal(kill(*pid, SIGKILL), 0);
     assert_int_equal(waitpid(*pid, &status, 0), *pid);
-    ledger->held[index] = 0;
-    *pid = start_child(ledger, index, seed);
+    claims->held[index] = 0;
+    *pid = start_child(claims, index, seed);
 }
 
 static void four_processes_never_have_a_byte_too_much(void **state)
 {
-    struct ledger *ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    unsigned short random[3] = {8, 9, 10};
+    struct claims *claims = mmap(NULL, sizeof *claims, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned short random_state[3] = {8, 9, 10};
     pid_t children[CHILDREN];
     uint64_t most = 0;
     struct world world;
 
-    assert_true(ledger != MAP_FAILED);
+    assert_true(claims != MAP_FAILED);
     join_folder(&world);
     limit_memory(&world, "anna", LIMIT);
     for (unsigned i = 0; i < CHILDREN; i++)
-        children[i] = start_child(ledger, i, (unsigned short)i);
+        children[i] = start_child(claims, i, (unsigned short)i);
     for (unsigned short round = 0; round < ROUNDS; round++) {
-        const struct timespec pause = {.tv_nsec = 5000000 + nrand48(random) % 20000000};
+        const struct timespec pause = {.tv_nsec = 5000000 + nrand48(random_state) % 20000000};
         uint64_t sum = 0;
 
         nanosleep(&pause, NULL);
         for (unsigned i = 0; i < CHILDREN; i++)
             stop_child(children[i]);
         for (unsigned i = 0; i < CHILDREN; i++)
-            sum += ledger->held[i];
+            sum += claims->held[i];
         assert_true(sum <= LIMIT);
         most = sum > most ? sum : most;
         for (unsigned i = 0; i < CHILDREN; i++)
-            if (nrand48(random) % 3 == 0)
-                replace_child(ledger, &children[i], i, (unsigned short)(round * CHILDREN + i + 100));
+            if (nrand48(random_state) % 3 == 0)
+                replace_child(claims, &children[i], i, (unsigned short)(round * CHILDREN + i + 100));
         for (unsigned i = 0; i < CHILDREN; i++)
             assert_int_equal(kill(children[i], SIGCONT), 0);
     }
@@ -511,12 +511,12 @@ static void four_processes_never_have_a_byte_too_much(void **state)
         assert_int_equal(kill(children[i], SIGKILL), 0);
         assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
     }
-    assert_true(most > LIMIT / 2 && ledger->refused > 0); /* the limit was in the way */
+    assert_true(most > LIMIT / 2 && claims->refused > 0); /* the limit was in the way */
     uint64_t context = world_context(&world, 0, NULL, "anna"), address;
     OK(&world, try_alloc(&world, context, LIMIT, &address)); /* and nothing is left of them */
     assert_int_equal(try_alloc(&world, context, 1, &address), FACET_QUOTA);
     world_end(&world);
-    munmap(ledger, sizeof *ledger);
+    munmap(claims, sizeof *claims);
 }
 
 /* --- Failures. --- */

@@ -149,7 +149,7 @@ static void a_hang_ends_with_the_deadline(void **state)
     facet_session_close(callee.session);
 }
 
-/* A call may wait as long as it was told to, beyond the usual deadline. */
+/* A call with a timeout may wait for all of it, beyond the usual deadline. */
 static void a_timeout_of_its_own_adds_to_the_deadline(void **state)
 {
     struct callee callee = open_callee(FACET_NS_PER_S);
@@ -171,7 +171,7 @@ static enum facet_status list_partitions(const struct callee *callee, uint32_t d
 }
 
 /* An answer against the rules is refused, names what is wrong, and touches no output; the provider stays. */
-static void garbage_is_refused(void **state)
+static void answers_against_the_rules_are_refused(void **state)
 {
     static const struct {
         uint32_t device, capacity;
@@ -498,7 +498,7 @@ int main(void)
         cmocka_unit_test(a_crash_in_any_operation_is_reported_and_survived),
         cmocka_unit_test(a_hang_ends_with_the_deadline),
         cmocka_unit_test(a_timeout_of_its_own_adds_to_the_deadline),
-        cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(answers_against_the_rules_are_refused),
         cmocka_unit_test(garbage_of_other_kinds_is_refused_too),
         cmocka_unit_test(values_that_no_enumeration_has_are_refused),
         cmocka_unit_test(a_text_that_the_caller_cuts_is_ended),

@@ -101,7 +101,7 @@ static void a_program_may_wait_for_all_its_children(void **state)
     pid_t child = fork();
     if (child == 0)
         _exit(7);
-    while (reaped == 0) /* the handler comes back, though a provider is open */
+    while (reaped == 0) /* the handler returns, although a provider is open */
         poll(NULL, 0, 1);
     assert_int_equal(reaped, 1);
     facet_session_close(session);

@@ -14,19 +14,19 @@
 
 enum { OUT_BYTES = 16384, POISON = 0x5a };
 
-static struct facet_session *here, *there;
+static struct facet_session *in_process, *in_child;
 
 static int set_up(void **state)
 {
-    here = open_session("full", FACET_SESSION_IN_PROCESS);
-    there = open_session("full", FACET_SESSION_CHILD);
+    in_process = open_session("full", FACET_SESSION_IN_PROCESS);
+    in_child = open_session("full", FACET_SESSION_CHILD);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    facet_session_close(here);
-    facet_session_close(there);
+    facet_session_close(in_process);
+    facet_session_close(in_child);
     assert_no_child_is_left();
     return 0;
 }
@@ -41,27 +41,27 @@ struct outcome {
 
 /* One way to fill in the arguments of any operation. */
 struct filling {
-    const char *about;
+    const char *description;
     uint64_t number;
     const char *text;
     uint32_t capacity, size;
-    bool null_out, null_count, null_in;
+    bool null_outputs, null_count, null_inputs;
 };
 
 static const struct filling fillings[] = {
-    {.about = "room", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX},
-    {.about = "exact room", .number = 0, .text = "alpha", .capacity = 3, .size = UINT32_MAX},
-    {.about = "no room", .number = 1, .text = "beta", .capacity = 0, .size = UINT32_MAX, .null_out = true},
-    {.about = "too little room", .number = 1, .text = "beta", .capacity = 1, .size = UINT32_MAX},
-    {.about = "short structs", .number = 1, .text = "alpha", .capacity = 4, .size = 12},
-    {.about = "long structs", .number = 1, .text = "alpha", .capacity = 4, .size = 2000},
-    {.about = "structs without a size", .number = 1, .text = "alpha", .capacity = 4, .size = 3},
-    {.about = "unknown device", .number = 99, .text = "alpha", .capacity = 8, .size = UINT32_MAX},
-    {.about = "unknown text", .number = 1, .text = "unknown", .capacity = 8, .size = UINT32_MAX},
-    {.about = "no text", .number = 1, .text = NULL, .capacity = 8, .size = UINT32_MAX},
-    {.about = "no data", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_in = true},
-    {.about = "no output", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_out = true},
-    {.about = "no count", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_count = true},
+    {.description = "room", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX},
+    {.description = "exact room", .number = 0, .text = "alpha", .capacity = 3, .size = UINT32_MAX},
+    {.description = "no room", .number = 1, .text = "beta", .capacity = 0, .size = UINT32_MAX, .null_outputs = true},
+    {.description = "too little room", .number = 1, .text = "beta", .capacity = 1, .size = UINT32_MAX},
+    {.description = "short structs", .number = 1, .text = "alpha", .capacity = 4, .size = 12},
+    {.description = "long structs", .number = 1, .text = "alpha", .capacity = 4, .size = 2000},
+    {.description = "structs without a size", .number = 1, .text = "alpha", .capacity = 4, .size = 3},
+    {.description = "unknown device", .number = 99, .text = "alpha", .capacity = 8, .size = UINT32_MAX},
+    {.description = "unknown text", .number = 1, .text = "unknown", .capacity = 8, .size = UINT32_MAX},
+    {.description = "no text", .number = 1, .text = NULL, .capacity = 8, .size = UINT32_MAX},
+    {.description = "no data", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_inputs = true},
+    {.description = "no output", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_outputs = true},
+    {.description = "no count", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_count = true},
 };
 
 static const int32_t pids[] = {4711, 4712, 0};
@@ -70,8 +70,8 @@ static const struct facet_launch launch = {
     .size = sizeof launch, .argument_bytes = sizeof data, .grid = {0, 2, 3}, .kernel = "axpy"};
 
 /*
- * Of the size that the caller says; every byte behind that differs from the 0 that is sent in its place. Members of a
- * newer caller that this library does not know are 0, or would be refused.
+ * A structure of the size that the caller states; the bytes after it are not the 0 that is sent for them. Members that
+ * this library does not know are 0; other values would be refused.
  */
 static const void *struct_of(uint32_t size)
 {
@@ -101,21 +101,21 @@ static void fill_input(const struct filling *filling, const struct facet_paramet
         argument->input = filling->text;
         break;
     case FACET_KIND_PIDS:
-        argument->input = filling->null_in ? NULL : pids;
+        argument->input = filling->null_inputs ? NULL : pids;
         argument->number = filling->capacity > 3 ? 3 : filling->capacity;
         break;
     case FACET_KIND_DATA:
-        argument->input = filling->null_in ? NULL : data;
+        argument->input = filling->null_inputs ? NULL : data;
         argument->number = sizeof data;
         break;
     case FACET_KIND_LAUNCH:
-        argument->input = filling->null_in ? NULL : &launch;
+        argument->input = filling->null_inputs ? NULL : &launch;
         argument->input_bytes = data;
         argument->number = sizeof data;
         break;
     case FACET_KIND_STRUCT:
         argument->size = filling->size == UINT32_MAX ? parameter->type->size : filling->size;
-        argument->input = filling->null_in ? NULL : struct_of(argument->size);
+        argument->input = filling->null_inputs ? NULL : struct_of(argument->size);
         break;
     case FACET_KIND_TIMEOUT:
         argument->number = filling->capacity == 1 ? 1000000 : 0;
@@ -128,7 +128,7 @@ static void fill_input(const struct filling *filling, const struct facet_paramet
 static void fill_output(const struct filling *filling, const struct facet_parameter *parameter,
                         struct facet_argument *argument, struct outcome *outcome)
 {
-    argument->output = filling->null_out ? NULL : outcome->out;
+    argument->output = filling->null_outputs ? NULL : outcome->out;
     argument->ret_count = filling->null_count ? NULL : &outcome->count;
     argument->number = filling->capacity;
     argument->size = filling->size;
@@ -168,12 +168,12 @@ static void assert_same(enum facet_operation_id operation, const struct filling 
     const char *name = facet_operations[operation].name;
 
     if (a->status != b->status)
-        fail_msg("%s, %s: %s here (%s), %s there (%s)", name, filling->about, facet_status_name(a->status),
-                 a->error.message, facet_status_name(b->status), b->error.message);
+        fail_msg("%s, %s: %s in process (%s), %s in a child (%s)", name, filling->description,
+                 facet_status_name(a->status), a->error.message, facet_status_name(b->status), b->error.message);
     if (a->count != b->count)
-        fail_msg("%s, %s: %" PRIu32 " here, %" PRIu32 " there", name, filling->about, a->count, b->count);
+        fail_msg("%s, %s: %" PRIu32 " here, %" PRIu32 " there", name, filling->description, a->count, b->count);
     if (memcmp(a->out, b->out, sizeof a->out) != 0)
-        fail_msg("%s, %s: the outputs differ", name, filling->about);
+        fail_msg("%s, %s: the outputs differ", name, filling->description);
     /* A NULL is refused before it crosses, in other words than the provider's; all else is the provider's own. */
     if (a->status != FACET_INVALID_ARGUMENT)
         assert_string_equal(a->error.message, b->error.message);
@@ -188,8 +188,8 @@ static void every_operation_answers_the_same_in_both_places(void **state)
         unsigned before = succeeded;
 
         for (size_t i = 0; i < sizeof fillings / sizeof fillings[0]; i++) {
-            call_operation(here, operation, &fillings[i], &a);
-            call_operation(there, operation, &fillings[i], &b);
+            call_operation(in_process, operation, &fillings[i], &a);
+            call_operation(in_child, operation, &fillings[i], &b);
             assert_same(operation, &fillings[i], &a, &b);
             succeeded += a.status == FACET_OK;
             refused += a.status != FACET_OK;
@@ -204,8 +204,8 @@ static void every_operation_answers_the_same_in_both_places(void **state)
 /* The generic call above goes through the same tables as this; here the compiler checks the types. */
 static void a_provider_is_called_as_the_manual_says(void **state)
 {
-    const struct facet_provider *provider = facet_session_provider(there);
-    struct facet_provider_instance *instance = facet_session_instance(there);
+    const struct facet_provider *provider = facet_session_provider(in_child);
+    struct facet_provider_instance *instance = facet_session_instance(in_child);
     struct facet_partition_info info = {.size = sizeof info};
     struct facet_error error;
     char text[64];
@@ -225,7 +225,7 @@ static void a_provider_is_called_as_the_manual_says(void **state)
 /* The result of a launch is in the words of its refusal. A struct of 1.1 is shorter, and the rest of it is zeros. */
 static void a_launch_crosses_in_the_size_that_it_has(void **state)
 {
-    struct facet_session *sessions[] = {here, there};
+    struct facet_session *sessions[] = {in_process, in_child};
     struct facet_launch made = {.size = sizeof made, .dimensions = 2, .kernel = "none", .offset = {77, 0, 0}};
     struct facet_error error;
 
@@ -244,7 +244,7 @@ static void a_launch_crosses_in_the_size_that_it_has(void **state)
 
 static void calls_new_in_1_2_cross_unchanged(void **state)
 {
-    struct facet_session *sessions[] = {here, there};
+    struct facet_session *sessions[] = {in_process, in_child};
     struct facet_launch_record records[3] = {{.size = sizeof records[0]}};
     unsigned char bytes[6] = {0};
     struct facet_error error;
@@ -274,7 +274,7 @@ static void calls_new_in_1_2_cross_unchanged(void **state)
 
 static void calls_new_in_1_3_cross_unchanged(void **state)
 {
-    struct facet_session *sessions[] = {here, there};
+    struct facet_session *sessions[] = {in_process, in_child};
     struct facet_error error;
 
     for (size_t i = 0; i < 2; i++) {
@@ -329,7 +329,7 @@ static void support_crosses_as_it_is(const struct facet_math_ops *math, struct f
 
 static void calls_new_in_1_4_cross_unchanged(void **state)
 {
-    struct facet_session *sessions[] = {here, there};
+    struct facet_session *sessions[] = {in_process, in_child};
 
     for (size_t i = 0; i < 2; i++) {
         const struct facet_provider *provider = facet_session_provider(sessions[i]);
@@ -339,7 +339,7 @@ static void calls_new_in_1_4_cross_unchanged(void **state)
     }
 }
 
-/* Of `size` bytes, as an older or a newer caller has it. */
+/* A structure of `size` bytes, as an older or a newer caller passes it. */
 static void run_of_size(struct facet_session *session, uint32_t size)
 {
     struct {
@@ -364,7 +364,7 @@ static void run_of_size(struct facet_session *session, uint32_t size)
         facet_session_provider(session)->math->run(facet_session_instance(session), 1, 7, &made.known, &error),
         FACET_OUT_OF_RANGE);
     assert_string_equal(error.message, expected);
-    if (size <= sizeof made.known || session == here) /* where the provider judges by itself */
+    if (size <= sizeof made.known || session == in_process) /* where the provider judges by itself */
         return;
     ((unsigned char *)&made)[size - 1] = 1; /* a setting that would be lost on the way */
     assert_int_equal(
@@ -378,14 +378,14 @@ static void an_operation_crosses_in_the_size_that_it_has(void **state)
     static const uint32_t sizes[] = {16, 24, 40, 271, 272, 273, 336};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        run_of_size(here, sizes[i]);
-        run_of_size(there, sizes[i]);
+        run_of_size(in_process, sizes[i]);
+        run_of_size(in_child, sizes[i]);
     }
 }
 
 static void both_places_describe_the_provider_alike(void **state)
 {
-    const struct facet_provider *a = facet_session_provider(here), *b = facet_session_provider(there);
+    const struct facet_provider *a = facet_session_provider(in_process), *b = facet_session_provider(in_child);
 
     assert_string_equal(a->name, "full");
     assert_string_equal(b->name, "full");
@@ -434,14 +434,14 @@ static void data_of_any_size_crosses_whole(void **state)
                                      1 << 20, 3000001};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        bulk_data_crosses_whole(here, sizes[i]);
-        bulk_data_crosses_whole(there, sizes[i]);
+        bulk_data_crosses_whole(in_process, sizes[i]);
+        bulk_data_crosses_whole(in_child, sizes[i]);
     }
 }
 
 static void a_snapshot_crosses_with_its_file(void **state)
 {
-    struct facet_session *sessions[] = {here, there};
+    struct facet_session *sessions[] = {in_process, in_child};
     struct facet_error error;
 
     for (size_t i = 0; i < 2; i++) {
@@ -464,26 +464,26 @@ static void a_snapshot_crosses_with_its_file(void **state)
 
 static void a_closed_file_is_refused_without_crossing(void **state)
 {
-    const struct facet_provider *provider = facet_session_provider(there);
+    const struct facet_provider *provider = facet_session_provider(in_child);
     struct facet_error error;
 
-    assert_int_equal(provider->snapshot->snapshot(facet_session_instance(there), 0, "w", 987, &error),
+    assert_int_equal(provider->snapshot->snapshot(facet_session_instance(in_child), 0, "w", 987, &error),
                      FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, "fd");
-    assert_true(facet_session_alive(there, NULL));
+    assert_true(facet_session_alive(in_child, NULL));
 }
 
 static void an_instance_that_is_none_is_refused(void **state)
 {
-    const struct facet_provider *provider = facet_session_provider(there);
+    const struct facet_provider *provider = facet_session_provider(in_child);
     struct facet_provider_instance *instance = NULL;
     uint32_t health;
 
     assert_int_equal(provider->device->health(NULL, 0, &health, NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(provider->device->open(&instance, NULL), FACET_UNSUPPORTED);
     provider->device->close(NULL);
-    provider->device->close(facet_session_instance(there));
-    assert_true(facet_session_alive(there, NULL));
+    provider->device->close(facet_session_instance(in_child));
+    assert_true(facet_session_alive(in_child, NULL));
 }
 
 int main(void)

@@ -58,19 +58,19 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-static int open_here(void **state)
+static int open_in_process(void **state)
 {
     session = open_session("full", FACET_SESSION_IN_PROCESS);
     return 0;
 }
 
-static int open_there(void **state)
+static int open_in_child(void **state)
 {
     session = open_session("full", FACET_SESSION_CHILD);
     return 0;
 }
 
-static int close_it(void **state)
+static int close_session(void **state)
 {
     facet_session_close(session);
     unlink(path);
@@ -226,7 +226,7 @@ static void write_file(const char *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Refused, with nothing having reached the provider: it would have come back otherwise. */
+/* Refused before anything reached the provider, whose output would show it. */
 static void assert_refused(void)
 {
     struct facet_error error = {0};
@@ -347,22 +347,22 @@ static void every_call_may_fail_while_restoring(void **state)
 
 int main(void)
 {
-#define HERE(test)  cmocka_unit_test_setup_teardown(test, open_here, close_it)
-#define THERE(test) cmocka_unit_test_setup_teardown(test, open_there, close_it)
+#define IN_PROCESS(test) cmocka_unit_test_setup_teardown(test, open_in_process, close_session)
+#define IN_CHILD(test)   cmocka_unit_test_setup_teardown(test, open_in_child, close_session)
     const struct CMUnitTest tests[] = {
-        HERE(a_snapshot_goes_there_and_back),
-        THERE(a_snapshot_goes_there_and_back),
-        HERE(a_snapshot_of_all_workers_is_restored_for_all),
-        THERE(it_is_resumed_in_another_process),
-        HERE(another_worker_or_device_is_refused),
-        THERE(an_existing_file_is_not_replaced),
-        HERE(bad_arguments_are_refused),
-        THERE(a_crash_leaves_no_file),
-        HERE(a_file_cut_short_or_too_long_is_refused),
-        HERE(a_changed_byte_is_refused),
-        HERE(no_space_takes_nothing_away),
-        HERE(every_call_may_fail_while_saving),
-        HERE(every_call_may_fail_while_restoring),
+        IN_PROCESS(a_snapshot_goes_there_and_back),
+        IN_CHILD(a_snapshot_goes_there_and_back),
+        IN_PROCESS(a_snapshot_of_all_workers_is_restored_for_all),
+        IN_CHILD(it_is_resumed_in_another_process),
+        IN_PROCESS(another_worker_or_device_is_refused),
+        IN_CHILD(an_existing_file_is_not_replaced),
+        IN_PROCESS(bad_arguments_are_refused),
+        IN_CHILD(a_crash_leaves_no_file),
+        IN_PROCESS(a_file_cut_short_or_too_long_is_refused),
+        IN_PROCESS(a_changed_byte_is_refused),
+        IN_PROCESS(no_space_takes_nothing_away),
+        IN_PROCESS(every_call_may_fail_while_saving),
+        IN_PROCESS(every_call_may_fail_while_restoring),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

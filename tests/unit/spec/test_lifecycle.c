@@ -110,7 +110,7 @@ static void open_world(struct world *world)
     journal[0] = '\0';
 }
 
-static void test_good(void **state)
+static void test_all_hooks_are_called_in_order(void **state)
 {
     struct world world;
     struct facet_workload *config = NULL;
@@ -132,8 +132,9 @@ static void test_good(void **state)
     facet_workload_destroy(config);
 }
 
-/* Whichever denies, defers or fails: those before it are undone in reverse, it and those behind it are not. */
-static void test_undone(void **state)
+/* If a hook denies, defers or fails, the hooks before it are undone in reverse order; that hook and later ones are not.
+ */
+static void test_earlier_hooks_are_undone_in_reverse(void **state)
 {
     static const char *const expected[] = {"c0 ", "c0 c1 u0! ", "c0 c1 c2 u1! u0! "};
 
@@ -166,7 +167,7 @@ static void test_undone(void **state)
     }
 }
 
-static void test_conflict(void **state)
+static void test_conflicting_plugins_are_refused(void **state)
 {
     struct world world;
     struct facet_workload *config = NULL;
@@ -203,7 +204,7 @@ static enum facet_status add_mount(void *context, const struct facet_lifecycle_w
 }
 
 /* No setting has two values, and yet both together are impossible: refused before a caller relies on it. */
-static void test_wrong_together(void **state)
+static void test_impossible_combination_is_refused(void **state)
 {
     struct world world;
     struct facet_workload *config = NULL;
@@ -221,7 +222,7 @@ static void test_wrong_together(void **state)
     assert_null(config);
 }
 
-static void test_after(void **state)
+static void test_failures_of_later_hooks_are_reported(void **state)
 {
     struct world world;
     struct facet_lifecycle_answer answer = {0};
@@ -250,7 +251,7 @@ static void test_after(void **state)
 }
 
 /* A hook that says nothing of its failure is not given the words of an older one. */
-static void test_older_errors(void **state)
+static void test_silent_failure_gets_no_older_error(void **state)
 {
     struct world world;
     struct facet_lifecycle_answer answer = {0};
@@ -268,7 +269,7 @@ static void test_older_errors(void **state)
     assert_non_null(strstr(error.message, "pre_terminate of hook 'rocm'"));
 }
 
-static void test_refusals(void **state)
+static void test_wrong_hooks_are_refused(void **state)
 {
     struct world world;
     struct facet_workload *config = NULL;
@@ -309,7 +310,7 @@ static bool create_hooks(void *context)
     return status == FACET_OK;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     assert_true(failing_loop(create_hooks, NULL) > 30);
 }
@@ -317,10 +318,14 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),     cmocka_unit_test(test_undone),
-        cmocka_unit_test(test_conflict), cmocka_unit_test(test_wrong_together),
-        cmocka_unit_test(test_after),    cmocka_unit_test(test_older_errors),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_all_hooks_are_called_in_order),
+        cmocka_unit_test(test_earlier_hooks_are_undone_in_reverse),
+        cmocka_unit_test(test_conflicting_plugins_are_refused),
+        cmocka_unit_test(test_impossible_combination_is_refused),
+        cmocka_unit_test(test_failures_of_later_hooks_are_reported),
+        cmocka_unit_test(test_silent_failure_gets_no_older_error),
+        cmocka_unit_test(test_wrong_hooks_are_refused),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 
     failing_begin();

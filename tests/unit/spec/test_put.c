@@ -12,7 +12,7 @@
 #include "failing.h"
 
 /* A failing put changes nothing, does not even make room for its value, and names the fault. */
-static void test_failing_puts(void **state)
+static void test_failing_put_changes_nothing(void **state)
 {
     const char *const none[] = {NULL}, *const latin[] = {"\xff"};
     const struct facet_spec_pair pairs[] = {{"\xff", "a"}, {"a", "\xff"}, {NULL, "a"}, {"a", NULL}};
@@ -97,7 +97,7 @@ static bool put_component(void *context)
     return done;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     assert_true(failing_loop(put_component, NULL) > 10);
 }
@@ -105,9 +105,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failing_puts),
+        cmocka_unit_test(test_failing_put_changes_nothing),
         cmocka_unit_test(test_groups_go_as_one),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 
     failing_begin();

@@ -117,30 +117,30 @@ static void assert_same(const struct facet_resources *left, const struct facet_r
     }
 }
 
-static void test_exact(void **state)
+static void test_round_trip_is_exact(void **state)
 {
-    struct facet_resources *resources = make_resources(), *again;
+    struct facet_resources *resources = make_resources(), *parsed;
     char *text, *second;
     size_t bytes, second_bytes;
     struct facet_error error = {0};
 
     assert_int_equal(facet_resources_format(resources, &text, &bytes, &error), FACET_OK);
-    if (facet_resources_parse(text, bytes, &again, &error) != FACET_OK)
+    if (facet_resources_parse(text, bytes, &parsed, &error) != FACET_OK)
         fail_msg("%s", error.message);
-    assert_same(resources, again);
-    assert_int_equal(facet_resources_format(again, &second, &second_bytes, &error), FACET_OK);
+    assert_same(resources, parsed);
+    assert_int_equal(facet_resources_format(parsed, &second, &second_bytes, &error), FACET_OK);
     assert_int_equal(bytes, second_bytes);
     assert_memory_equal(text, second, bytes);
     free(text);
     free(second);
     facet_resources_destroy(resources);
-    facet_resources_destroy(again);
+    facet_resources_destroy(parsed);
 }
 
 /* A file that is cut anywhere, or has one bit flipped anywhere, is refused, and nothing is returned. */
-static void test_damaged(void **state)
+static void test_damaged_file_is_refused(void **state)
 {
-    struct facet_resources *resources = make_resources(), *again = NULL;
+    struct facet_resources *resources = make_resources(), *parsed = NULL;
     char *text;
     size_t bytes;
     struct facet_error error;
@@ -148,23 +148,23 @@ static void test_damaged(void **state)
     assert_int_equal(facet_resources_format(resources, &text, &bytes, NULL), FACET_OK);
     for (size_t i = 0; i < bytes; i++) {
         error = (struct facet_error){0};
-        assert_int_equal(facet_resources_parse(text, i, &again, &error), FACET_CORRUPT);
+        assert_int_equal(facet_resources_parse(text, i, &parsed, &error), FACET_CORRUPT);
         assert_non_null(strstr(error.message, "line "));
         for (unsigned bit = 1; bit < 256; bit <<= 1) {
             text[i] = (char)(text[i] ^ (char)bit);
-            enum facet_status status = facet_resources_parse(text, bytes, &again, &error);
+            enum facet_status status = facet_resources_parse(text, bytes, &parsed, &error);
             assert_true(status == FACET_CORRUPT || (status == FACET_UNSUPPORTED && i == strlen("facet-resources ")));
             text[i] = (char)(text[i] ^ (char)bit);
         }
     }
-    assert_null(again);
+    assert_null(parsed);
     text[strlen("facet-resources ")] = '2';
-    assert_int_equal(facet_resources_parse(text, bytes, &again, &error), FACET_UNSUPPORTED);
+    assert_int_equal(facet_resources_parse(text, bytes, &parsed, &error), FACET_UNSUPPORTED);
     free(text);
     facet_resources_destroy(resources);
 }
 
-static void test_once(void **state)
+static void test_duplicate_and_wrong_records_are_refused(void **state)
 {
     struct facet_resources *resources = make_resources();
     uint32_t count = facet_resources_count(resources);
@@ -216,33 +216,33 @@ static uint32_t count_files(int folder)
 }
 
 /* Whichever call on files fails, the folder holds the old file or the new one, complete, and no other file. */
-static void test_replace(void **state)
+static void test_save_replaces_whole_file(void **state)
 {
     struct facet_resources *old, *new = make_resources(), *read;
     char path[32];
     int folder = open_folder(path);
-    uint64_t at = 0;
-    bool done = false;
+    uint64_t fail_at = 0;
+    bool saved = false;
 
     assert_int_equal(facet_resources_create(&old, NULL), FACET_OK);
-    while (!done) {
+    while (!saved) {
         file_fail_at = 0;
         assert_int_equal(facet_resources_save(old, folder, "resources", NULL), FACET_OK);
         struct facet_error error = {0};
         file_calls = 0;
-        file_fail_at = ++at;
-        done = facet_resources_save(new, folder, "resources", &error) == FACET_OK;
+        file_fail_at = ++fail_at;
+        saved = facet_resources_save(new, folder, "resources", &error) == FACET_OK;
         file_fail_at = 0;
         assert_int_equal(count_files(folder), 1);
         assert_int_equal(facet_resources_load(folder, "resources", &read, NULL), FACET_OK);
-        if (done)
+        if (saved)
             assert_same(new, read);
         else
             assert_true(error.status == FACET_IO && (facet_resources_count(read) == 0 ||
                                                      facet_resources_count(read) == facet_resources_count(new)));
         facet_resources_destroy(read);
     }
-    assert_true(at > 6);
+    assert_true(fail_at > 6);
     unlinkat(folder, "resources", 0);
     assert_int_equal(facet_resources_load(folder, "resources", &read, NULL), FACET_NOT_FOUND);
     assert_int_equal(facet_resources_load(folder, "../x", &read, NULL), FACET_INVALID_ARGUMENT);
@@ -262,7 +262,7 @@ static void test_replace(void **state)
  * A killed process leaves its draft behind, and may have had this process's id (1 in a container). Such drafts do not
  * make saving fail.
  */
-static void test_old_drafts(void **state)
+static void test_old_drafts_do_not_stop_saving(void **state)
 {
     struct facet_resources *resources = make_resources();
     struct facet_error error = {0};
@@ -288,14 +288,14 @@ static void test_old_drafts(void **state)
 
 /* --- sizes ------------------------------------------------------------------------------------------------------ */
 
-static void test_sizes(void **state)
+static void test_binary_sizes_round_trip(void **state)
 {
     static const struct {
         const char *text;
         int64_t bytes;
-    } good[] = {{"0m", 0},      {"1.5g", 1610612736}, {"512", 512},       {"4k", 4096},
-                {"2KiB", 2048}, {"1_024", 1024},      {"3 MiB", 3145728}, {"40G", INT64_C(42949672960)},
-                {"1.0", 1},     {"1.000000", 1},      {"0.5k", 512},      {"7t", INT64_C(7) << 40}};
+    } valid[] = {{"0m", 0},      {"1.5g", 1610612736}, {"512", 512},       {"4k", 4096},
+                 {"2KiB", 2048}, {"1_024", 1024},      {"3 MiB", 3145728}, {"40G", INT64_C(42949672960)},
+                 {"1.0", 1},     {"1.000000", 1},      {"0.5k", 512},      {"7t", INT64_C(7) << 40}};
     static const char *const wrong[] = {
         "inf", "1.5", "1b",   "12bytes", "",     "-1",  "k",
         "1kk", "_1",  "1__0", "1.",      "0.3k", "nan", "99999999999999999999999999999999",
@@ -303,28 +303,28 @@ static void test_sizes(void **state)
     static const struct {
         int64_t bytes;
         const char *text;
-    } shown[] = {{0, "0"},
-                 {1023, "1023"},
-                 {1024, "1k"},
-                 {1536, "1.5k"},
-                 {1610612736, "1.5g"},
-                 {1073741825, "1073741825"},
-                 {INT64_C(4294971392), "4294971392"},
-                 {INT64_C(1) << 40, "1t"},
-                 {INT64_MAX, "9223372036854775807"}};
+    } formatted[] = {{0, "0"},
+                     {1023, "1023"},
+                     {1024, "1k"},
+                     {1536, "1.5k"},
+                     {1610612736, "1.5g"},
+                     {1073741825, "1073741825"},
+                     {INT64_C(4294971392), "4294971392"},
+                     {INT64_C(1) << 40, "1t"},
+                     {INT64_MAX, "9223372036854775807"}};
     char text[FACET_AMOUNT_SIZE];
     int64_t bytes;
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        assert_int_equal(facet_spec_parse_binary(good[i].text, &bytes, NULL), FACET_OK);
-        assert_int_equal(bytes, good[i].bytes);
+    for (size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
+        assert_int_equal(facet_spec_parse_binary(valid[i].text, &bytes, NULL), FACET_OK);
+        assert_int_equal(bytes, valid[i].bytes);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_not_equal(facet_spec_parse_binary(wrong[i], &bytes, NULL), FACET_OK);
-    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
-        assert_string_equal(facet_spec_format_binary(shown[i].bytes, text), shown[i].text);
+    for (size_t i = 0; i < sizeof formatted / sizeof formatted[0]; i++) {
+        assert_string_equal(facet_spec_format_binary(formatted[i].bytes, text), formatted[i].text);
         assert_int_equal(facet_spec_parse_binary(text, &bytes, NULL), FACET_OK);
-        assert_int_equal(bytes, shown[i].bytes);
+        assert_int_equal(bytes, formatted[i].bytes);
     }
 }
 
@@ -335,7 +335,7 @@ static uint32_t type_of(void *context, const char *slot)
     return strcmp(slot, "mem") == 0 ? FACET_SLOT_BYTES : FACET_SLOT_COUNT;
 }
 
-static void test_legacy(void **state)
+static void test_legacy_round_trip(void **state)
 {
     static const char text[] = "SCRATCH_SIZE=1.5m\nMOUNTS=/a:/b:rw,vol:/c:ro,None:/t:wd\n"
                                "SLOTS={\"cpu\":\"2\",\"cuda.shares\":\"1.50\"}\nUNIFIED_DEVICES=[[\"d\",\"d.x\"]]\n"
@@ -343,19 +343,19 @@ static void test_legacy(void **state)
                                "ROCM.DEVICE_SHARES=\nCUDA_MEMORY_LIMITS=a:1g\nCID=7=8\n";
     struct facet_resources *resources;
     struct facet_error error = {0};
-    char *back;
+    char *rewritten;
 
     if (facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &resources, &error) != FACET_OK)
         fail_msg("%s", error.message);
-    if (facet_resources_format_legacy(resources, type_of, NULL, &back, &error) != FACET_OK)
+    if (facet_resources_format_legacy(resources, type_of, NULL, &rewritten, &error) != FACET_OK)
         fail_msg("%s", error.message);
-    assert_string_equal(back, text);
-    free(back);
+    assert_string_equal(rewritten, text);
+    free(rewritten);
     facet_resources_destroy(resources);
 }
 
 /* Without a record of scratch space the file says SCRATCH_SIZE=0m, with any other records beside it. */
-static void test_legacy_no_scratch(void **state)
+static void test_legacy_without_scratch_says_zero(void **state)
 {
     struct facet_resources *resources;
     char *text;
@@ -372,22 +372,22 @@ static void test_legacy_no_scratch(void **state)
 }
 
 /* Lines end at the same characters as in the format's own reader, and lose the same white space at their ends. */
-static void test_legacy_lines(void **state)
+static void test_legacy_lines_end_as_in_its_own_reader(void **state)
 {
     static const char text[] = "SCRATCH_SIZE=0m\r\nMOUNTS=\rSLOTS={}\n\x1c X=1 \v\n";
     struct facet_resources *resources;
     struct facet_error error = {0};
-    char *back;
+    char *rewritten;
 
     if (facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &resources, &error) != FACET_OK)
         fail_msg("%s", error.message);
-    assert_int_equal(facet_resources_format_legacy(resources, type_of, NULL, &back, &error), FACET_OK);
-    assert_string_equal(back, "SCRATCH_SIZE=0m\nMOUNTS=\nSLOTS={}\nUNIFIED_DEVICES=[]\nX=1\n");
-    free(back);
+    assert_int_equal(facet_resources_format_legacy(resources, type_of, NULL, &rewritten, &error), FACET_OK);
+    assert_string_equal(rewritten, "SCRATCH_SIZE=0m\nMOUNTS=\nSLOTS={}\nUNIFIED_DEVICES=[]\nX=1\n");
+    free(rewritten);
     facet_resources_destroy(resources);
 }
 
-static void test_legacy_wrong(void **state)
+static void test_wrong_legacy_file_is_refused(void **state)
 {
     static const char *const wrong[] = {
         "SCRATCH_SIZE=0\nSLOTS={}\n",
@@ -405,7 +405,7 @@ static void test_legacy_wrong(void **state)
         "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nCPU_SHARES=0:1,0:1\n",
         "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nnonsense\n",
     };
-    static const char unit[] = "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nMEM_SHARES=root:4g\n";
+    static const char sized[] = "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nMEM_SHARES=root:4g\n";
     struct facet_resources *resources = NULL;
     struct facet_error error;
 
@@ -416,13 +416,13 @@ static void test_legacy_wrong(void **state)
             fail_msg("%s: %s", wrong[i], error.message);
         assert_null(resources);
     }
-    /* Without a function that tells a slot's type, the unit shows that the amount is in bytes. */
-    assert_int_equal(facet_resources_parse_legacy(unit, strlen(unit), NULL, NULL, &resources, &error), FACET_OK);
+    /* Without a function that returns a slot's type, the unit of the amount shows that the amount is in bytes. */
+    assert_int_equal(facet_resources_parse_legacy(sized, strlen(sized), NULL, NULL, &resources, &error), FACET_OK);
     facet_resources_destroy(resources);
 }
 
 /* A record that the legacy form would change is refused instead. */
-static void test_legacy_unsaid(void **state)
+static void test_record_that_legacy_changes_is_refused(void **state)
 {
     const struct facet_resources_record records[] = {
         {.size = sizeof records[0], .kind = FACET_RESOURCES_GRANT, .text = {"Cuda.device", "0"}},
@@ -457,43 +457,43 @@ static void test_legacy_unsaid(void **state)
 
 /* --- out of memory ---------------------------------------------------------------------------------------------- */
 
-static bool go_round(void *context)
+static bool round_trip(void *context)
 {
-    struct facet_resources *resources = NULL, *again = NULL, *legacy = NULL;
+    struct facet_resources *resources = NULL, *parsed = NULL, *legacy = NULL;
     static const char old[] =
         "SCRATCH_SIZE=0m\nMOUNTS=/a:/b:rw\nSLOTS={\"cpu\":\"2\"}\nUNIFIED_DEVICES=[[\"d\",\"d.x\"]]\n"
         "CPU_SHARES=0:1,1:1\nFACET_OWNER=me\nCID=7\n";
     struct facet_error error = {0};
-    char *text = NULL, *back = NULL;
+    char *text = NULL, *rewritten = NULL;
     size_t bytes = 0;
     bool done = facet_resources_create(&resources, &error) == FACET_OK &&
                 fill_resources(resources, &error) == FACET_OK &&
                 facet_resources_format(resources, &text, &bytes, &error) == FACET_OK &&
-                facet_resources_parse(text, bytes, &again, &error) == FACET_OK &&
+                facet_resources_parse(text, bytes, &parsed, &error) == FACET_OK &&
                 facet_resources_parse_legacy(old, strlen(old), type_of, NULL, &legacy, &error) == FACET_OK &&
-                facet_resources_format_legacy(legacy, type_of, NULL, &back, &error) == FACET_OK;
+                facet_resources_format_legacy(legacy, type_of, NULL, &rewritten, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
         fail_msg("%d: %s", error.status, error.message);
     if (done) {
-        assert_same(resources, again);
-        assert_non_null(strstr(back, "FACET_OWNER=me\nCID=7\n"));
+        assert_same(resources, parsed);
+        assert_non_null(strstr(rewritten, "FACET_OWNER=me\nCID=7\n"));
     }
     free(text);
-    free(back);
+    free(rewritten);
     facet_resources_destroy(resources);
-    facet_resources_destroy(again);
+    facet_resources_destroy(parsed);
     facet_resources_destroy(legacy);
     return done;
 }
 
-static void test_out_of_memory(void **state)
+static void test_round_trip_out_of_memory(void **state)
 {
-    assert_true(failing_loop(go_round, NULL) > 60);
+    assert_true(failing_loop(round_trip, NULL) > 60);
 }
 
 /* Adds a grant of a new slot. If memory runs out, neither the grant nor the record of its slot remains. */
-static bool add_grant(void *context)
+static bool add_grant_of_new_slot(void *context)
 {
     struct facet_resources *resources = context;
     uint32_t count = facet_resources_count(resources);
@@ -505,30 +505,30 @@ static bool add_grant(void *context)
     return status == FACET_OK || status == FACET_ALREADY_EXISTS;
 }
 
-static void test_half_a_grant(void **state)
+static void test_grant_out_of_memory_leaves_nothing(void **state)
 {
     struct facet_resources *resources = make_resources();
 
-    assert_true(failing_loop(add_grant, resources) > 3);
+    assert_true(failing_loop(add_grant_of_new_slot, resources) > 3);
     facet_resources_destroy(resources);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_replace),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_legacy),
-        cmocka_unit_test(test_old_drafts),
-        cmocka_unit_test(test_legacy_lines),
-        cmocka_unit_test(test_legacy_no_scratch),
-        cmocka_unit_test(test_legacy_wrong),
-        cmocka_unit_test(test_legacy_unsaid),
-        cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_half_a_grant),
+        cmocka_unit_test(test_round_trip_is_exact),
+        cmocka_unit_test(test_damaged_file_is_refused),
+        cmocka_unit_test(test_duplicate_and_wrong_records_are_refused),
+        cmocka_unit_test(test_save_replaces_whole_file),
+        cmocka_unit_test(test_binary_sizes_round_trip),
+        cmocka_unit_test(test_legacy_round_trip),
+        cmocka_unit_test(test_old_drafts_do_not_stop_saving),
+        cmocka_unit_test(test_legacy_lines_end_as_in_its_own_reader),
+        cmocka_unit_test(test_legacy_without_scratch_says_zero),
+        cmocka_unit_test(test_wrong_legacy_file_is_refused),
+        cmocka_unit_test(test_record_that_legacy_changes_is_refused),
+        cmocka_unit_test(test_round_trip_out_of_memory),
+        cmocka_unit_test(test_grant_out_of_memory_leaves_nothing),
     };
 
     failing_begin();

@@ -11,7 +11,7 @@
 
 #include <facet/spec.h>
 
-static void test_names(void **state)
+static void test_slot_names_are_split_or_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -48,7 +48,7 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_slot_names_are_split_or_refused),
     };
     return cmocka_run_group_tests_name("slot names", tests, NULL, NULL);
 }

@@ -143,7 +143,7 @@ static struct facet_spec *make_spec(void)
     return spec;
 }
 
-static void test_round_trip(void **state)
+static void test_document_round_trips(void **state)
 {
     struct facet_spec *spec = make_spec(), *again;
     char *text, *second;
@@ -202,7 +202,7 @@ static void test_round_trip(void **state)
 }
 
 /* Get, change, put: members unknown to this version are kept, at every depth. */
-static void test_unknown_stays(void **state)
+static void test_unknown_members_are_kept(void **state)
 {
     static const char text[] =
         "{\"format\":\"facet-accelerator-node\",\"version\":\"1.7\",\"new\":[1.5,null],\"resource_specs\":["
@@ -269,7 +269,7 @@ static void expect_violation(const struct facet_violations *violations, const ch
     fail_msg("no violation at %s with '%s'", pointer, fragment);
 }
 
-static void test_all_violations(void **state)
+static void test_all_violations_are_listed(void **state)
 {
     static const char text[] =
         "{\"format\":\"x\",\"version\":\"2.0\",\"resource_specs\":["
@@ -324,7 +324,7 @@ static void test_all_violations(void **state)
     assert_null(spec);
 }
 
-static void test_hostile(void **state)
+static void test_hostile_documents_are_refused(void **state)
 {
     static const struct {
         const char *text, *fragment;
@@ -363,30 +363,30 @@ static void test_hostile(void **state)
 }
 
 /* However many there are: all are counted, and the list stays small. */
-static void test_many_violations(void **state)
+static void test_list_of_violations_is_bounded(void **state)
 {
-    enum { MANY = 50000 };
+    enum { VIOLATIONS = 50000 };
     static const char head[] = "{\"format\":\"facet-accelerator-node\",\"version\":\"1.0\",\"resource_specs\":[],"
                                "\"devices\":[0";
-    char *text = malloc(sizeof head + MANY * 2 + 4);
+    char *text = malloc(sizeof head + VIOLATIONS * 2 + 4);
     size_t length = sizeof head - 1;
     struct facet_violations *violations;
 
     assert_non_null(text);
     memcpy(text, head, length);
-    for (int i = 1; i < MANY; i++) {
+    for (int i = 1; i < VIOLATIONS; i++) {
         memcpy(text + length, ",0", 2);
         length += 2;
     }
     memcpy(text + length, "]}", 2);
     assert_int_equal(facet_document_check(FACET_DOCUMENT_NODE, text, length + 2, &violations, NULL), FACET_OK);
-    assert_int_equal(facet_violations_total(violations), MANY);
+    assert_int_equal(facet_violations_total(violations), VIOLATIONS);
     assert_int_equal(facet_violations_count(violations), FACET_VIOLATIONS);
     facet_violations_destroy(violations);
     free(text);
 }
 
-static void test_views(void **state)
+static void test_views_of_grants(void **state)
 {
     struct facet_spec *spec = make_spec();
     const struct facet_spec_grant grants[] = {{"cuda.device:1g.5gb-mig", "MIG-1/0/0", FACET_AMOUNT_ONE},
@@ -426,7 +426,7 @@ static void test_views(void **state)
     facet_spec_destroy(spec);
 }
 
-static void test_refusals(void **state)
+static void test_wrong_puts_are_refused(void **state)
 {
     struct facet_spec *spec = make_spec();
     struct facet_spec_slot slot = {.size = sizeof slot, .slot_name = "cuda.x", .type = 9};
@@ -512,7 +512,7 @@ static bool validate_document(void *context)
     return status == FACET_OK;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     struct facet_spec *spec = make_spec();
     char *text;
@@ -528,10 +528,14 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_unknown_stays),
-        cmocka_unit_test(test_all_violations),  cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_many_violations), cmocka_unit_test(test_views),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_document_round_trips),
+        cmocka_unit_test(test_unknown_members_are_kept),
+        cmocka_unit_test(test_all_violations_are_listed),
+        cmocka_unit_test(test_hostile_documents_are_refused),
+        cmocka_unit_test(test_list_of_violations_is_bounded),
+        cmocka_unit_test(test_views_of_grants),
+        cmocka_unit_test(test_wrong_puts_are_refused),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 
     failing_begin();

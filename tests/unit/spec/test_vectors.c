@@ -138,65 +138,65 @@ static bool is_defect(const char *id)
     return false;
 }
 
-static void test_cases(void **state)
+static void test_recorded_cases_round_trip(void **state)
 {
     size_t index;
-    json_t *one;
+    json_t *vector;
 
-    json_array_foreach (json_object_get(vectors, "cases"), index, one) {
-        const char *id = text_of(one, "id"), *text = text_of(one, "text");
+    json_array_foreach (json_object_get(vectors, "cases"), index, vector) {
+        const char *id = text_of(vector, "id"), *text = text_of(vector, "text");
         struct facet_resources *resources, *again;
         struct facet_error error = {0};
         char *got = NULL;
 
         if (is_defect(id))
             continue;
-        resources = from_input(json_object_get(one, "input"));
+        resources = from_input(json_object_get(vector, "input"));
         if (facet_resources_format_legacy(resources, type_of, NULL, &got, &error) != FACET_OK || strcmp(got, text) != 0)
             fail_msg("%s: %s%s", id, error.message, got ? got : "");
         assert_int_equal(facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &again, &error), FACET_OK);
-        assert_allocations(again, json_object_get(json_object_get(one, "read_back"), "allocations"), NULL);
+        assert_allocations(again, json_object_get(json_object_get(vector, "read_back"), "allocations"), NULL);
         free(got);
         facet_resources_destroy(resources);
         facet_resources_destroy(again);
     }
 }
 
-static void test_read_only(void **state)
+static void test_read_only_cases_are_read(void **state)
 {
     size_t index;
-    json_t *one;
+    json_t *vector;
 
-    json_array_foreach (json_object_get(vectors, "read_only_cases"), index, one) {
-        const char *id = text_of(one, "id"), *text = text_of(one, "text");
-        json_t *types = json_object_get(one, "known_slot_types");
+    json_array_foreach (json_object_get(vectors, "read_only_cases"), index, vector) {
+        const char *id = text_of(vector, "id"), *text = text_of(vector, "text");
+        json_t *types = json_object_get(vector, "known_slot_types");
         struct facet_resources *resources = NULL;
         struct facet_error error = {0};
         enum facet_status status = facet_resources_parse_legacy(text, strlen(text), type_of, types, &resources, &error);
 
-        if (json_object_get(one, "error") && !is_defect(id)) {
+        if (json_object_get(vector, "error") && !is_defect(id)) {
             assert_int_equal(status, FACET_CORRUPT);
             continue;
         }
         if (status != FACET_OK)
             fail_msg("%s: %s", id, error.message);
         if (!is_defect(id))
-            assert_allocations(resources, json_object_get(one, "allocations"), types);
+            assert_allocations(resources, json_object_get(vector, "allocations"), types);
         facet_resources_destroy(resources);
     }
 }
 
 /* Values that the recorded format loses, cannot read, or changes: here they are kept, read, or refused. */
-static void test_defects(void **state)
+static void test_recorded_defects_are_mended(void **state)
 {
     static const char *const kept[] = {"bytes-lossy", "pci-id", "mount-tmpfs"};
     static const char *const refused[] = {"upper-case-slot", "mount-comma"};
     size_t index;
-    json_t *one;
+    json_t *vector;
 
-    json_array_foreach (json_object_get(vectors, "cases"), index, one) {
-        const char *id = text_of(one, "id");
-        struct facet_resources *resources = from_input(json_object_get(one, "input")), *again;
+    json_array_foreach (json_object_get(vectors, "cases"), index, vector) {
+        const char *id = text_of(vector, "id");
+        struct facet_resources *resources = from_input(json_object_get(vector, "input")), *again;
         char *text = NULL, *second = NULL;
 
         for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
@@ -204,7 +204,7 @@ static void test_defects(void **state)
                 continue;
             assert_int_equal(facet_resources_format_legacy(resources, type_of, NULL, &text, NULL), FACET_OK);
             assert_int_equal(facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &again, NULL), FACET_OK);
-            assert_allocations(again, json_object_get(json_object_get(one, "input"), "allocations"), NULL);
+            assert_allocations(again, json_object_get(json_object_get(vector, "input"), "allocations"), NULL);
             assert_int_equal(facet_resources_format_legacy(again, type_of, NULL, &second, NULL), FACET_OK);
             assert_string_equal(text, second);
             facet_resources_destroy(again);
@@ -219,25 +219,25 @@ static void test_defects(void **state)
     }
 }
 
-static void test_sizes(void **state)
+static void test_recorded_sizes_are_parsed(void **state)
 {
     char text[FACET_AMOUNT_SIZE];
     size_t index;
-    json_t *one;
+    json_t *vector;
     int64_t bytes;
 
-    json_array_foreach (json_object_get(vectors, "binary_size_parse"), index, one) {
-        enum facet_status status = facet_spec_parse_binary(text_of(one, "text"), &bytes, NULL);
-        if (json_is_integer(json_object_get(one, "value")))
-            assert_true(status == FACET_OK && bytes == json_integer_value(json_object_get(one, "value")));
+    json_array_foreach (json_object_get(vectors, "binary_size_parse"), index, vector) {
+        enum facet_status status = facet_spec_parse_binary(text_of(vector, "text"), &bytes, NULL);
+        if (json_is_integer(json_object_get(vector, "value")))
+            assert_true(status == FACET_OK && bytes == json_integer_value(json_object_get(vector, "value")));
         else /* errors, and "inf", which is no number of bytes */
             assert_int_equal(status, FACET_INVALID_ARGUMENT);
     }
-    json_array_foreach (json_object_get(vectors, "binary_size_format"), index, one) {
-        json_int_t size = json_integer_value(json_object_get(one, "bytes"));
+    json_array_foreach (json_object_get(vectors, "binary_size_format"), index, vector) {
+        json_int_t size = json_integer_value(json_object_get(vector, "bytes"));
         facet_spec_format_binary(size, text);
-        if (json_integer_value(json_object_get(one, "reparsed_from_s")) == size)
-            assert_string_equal(text, text_of(one, "fmt_s"));
+        if (json_integer_value(json_object_get(vector, "reparsed_from_s")) == size)
+            assert_string_equal(text, text_of(vector, "fmt_s"));
         assert_true(facet_spec_parse_binary(text, &bytes, NULL) == FACET_OK && bytes == size);
     }
 }
@@ -245,10 +245,10 @@ static void test_sizes(void **state)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_defects),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_recorded_cases_round_trip),
+        cmocka_unit_test(test_read_only_cases_are_read),
+        cmocka_unit_test(test_recorded_defects_are_mended),
+        cmocka_unit_test(test_recorded_sizes_are_parsed),
     };
 
     vectors = count == 2 ? json_load_file(arguments[1], 0, NULL) : NULL;

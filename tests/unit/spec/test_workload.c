@@ -81,23 +81,23 @@ static void assert_json(const char *got, const char *expected)
     json_decref(b);
 }
 
-static void test_round_trip(void **state)
+static void test_workload_round_trips(void **state)
 {
-    struct facet_workload *workload = make_workload(), *again;
+    struct facet_workload *workload = make_workload(), *parsed;
     struct facet_error error = {0};
     char *text, *second;
 
     assert_int_equal(facet_workload_write(workload, &text, &error), FACET_OK);
-    assert_int_equal(facet_workload_read(text, strlen(text), &again, &error), FACET_OK);
-    assert_int_equal(facet_workload_write(again, &second, &error), FACET_OK);
+    assert_int_equal(facet_workload_read(text, strlen(text), &parsed, &error), FACET_OK);
+    assert_int_equal(facet_workload_write(parsed, &second, &error), FACET_OK);
     assert_string_equal(text, second);
     free(text);
     free(second);
     facet_workload_destroy(workload);
-    facet_workload_destroy(again);
+    facet_workload_destroy(parsed);
 }
 
-static void test_docker(void **state)
+static void test_docker_form_is_rendered(void **state)
 {
     struct facet_workload *workload = make_workload();
     struct facet_violations *left = NULL;
@@ -134,7 +134,7 @@ static void test_docker(void **state)
     facet_workload_destroy(workload);
 }
 
-static void test_oci(void **state)
+static void test_oci_form_is_rendered(void **state)
 {
     struct facet_workload *workload = make_workload();
     struct facet_violations *left = NULL;
@@ -170,7 +170,7 @@ static void test_oci(void **state)
     facet_workload_destroy(workload);
 }
 
-static void test_cdi(void **state)
+static void test_cdi_form_is_rendered(void **state)
 {
     struct facet_workload *workload = make_workload();
     struct facet_render_options options = {
@@ -208,7 +208,7 @@ static void test_cdi(void **state)
     facet_workload_destroy(workload);
 }
 
-static void test_plain(void **state)
+static void test_plain_form_is_rendered(void **state)
 {
     struct facet_workload *workload;
     struct facet_error error = {0};
@@ -234,7 +234,7 @@ static void test_plain(void **state)
     facet_workload_destroy(workload);
 }
 
-static void test_merging(void **state)
+static void test_merged_workload_has_both(void **state)
 {
     struct facet_workload *a, *b;
     const struct facet_workload_mount first = {.size = sizeof first, .type = "bind", .source = "/a", .target = "/t"};
@@ -272,7 +272,7 @@ static void test_merging(void **state)
 }
 
 /* Each is fine by itself: memory of one, swap of the other. */
-static void test_merging_judged(void **state)
+static void test_impossible_merge_is_refused(void **state)
 {
     static const char swap[] =
         "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\",\"memory_limit_bytes\":4,"
@@ -301,7 +301,7 @@ static void test_merging_judged(void **state)
     facet_workload_destroy(c);
 }
 
-static void test_refusals(void **state)
+static void test_wrong_settings_are_refused(void **state)
 {
     struct facet_workload *w = make_workload();
     const struct facet_workload_mount relative = {
@@ -340,7 +340,7 @@ static void test_refusals(void **state)
 #define CONFIGURATION(members) "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\"," members "}"
 
 /* A setting that an engine would take in another sense, or not at all, is refused before it gets there. */
-static void test_rules(void **state)
+static void test_ambiguous_settings_are_refused(void **state)
 {
     static const struct {
         const char *text, *fragment;
@@ -381,12 +381,12 @@ static void test_rules(void **state)
 }
 
 /* A setting without a place in a form is named, also where the form would take it in silence. */
-static void test_left(void **state)
+static void test_settings_without_a_place_are_named(void **state)
 {
     static const struct {
         const char *text;
         uint32_t form;
-        const char *argument, *rest;
+        const char *argument, *left_over;
     } cases[] = {
         {CONFIGURATION("\"no_new_privileges\":true,\"x-note\":1"), FACET_RENDER_DOCKER, "no_new_privileges", "{}"},
         {CONFIGURATION("\"device_nodes\":[{\"path\":\"/dev/a\",\"x-note\":1,\"file_mode\":384}]"), FACET_RENDER_CDI,
@@ -426,7 +426,7 @@ static void test_left(void **state)
         assert_string_equal(error.argument, cases[i].argument);
         assert_null(text);
         assert_int_equal(facet_workload_render(w, cases[i].form, NULL, &text, &left, &error), FACET_OK);
-        assert_json(text, cases[i].rest);
+        assert_json(text, cases[i].left_over);
         free(text);
         facet_violations_destroy(left);
         facet_workload_destroy(w);
@@ -434,7 +434,7 @@ static void test_left(void **state)
 }
 
 /* CDI's library refuses a device without edits: there is nothing to write, with any part left to the caller. */
-static void test_empty_cdi(void **state)
+static void test_cdi_without_edits_is_refused(void **state)
 {
     struct facet_workload *w;
     struct facet_violations *left = NULL;
@@ -450,7 +450,7 @@ static void test_empty_cdi(void **state)
     facet_workload_destroy(w);
 }
 
-static bool go_round(void *context)
+static bool render_all_forms(void *context)
 {
     struct facet_workload *workload = NULL;
     struct facet_violations *left[4] = {0};
@@ -483,41 +483,42 @@ static bool render_one(void *context)
         struct facet_workload *workload;
         uint32_t form;
         const char *expected;
-    } *what = context;
-    bool done = facet_workload_render(what->workload, what->form, NULL, &text, &left, &error) == FACET_OK;
+    } *rendering = context;
+    bool done = facet_workload_render(rendering->workload, rendering->form, NULL, &text, &left, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
         fail_msg("%d: %s", error.status, error.message);
     if (done)
-        assert_string_equal(text, what->expected);
+        assert_string_equal(text, rendering->expected);
     free(text);
     facet_violations_destroy(left);
     return done;
 }
 
-static void test_out_of_memory(void **state)
+static void test_each_failing_allocation_leaves_nothing(void **state)
 {
     struct {
         struct facet_workload *workload;
         uint32_t form;
         const char *expected;
-    } what = {.workload = make_workload()};
+    } rendering = {.workload = make_workload()};
 
-    assert_true(go_round(NULL));
-    for (; facet_render_name(what.form); what.form++) {
+    assert_true(render_all_forms(NULL));
+    for (; facet_render_name(rendering.form); rendering.form++) {
         struct facet_violations *left;
         char *expected;
-        assert_int_equal(facet_workload_render(what.workload, what.form, NULL, &expected, &left, NULL), FACET_OK);
-        what.expected = expected;
-        assert_true(failing_loop(render_one, &what) > 50);
+        assert_int_equal(facet_workload_render(rendering.workload, rendering.form, NULL, &expected, &left, NULL),
+                         FACET_OK);
+        rendering.expected = expected;
+        assert_true(failing_loop(render_one, &rendering) > 50);
         free(expected);
         facet_violations_destroy(left);
     }
-    facet_workload_destroy(what.workload);
+    facet_workload_destroy(rendering.workload);
 }
 
-/* One setter, merging included; the configuration is as before, or has it. */
-static bool add_one(void *context)
+/* Calls each setter and merges; a failing call leaves the configuration unchanged. */
+static bool add_each_setting(void *context)
 {
     struct facet_workload *workload = NULL;
     struct facet_error error = {0};
@@ -535,24 +536,24 @@ static bool add_one(void *context)
 
 static void test_setting_out_of_memory(void **state)
 {
-    assert_true(failing_loop(add_one, NULL) > 100);
+    assert_true(failing_loop(add_each_setting, NULL) > 100);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_docker),
-        cmocka_unit_test(test_oci),
-        cmocka_unit_test(test_cdi),
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_merging),
-        cmocka_unit_test(test_merging_judged),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_left),
-        cmocka_unit_test(test_empty_cdi),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_workload_round_trips),
+        cmocka_unit_test(test_docker_form_is_rendered),
+        cmocka_unit_test(test_oci_form_is_rendered),
+        cmocka_unit_test(test_cdi_form_is_rendered),
+        cmocka_unit_test(test_plain_form_is_rendered),
+        cmocka_unit_test(test_merged_workload_has_both),
+        cmocka_unit_test(test_impossible_merge_is_refused),
+        cmocka_unit_test(test_wrong_settings_are_refused),
+        cmocka_unit_test(test_ambiguous_settings_are_refused),
+        cmocka_unit_test(test_settings_without_a_place_are_named),
+        cmocka_unit_test(test_cdi_without_edits_is_refused),
+        cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
         cmocka_unit_test(test_setting_out_of_memory),
     };
 

@@ -195,7 +195,7 @@ static void test_no_vgpu_is_listed_twice(void **state)
     expect_no_second("vgpus", "vgpus[1].id");
 }
 
-static void test_heads_and_lists(void **state)
+static void test_wrong_heads_and_lists_are_refused(void **state)
 {
     static const char *const texts[] = {
         "",
@@ -223,7 +223,7 @@ int main(void)
         cmocka_unit_test(test_vgpus_are_on_devices_that_there_are),
         cmocka_unit_test(test_numbers_that_contradict_each_other),
         cmocka_unit_test(test_no_vgpu_is_listed_twice),
-        cmocka_unit_test(test_heads_and_lists),
+        cmocka_unit_test(test_wrong_heads_and_lists_are_refused),
     };
 
     return cmocka_run_group_tests_name("published", tests, NULL, NULL);

@@ -10,10 +10,10 @@
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (bytes));                                                    \
-        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+        CHECK_EQUAL(fake_requested(0), bytes);                                                                         \
     } while (0)
 
-static CUdeviceptr take_memory(uint64_t bytes)
+static CUdeviceptr allocate_memory(uint64_t bytes)
 {
     CUdeviceptr pointer = 0;
 
@@ -28,14 +28,14 @@ static void enter_role(void)
     CHECK_CHARGED(0);
 }
 
-static void role_plain(void *argument)
+static void role_plain_allocations(void *argument)
 {
     static const uint64_t sizes[][2] = {{1, 2 * MIB},   {513, 2 * MIB},     {MIB - 1, 2 * MIB},
                                         {MIB, 2 * MIB}, {2 * MIB, 2 * MIB}, {2 * MIB + 1, 4 * MIB}};
 
     enter_role();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        CUdeviceptr pointer = take_memory(sizes[i][0]);
+        CUdeviceptr pointer = allocate_memory(sizes[i][0]);
 
         CHECK_CHARGED(sizes[i][1]);
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
@@ -47,38 +47,38 @@ static void role_plain(void *argument)
 
 static void test_plain_memory_is_charged_as_the_driver_takes_it(void **state)
 {
-    machine_run(role_plain, GIB);
+    machine_run(role_plain_allocations, GIB);
 }
 
 /* ---- small blocks ---- */
 
-#define SMALL       (256 * KIB)
-#define SMALL_QUOTA (64 * MIB)
-#define SMALL_SLABS (SMALL_QUOTA / (2 * MIB)) /* as many as the quota has room for */
-#define SMALL_EACH  (2 * MIB / SMALL)         /* blocks in each */
+#define SMALL_BYTES    (256 * KIB)
+#define SMALL_QUOTA    (64 * MIB)
+#define SMALL_SLABS    (SMALL_QUOTA / (2 * MIB)) /* as many as the quota has room for */
+#define SMALL_PER_SLAB (2 * MIB / SMALL_BYTES)   /* blocks in each */
 
 /* Keeps the first block of each slab, and asks for a second quota. */
-static void role_few_of_each(void *argument)
+static void role_fragments_slabs(void *argument)
 {
-    static CUdeviceptr blocks[SMALL_SLABS * SMALL_EACH];
+    static CUdeviceptr blocks[SMALL_SLABS * SMALL_PER_SLAB];
     uint64_t held = MACHINE_CONTEXT + SMALL_QUOTA;
     CUdeviceptr pointer;
 
     enter_role();
-    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
-        blocks[i] = take_memory(SMALL);
+    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_PER_SLAB; i++)
+        blocks[i] = allocate_memory(SMALL_BYTES);
     CHECK_CHARGED(SMALL_QUOTA);
-    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
-        if (i % SMALL_EACH)
+    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_PER_SLAB; i++)
+        if (i % SMALL_PER_SLAB)
             CHECK_EQUAL(cuda.cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), held);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY); /* of another size: a slab of its own */
     CHECK(fake_used(0) <= held + 2 * MIB); /* that slab, empty, which the driver keeps */
     CHECK_EQUAL(machine_charged(0), held);
-    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
-        if (i % SMALL_EACH)
-            take_memory(SMALL); /* where others lie there is room, which is paid for */
+    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_PER_SLAB; i++)
+        if (i % SMALL_PER_SLAB)
+            allocate_memory(SMALL_BYTES); /* where others lie there is room, which is paid for */
     CHECK_CHARGED(SMALL_QUOTA);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -86,17 +86,17 @@ static void role_few_of_each(void *argument)
 
 static void test_a_slab_stays_charged_while_one_block_is_held(void **state)
 {
-    machine_run(role_few_of_each, MACHINE_CONTEXT + SMALL_QUOTA);
+    machine_run(role_fragments_slabs, MACHINE_CONTEXT + SMALL_QUOTA);
 }
 
 /* No small block is free: the driver, which would allocate a slab of that size, is not called. */
-static void role_not_asked(void *argument)
+static void role_driver_is_not_called(void *argument)
 {
     CUdeviceptr pointer = 7;
 
     enter_role();
-    CHECK_EQUAL(cuda.cuMemFree_v2(take_memory(1)), CUDA_SUCCESS);
-    take_memory(SMALL_QUOTA);
+    CHECK_EQUAL(cuda.cuMemFree_v2(allocate_memory(1)), CUDA_SUCCESS);
+    allocate_memory(SMALL_QUOTA);
     uint64_t held = fake_used(0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB - 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(pointer, 7);
@@ -106,10 +106,10 @@ static void role_not_asked(void *argument)
 
 static void test_a_first_small_block_beyond_the_quota_does_not_reach_the_driver(void **state)
 {
-    machine_run(role_not_asked, MACHINE_CONTEXT + SMALL_QUOTA);
+    machine_run(role_driver_is_not_called, MACHINE_CONTEXT + SMALL_QUOTA);
 }
 
-static void *take_and_free(void *argument)
+static void *allocate_and_free(void *argument)
 {
     CUdeviceptr held[32] = {0};
     uint64_t seed = (uintptr_t)argument;
@@ -131,13 +131,13 @@ static void *take_and_free(void *argument)
 }
 
 /* Slabs come and go under them, and the quota is met. */
-static void role_small_threads(void *argument)
+static void role_threads_of_small_blocks(void *argument)
 {
     pthread_t threads[4];
 
     enter_role();
     for (uintptr_t i = 0; i < 4; i++)
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, take_and_free, (void *)(i + 1)), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocate_and_free, (void *)(i + 1)), 0);
     for (uint32_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     CHECK_CHARGED(0);
@@ -147,12 +147,12 @@ static void role_small_threads(void *argument)
 
 static void test_slabs_are_charged_once_across_threads(void **state)
 {
-    machine_run(role_small_threads, MACHINE_CONTEXT + 32 * MIB);
+    machine_run(role_threads_of_small_blocks, MACHINE_CONTEXT + 32 * MIB);
 }
 
 /* ---- other kinds ---- */
 
-static void role_kinds(void *argument)
+static void role_pitched_and_managed(void *argument)
 {
     CUdeviceptr pointer;
     CUdeviceptr_v1 low;
@@ -181,7 +181,7 @@ static void role_kinds(void *argument)
 
 static void test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not(void **state)
 {
-    machine_run(role_kinds, GIB);
+    machine_run(role_pitched_and_managed, GIB);
 }
 
 static void role_arrays(void *argument)
@@ -207,8 +207,8 @@ static void role_arrays(void *argument)
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMipmappedArrayCreate(&mipmapped, &layers, 100), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
-    CHECK(fake_asked(0) > 0);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_requested(0));
+    CHECK(fake_requested(0) > 0);
     CHECK_EQUAL(cuda.cuMipmappedArrayDestroy(mipmapped), CUDA_SUCCESS);
     CHECK_CHARGED(0);
     flat.Format = 0x77; /* an unknown format: charged, refused by the driver, and given back */
@@ -221,13 +221,13 @@ static void test_arrays_are_charged_by_their_rows(void **state)
     machine_run(role_arrays, GIB);
 }
 
-static void role_refused(void *argument)
+static void role_requests_over_quota(void *argument)
 {
     uint64_t left = GIB - MACHINE_CONTEXT - 2 * MIB;
     CUDA_ARRAY_DESCRIPTOR flat = {.Width = 65536, .Height = 65536, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     CUdeviceptr pointer = 7, last;
     CUarray array;
-    size_t pitch, is_free, total;
+    size_t pitch, free_bytes, total;
 
     enter_role();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -239,33 +239,33 @@ static void role_refused(void *argument)
     CHECK_CHARGED(0);
     CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 5);
 
-    take_memory(left);
-    last = take_memory(2 * MIB);
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
-    CHECK_EQUAL(is_free, 0);
+    allocate_memory(left);
+    last = allocate_memory(2 * MIB);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(free_bytes, 0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
-    take_memory(1);
+    allocate_memory(1);
     CHECK_CHARGED(left + 2 * MIB); /* a slab of the driver's */
 }
 
 static void test_one_byte_beyond_the_quota_is_refused(void **state)
 {
-    machine_run(role_refused, GIB);
+    machine_run(role_requests_over_quota, GIB);
 }
 
-static void role_info(void *argument)
+static void role_memory_info(void *argument)
 {
-    size_t is_free, total, bytes;
+    size_t free_bytes, total, bytes;
     uint64_t limit = *(uint64_t *)argument;
 
     role_open();
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
-    take_memory(10 * MIB);
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    allocate_memory(10 * MIB);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     CHECK_EQUAL(total, limit < 8 * GIB ? limit : 8 * GIB);
-    CHECK_EQUAL(is_free, total - MACHINE_CONTEXT - 10 * MIB);
+    CHECK_EQUAL(free_bytes, total - MACHINE_CONTEXT - 10 * MIB);
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, 0), CUDA_SUCCESS);
     CHECK_EQUAL(bytes, total);
@@ -277,18 +277,18 @@ static void test_programs_are_told_the_smaller_of_quota_and_device(void **state)
 
     for (size_t i = 0; i < 2; i++) {
         machine_make(1, &limits[i], "300M");
-        machine_wait(machine_start(role_info, &limits[i], true));
+        machine_wait(machine_start(role_memory_info, &limits[i], true));
         machine_remove();
     }
 }
 
-static void role_outside(void *argument)
+static void role_outside_the_vgpu(void *argument)
 {
     size_t bytes;
 
     role_open();
     role_enter(0);
-    take_memory(2 * GIB);
+    allocate_memory(2 * GIB);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, 0), CUDA_SUCCESS);
     CHECK_EQUAL(bytes, 8 * GIB);
@@ -297,7 +297,7 @@ static void role_outside(void *argument)
 static void test_outside_of_a_vgpu_nothing_is_changed(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
-    machine_wait(machine_start(role_outside, NULL, false));
+    machine_wait(machine_start(role_outside_the_vgpu, NULL, false));
     machine_remove();
 }
 
@@ -311,15 +311,15 @@ static void *free_all(void *argument)
     return NULL;
 }
 
-static void role_threads(void *argument)
+static void role_frees_in_threads(void *argument)
 {
     static CUdeviceptr pointers[4][1000];
     pthread_t threads[4];
 
     enter_role();
     for (uint32_t i = 0; i < 4000; i++)
-        pointers[i / 1000][i % 1000] = take_memory(1 + i * 100);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
+        pointers[i / 1000][i % 1000] = allocate_memory(1 + i * 100);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_requested(0));
     for (uint32_t i = 0; i < 4; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, free_all, pointers[i]), 0);
     for (uint32_t i = 0; i < 4; i++)
@@ -329,16 +329,16 @@ static void role_threads(void *argument)
 
 static void test_memory_is_freed_from_any_thread(void **state)
 {
-    machine_run(role_threads, 2 * GIB);
+    machine_run(role_frees_in_threads, 2 * GIB);
 }
 
-static void role_child(void *argument)
+static void role_forked_child(void *argument)
 {
     CUdeviceptr pointer, before;
     int status = -1;
 
     enter_role();
-    before = take_memory(4 * MIB);
+    before = allocate_memory(4 * MIB);
     pid_t pid = fork();
     if (pid == 0) {
         CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_ERROR_NOT_INITIALIZED);
@@ -355,20 +355,20 @@ static void role_child(void *argument)
 
 static void test_a_child_neither_pays_nor_frees_for_its_parent(void **state)
 {
-    machine_run(role_child, GIB);
+    machine_run(role_forked_child, GIB);
 }
 
 /* ---- contexts ---- */
 
-static void role_contexts(void *argument)
+static void role_several_contexts(void *argument)
 {
     CUcontext second;
 
     enter_role();
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT);
-    take_memory(6 * MIB);
-    take_memory(100);
+    allocate_memory(6 * MIB);
+    allocate_memory(100);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 6 * MIB + 2 * MIB);
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
     CHECK_CHARGED(0);
@@ -378,10 +378,10 @@ static void role_contexts(void *argument)
 
 static void test_a_context_is_charged_and_its_end_releases_its_memory(void **state)
 {
-    machine_run(role_contexts, GIB);
+    machine_run(role_several_contexts, GIB);
 }
 
-static void role_reset(void *argument)
+static void role_resets_the_context(void *argument)
 {
     CUDA_ARRAY_DESCRIPTOR flat = {.Width = 100, .Height = 100, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUdeviceptr pointer, managed;
@@ -389,8 +389,8 @@ static void role_reset(void *argument)
     CUarray array;
 
     enter_role();
-    pointer = take_memory(8 * MIB);
-    take_memory(1);
+    pointer = allocate_memory(8 * MIB);
+    allocate_memory(1);
     CHECK_EQUAL(cuda.cuMemAllocManaged(&managed, MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
@@ -410,12 +410,12 @@ static void role_reset(void *argument)
 static void test_a_reset_releases_all_charges(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
-    machine_wait(machine_start(role_reset, NULL, true));
-    machine_wait(machine_start(role_reset, &machine, true));
+    machine_wait(machine_start(role_resets_the_context, NULL, true));
+    machine_wait(machine_start(role_resets_the_context, &machine, true));
     machine_remove();
 }
 
-static void role_no_room(void *argument)
+static void role_quota_below_a_context(void *argument)
 {
     CUcontext context;
 
@@ -426,18 +426,18 @@ static void role_no_room(void *argument)
     CHECK_EQUAL(fake_used(0), 0);
 }
 
-static void role_enough_room(void *argument)
+static void role_quota_of_one_context(void *argument)
 {
     enter_role();
 }
 
 static void test_a_quota_without_room_for_a_context_refuses_it(void **state)
 {
-    machine_run(role_no_room, MACHINE_CONTEXT - 1);
-    machine_run(role_enough_room, MACHINE_CONTEXT);
+    machine_run(role_quota_below_a_context, MACHINE_CONTEXT - 1);
+    machine_run(role_quota_of_one_context, MACHINE_CONTEXT);
 }
 
-static void role_two(void *argument)
+static void role_two_devices(void *argument)
 {
     size_t bytes;
     CUdeviceptr pointer;
@@ -448,10 +448,10 @@ static void role_two(void *argument)
         CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, (CUdevice)i), CUDA_SUCCESS);
         CHECK_EQUAL(bytes, (i + 1) * GIB);
         CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, (i + 1) * GIB - MACHINE_CONTEXT + 1), CUDA_ERROR_OUT_OF_MEMORY);
-        pointer = take_memory((i + 1) * GIB - MACHINE_CONTEXT);
+        pointer = allocate_memory((i + 1) * GIB - MACHINE_CONTEXT);
         CHECK_EQUAL(machine_charged(i), (i + 1) * GIB);
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
-        pointer = take_memory(2 * MIB);
+        pointer = allocate_memory(2 * MIB);
     }
     role_enter(0); /* the last one is of the other device's, and freed from here */
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
@@ -462,13 +462,13 @@ static void role_two(void *argument)
 static void test_each_gpu_has_its_own_quota(void **state)
 {
     machine_make(2, (uint64_t[]){GIB, 2 * GIB}, "300M");
-    machine_wait(machine_start(role_two, NULL, true));
+    machine_wait(machine_start(role_two_devices, NULL, true));
     machine_remove();
 }
 
 /* ---- sharing ---- */
 
-static void role_opens(void *argument)
+static void role_opens_handle(void *argument)
 {
     CUdeviceptr pointer;
     char text[8] = "";
@@ -485,7 +485,7 @@ static void role_opens(void *argument)
     CHECK_EQUAL(machine_own(0), before);
 }
 
-static void role_shares(void *argument)
+static void role_shares_handle(void *argument)
 {
     CUipcMemHandle handle;
     int status = -1;
@@ -496,11 +496,11 @@ static void role_shares(void *argument)
     pid = fork(); /* before the driver is initialised: a child of a process that has cannot use it */
     if (pid == 0) {
         CHECK(read(go[0], &handle, sizeof handle) == (ssize_t)sizeof handle);
-        role_opens(&handle);
+        role_opens_handle(&handle);
         _exit(0);
     }
     enter_role();
-    CUdeviceptr pointer = take_memory(4 * MIB);
+    CUdeviceptr pointer = allocate_memory(4 * MIB);
     CHECK_EQUAL(cuda.cuMemcpyHtoD_v2(pointer, "hello", 6), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
     CHECK(write(go[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
@@ -511,7 +511,7 @@ static void role_shares(void *argument)
 
 static void test_shared_memory_is_charged_to_its_creator(void **state)
 {
-    machine_run(role_shares, 2 * GIB);
+    machine_run(role_shares_handle, 2 * GIB);
 }
 
 int main(void)

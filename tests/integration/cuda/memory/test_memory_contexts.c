@@ -17,21 +17,21 @@
 #define NEIGHBOURS 3u
 
 /* Shared by the test and its roles. */
-struct stage {
+struct shared {
     _Atomic uint32_t ready;
-    _Atomic bool over;
+    _Atomic bool test_ended;
 };
-static struct stage *stage;
+static struct shared *shared;
 
-static void stage_make(void)
+static void shared_make(void)
 {
-    stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(stage != MAP_FAILED);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
 }
 
-static void stage_remove(void)
+static void shared_remove(void)
 {
-    munmap(stage, sizeof *stage);
+    munmap(shared, sizeof *shared);
 }
 
 static void nap(void)
@@ -39,21 +39,21 @@ static void nap(void)
     usleep(200);
 }
 
-/* Takes and gives large pieces, outside of the vGPU, for as long as the test goes on. */
-static void role_restless(void *argument)
+/* Allocates and frees large blocks, outside of the vGPU, until the test ends. */
+static void role_changing_neighbour(void *argument)
 {
     CUdeviceptr pointer;
 
     role_open();
     role_enter(0);
-    atomic_fetch_add(&stage->ready, 1);
-    while (!atomic_load(&stage->over)) {
+    atomic_fetch_add(&shared->ready, 1);
+    while (!atomic_load(&shared->test_ended)) {
         CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1 * GIB), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
     }
 }
 
-static void role_steady(void *argument)
+static void role_repeated_contexts(void *argument)
 {
     CUcontext second;
 
@@ -73,23 +73,23 @@ static void role_steady(void *argument)
 /* A process of another vGPU, or of none: its memory is in no account of ours. */
 static void test_a_neighbour_that_takes_and_gives_changes_no_context(void **state)
 {
-    stage_make();
+    shared_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
-    pid_t neighbour = machine_start(role_restless, NULL, false);
-    while (!atomic_load(&stage->ready))
+    pid_t neighbour = machine_start(role_changing_neighbour, NULL, false);
+    while (!atomic_load(&shared->ready))
         nap();
-    machine_wait(machine_start(role_steady, NULL, true));
-    atomic_store(&stage->over, true);
+    machine_wait(machine_start(role_repeated_contexts, NULL, true));
+    atomic_store(&shared->test_ended, true);
     machine_wait(neighbour);
     machine_remove();
-    stage_remove();
+    shared_remove();
 }
 
-static void role_at_once(void *argument)
+static void role_simultaneous_start(void *argument)
 {
     role_open();
-    atomic_fetch_add(&stage->ready, 1);
-    while (atomic_load(&stage->ready) < NEIGHBOURS)
+    atomic_fetch_add(&shared->ready, 1);
+    while (atomic_load(&shared->ready) < NEIGHBOURS)
         ; /* all of them begin in the same moment */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         role_enter(0);
@@ -103,19 +103,19 @@ static void test_processes_that_make_contexts_at_once_pay_each_its_own(void **st
 {
     pid_t pids[NEIGHBOURS];
 
-    stage_make();
+    shared_make();
     machine_make(1, &(uint64_t){2 * GIB}, "300M");
     for (uint32_t i = 0; i < NEIGHBOURS; i++)
-        pids[i] = machine_start(role_at_once, NULL, true);
+        pids[i] = machine_start(role_simultaneous_start, NULL, true);
     for (uint32_t i = 0; i < NEIGHBOURS; i++)
         machine_wait(pids[i]);
     machine_remove();
-    stage_remove();
+    shared_remove();
 }
 
 /* ---- without NVML: by the device's memory in use ---- */
 
-static void role_alone(void *argument)
+static void role_alone_on_the_device(void *argument)
 {
     CUdeviceptr pointer;
     CUcontext second;
@@ -134,22 +134,22 @@ static void test_without_nvml_the_device_is_asked(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine.no_nvml = true;
-    machine_wait(machine_start(role_alone, NULL, true));
-    machine_wait(machine_start(role_alone, NULL, true));
+    machine_wait(machine_start(role_alone_on_the_device, NULL, true));
+    machine_wait(machine_start(role_alone_on_the_device, NULL, true));
     machine_remove();
 }
 
 /* Memory that another process allocates meanwhile is charged to that one before the device is measured again. */
-static void role_begins_at_once(void *argument)
+static void role_simultaneous_start_and_end(void *argument)
 {
     role_open();
-    atomic_fetch_add(&stage->ready, 1);
-    while (atomic_load(&stage->ready) < NEIGHBOURS)
+    atomic_fetch_add(&shared->ready, 1);
+    while (atomic_load(&shared->ready) < NEIGHBOURS)
         ;
     role_enter(0);
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
-    atomic_fetch_add(&stage->ready, 1);
-    while (atomic_load(&stage->ready) < 2 * NEIGHBOURS)
+    atomic_fetch_add(&shared->ready, 1);
+    while (atomic_load(&shared->ready) < 2 * NEIGHBOURS)
         nap();
 }
 
@@ -158,32 +158,32 @@ static void test_without_nvml_processes_of_a_vgpu_begin_one_after_another(void *
     pid_t pids[NEIGHBOURS];
 
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        stage_make();
+        shared_make();
         machine_make(1, &(uint64_t){2 * GIB}, "300M");
         machine.no_nvml = true;
         for (uint32_t i = 0; i < NEIGHBOURS; i++)
-            pids[i] = machine_start(role_begins_at_once, NULL, true);
+            pids[i] = machine_start(role_simultaneous_start_and_end, NULL, true);
         for (uint32_t i = 0; i < NEIGHBOURS; i++)
             machine_wait(pids[i]);
         machine_remove();
-        stage_remove();
+        shared_remove();
     }
 }
 
-static void role_holds(void *argument)
+static void role_holds_memory(void *argument)
 {
     CUdeviceptr pointer;
 
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * GIB), CUDA_SUCCESS);
-    atomic_fetch_add(&stage->ready, 1);
-    while (!atomic_load(&stage->over))
+    atomic_fetch_add(&shared->ready, 1);
+    while (!atomic_load(&shared->test_ended))
         nap();
 }
 
 /* A process that is charged for a neighbour's memory is charged this much at most (measure.h). */
-static void role_bounded(void *argument)
+static void role_charge_is_bounded(void *argument)
 {
     role_open();
     role_enter(0);
@@ -192,20 +192,20 @@ static void role_bounded(void *argument)
 
 static void test_without_nvml_a_charge_for_a_neighbours_memory_is_bounded(void **state)
 {
-    stage_make();
+    shared_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine.no_nvml = true;
-    pid_t neighbour = machine_start(role_holds, NULL, false);
-    while (!atomic_load(&stage->ready))
+    pid_t neighbour = machine_start(role_holds_memory, NULL, false);
+    while (!atomic_load(&shared->ready))
         nap();
-    machine_wait(machine_start(role_bounded, NULL, true));
-    atomic_store(&stage->over, true);
+    machine_wait(machine_start(role_charge_is_bounded, NULL, true));
+    atomic_store(&shared->test_ended, true);
     machine_wait(neighbour);
     machine_remove();
-    stage_remove();
+    shared_remove();
 }
 
-static void role_apart(void *argument)
+static void role_context_is_charged_apart(void *argument)
 {
     CUcontext second;
 
@@ -219,22 +219,22 @@ static void role_apart(void *argument)
 /* As in a container with numbers of its own: NVML lists others, and the memory of all of them. */
 static void test_a_neighbours_memory_is_not_charged_where_nvml_does_not_list_us(void **state)
 {
-    stage_make();
+    shared_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine.is_apart = true;
-    pid_t neighbour = machine_start(role_holds, NULL, false);
-    while (!atomic_load(&stage->ready))
+    pid_t neighbour = machine_start(role_holds_memory, NULL, false);
+    while (!atomic_load(&shared->ready))
         nap();
-    machine_wait(machine_start(role_apart, NULL, true));
-    atomic_store(&stage->over, true);
+    machine_wait(machine_start(role_context_is_charged_apart, NULL, true));
+    atomic_store(&shared->test_ended, true);
     machine_wait(neighbour);
     machine_remove();
-    stage_remove();
+    shared_remove();
 }
 
 /* ---- other ways to a context ---- */
 
-static void role_attached(void *argument)
+static void role_attached_context(void *argument)
 {
     CUcontext context, again;
 
@@ -254,10 +254,10 @@ static void role_attached(void *argument)
 
 static void test_the_last_detach_ends_a_context(void **state)
 {
-    machine_run(role_attached, GIB);
+    machine_run(role_attached_context, GIB);
 }
 
-#define GREEN (2 * MIB) /* by the fake (green.c) */
+#define GREEN_BYTES (2 * MIB) /* by the fake (green.c) */
 
 static CUgreenCtx make_green(CUresult expected)
 {
@@ -272,20 +272,20 @@ static CUgreenCtx make_green(CUresult expected)
 }
 
 /* A process with a green context has the primary one, whether it retained it or not. */
-static void role_green(void *argument)
+static void role_green_contexts(void *argument)
 {
     CUcontext context;
     CUdeviceptr pointer;
 
     role_open();
     CUgreenCtx green = make_green(CUDA_SUCCESS), other = make_green(CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 2 * GREEN);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 2 * GREEN_BYTES);
     CHECK_EQUAL(fake_used(0), machine_own(0));
     CHECK_EQUAL(cuda.cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 4 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(green), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + GREEN + 4 * MIB);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + GREEN_BYTES + 4 * MIB);
     role_enter(0);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -300,7 +300,7 @@ static void role_green(void *argument)
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void role_no_green(void *argument)
+static void role_green_context_over_quota(void *argument)
 {
     role_open();
     make_green(CUDA_ERROR_OUT_OF_MEMORY);
@@ -310,46 +310,46 @@ static void role_no_green(void *argument)
 
 static void test_a_green_context_pays_for_itself_and_the_primary_one(void **state)
 {
-    machine_run(role_green, GIB);
-    machine_run(role_no_green, MACHINE_CONTEXT + GREEN - 1);
-    machine_run(role_no_green, MACHINE_CONTEXT - 1);
+    machine_run(role_green_contexts, GIB);
+    machine_run(role_green_context_over_quota, MACHINE_CONTEXT + GREEN_BYTES - 1);
+    machine_run(role_green_context_over_quota, MACHINE_CONTEXT - 1);
 }
 
 /* ---- a context that ends while its memory is freed ---- */
 
 #define BLOCKS 32u
 
-struct ending {
+struct context_end {
     CUdeviceptr blocks[BLOCKS];
-    _Atomic bool begun;
+    _Atomic bool started;
 };
 
 static void *free_all(void *argument)
 {
-    struct ending *ending = argument;
+    struct context_end *context_end = argument;
 
     role_enter(0);
-    atomic_store(&ending->begun, true);
+    atomic_store(&context_end->started, true);
     for (uint32_t i = 0; i < BLOCKS; i++)
-        (void)cuda.cuMemFree_v2(ending->blocks[i]); /* or the context was first: then it is refused */
+        (void)cuda.cuMemFree_v2(context_end->blocks[i]); /* or the context was first: then it is refused */
     return NULL;
 }
 
 /* In any order, nothing stays charged. Half are small, and half are not. */
-static void role_ending(void *argument)
+static void role_context_ends_during_frees(void *argument)
 {
     role_open();
     role_enter(0);
     for (uint32_t round = 0; round < 20 * ROUNDS; round++) {
-        struct ending ending = {0};
+        struct context_end context_end = {0};
         CUcontext context;
         pthread_t thread;
 
         CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
         for (uint32_t i = 0; i < BLOCKS; i++)
-            CHECK_EQUAL(cuda.cuMemAlloc_v2(&ending.blocks[i], i % 2 ? MIB / 16 : 3 * MIB), CUDA_SUCCESS);
-        CHECK_EQUAL(pthread_create(&thread, NULL, free_all, &ending), 0);
-        while (!atomic_load(&ending.begun))
+            CHECK_EQUAL(cuda.cuMemAlloc_v2(&context_end.blocks[i], i % 2 ? MIB / 16 : 3 * MIB), CUDA_SUCCESS);
+        CHECK_EQUAL(pthread_create(&thread, NULL, free_all, &context_end), 0);
+        while (!atomic_load(&context_end.started))
             sched_yield();
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
@@ -358,30 +358,30 @@ static void role_ending(void *argument)
     }
 }
 
-static void *free_late(void *argument)
+static void *free_after_the_end(void *argument)
 {
-    struct ending *ending = argument;
+    struct context_end *context_end = argument;
 
     role_enter(0);
-    atomic_store(&ending->begun, true);
-    CHECK_EQUAL(cuda.cuMemFree_v2(ending->blocks[0]), CUDA_ERROR_INVALID_VALUE);
+    atomic_store(&context_end->started, true);
+    CHECK_EQUAL(cuda.cuMemFree_v2(context_end->blocks[0]), CUDA_ERROR_INVALID_VALUE);
     return NULL;
 }
 
 /* The end of its context waits for a free, but not for as long as this one takes. */
-static void role_late(void *argument)
+static void role_context_ends_before_a_late_free(void *argument)
 {
     role_open();
     role_enter(0);
     for (uint32_t round = 0; round < 4; round++) {
-        struct ending ending = {0};
+        struct context_end context_end = {0};
         CUcontext context;
         pthread_t thread;
 
         CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-        CHECK_EQUAL(cuda.cuMemAlloc_v2(&ending.blocks[0], round % 2 ? MIB / 16 : 3 * MIB), CUDA_SUCCESS);
-        CHECK_EQUAL(pthread_create(&thread, NULL, free_late, &ending), 0);
-        while (!atomic_load(&ending.begun))
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&context_end.blocks[0], round % 2 ? MIB / 16 : 3 * MIB), CUDA_SUCCESS);
+        CHECK_EQUAL(pthread_create(&thread, NULL, free_after_the_end, &context_end), 0);
+        while (!atomic_load(&context_end.started))
             sched_yield();
         usleep(50000); /* for the thread to come from there to the driver */
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
@@ -394,13 +394,13 @@ static void role_late(void *argument)
 static void test_a_free_may_be_refused_long_after_its_context_has_ended(void **state)
 {
     setenv("FAKE_CUDA_LATE", "200000000", 1);
-    machine_run(role_late, 2 * GIB);
+    machine_run(role_context_ends_before_a_late_free, 2 * GIB);
     unsetenv("FAKE_CUDA_LATE");
 }
 
 static void test_frees_and_the_end_of_their_context_may_come_together(void **state)
 {
-    machine_run(role_ending, 2 * GIB);
+    machine_run(role_context_ends_during_frees, 2 * GIB);
 }
 
 int main(void)

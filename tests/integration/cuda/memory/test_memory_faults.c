@@ -11,14 +11,14 @@
 
 #include "machine.h"
 
-#define CODE (64 * KIB) /* of a function, by the fake */
+#define CODE_BYTES (64 * KIB) /* of a function, by the fake */
 
 static const char image[] = "FAKE-CUDA\nfirst 1000\n";
 
 /* The charge is all memory that the process takes of the device. */
 #define CHECK_TRUE(device) CHECK_EQUAL(machine_charged(device), fake_used(device))
 
-static CUdeviceptr take_memory(uint64_t bytes)
+static CUdeviceptr allocate_memory(uint64_t bytes)
 {
     CUdeviceptr pointer = 0;
 
@@ -38,15 +38,15 @@ static CUmodule load_module(void)
 
 /* ---- programs that mix the ways of the runtime and of the driver ---- */
 
-static void role_mixed(void *argument)
+static void role_mixed_contexts(void *argument)
 {
     CUcontext primary, own, again;
 
     role_open();
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS); /* before the primary one, which comes later */
-    CUdeviceptr mine = take_memory(2 * MIB);
+    CUdeviceptr mine = allocate_memory(2 * MIB);
     primary = role_enter(0);
-    CUdeviceptr of_primary = take_memory(4 * MIB);
+    CUdeviceptr of_primary = allocate_memory(4 * MIB);
     CUmodule module = load_module();
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
     CHECK(again == primary);
@@ -64,13 +64,13 @@ static void role_mixed(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
     role_enter(0);
     load_module();
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + CODE);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + CODE_BYTES);
     CHECK_TRUE(0);
 }
 
 static void test_programs_that_mix_two_kinds_of_contexts(void **state)
 {
-    machine_run(role_mixed, GIB);
+    machine_run(role_mixed_contexts, GIB);
 }
 
 /* ---- opened and closed and opened ---- */
@@ -85,15 +85,15 @@ static void *open_ours(void)
     return library;
 }
 
-static void role_reopened(void *argument)
+static void role_reopened_library(void *argument)
 {
     for (uint32_t i = 0; i < 3; i++) {
         CHECK(dlclose(open_ours()) == 0);
         role_open();
         role_enter(0);
-        take_memory(2 * MIB);
+        allocate_memory(2 * MIB);
         load_module();
-        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (i + 1) * (2 * MIB + CODE));
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (i + 1) * (2 * MIB + CODE_BYTES));
         CHECK(dlclose(open_ours()) == 0);
         CHECK_TRUE(0);
     }
@@ -102,16 +102,16 @@ static void role_reopened(void *argument)
 
 static void test_the_library_may_be_closed_and_opened_again(void **state)
 {
-    machine_run(role_reopened, GIB);
+    machine_run(role_reopened_library, GIB);
 }
 
 /* ---- ends ---- */
 
-static void role_leaves(void *argument)
+static void role_exits_with_memory(void *argument)
 {
     role_open();
     role_enter(0);
-    take_memory(8 * MIB);
+    allocate_memory(8 * MIB);
     load_module();
     CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB);
     if (argument)
@@ -124,10 +124,10 @@ static void test_memory_of_an_ended_program_is_released(void **state)
     int status;
 
     machine_make(1, &(uint64_t){GIB}, "300M");
-    machine_wait(machine_start(role_leaves, NULL, true));
+    machine_wait(machine_start(role_exits_with_memory, NULL, true));
     facet_owner_reap(machine.segments[0].owner);
     assert_int_equal(machine_charged(0), 0);
-    pid_t pid = machine_start(role_leaves, &machine, true);
+    pid_t pid = machine_start(role_exits_with_memory, &machine, true);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
     facet_owner_reap(machine.segments[0].owner);
@@ -164,7 +164,7 @@ static void role_forks(void *argument)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + CODE);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + CODE_BYTES);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
 }
@@ -176,13 +176,13 @@ static void test_children_leave_their_parents_accounts_alone(void **state)
 
 /* ---- two GPUs with different limits ---- */
 
-static void *work_on(void *argument)
+static void *work_on_device(void *argument)
 {
     uint32_t device = (uint32_t)(uintptr_t)argument;
 
     role_enter((CUdevice)device);
     for (uint32_t i = 0; i < 50; i++) {
-        CUdeviceptr pointer = take_memory((1 + i % 5) * MIB);
+        CUdeviceptr pointer = allocate_memory((1 + i % 5) * MIB);
         CUmodule module = load_module();
 
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
@@ -191,7 +191,7 @@ static void *work_on(void *argument)
     return NULL;
 }
 
-static void role_two(void *argument)
+static void role_two_threads_one_device(void *argument)
 {
     pthread_t threads[2];
     CUcontext context;
@@ -200,20 +200,20 @@ static void role_two(void *argument)
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 1), CUDA_ERROR_OUT_OF_MEMORY); /* less than a context costs */
     CHECK_EQUAL(machine_charged(1), 0);
     for (uintptr_t i = 0; i < 2; i++)
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, work_on, (void *)(uintptr_t)0), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, work_on_device, (void *)(uintptr_t)0), 0);
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     CHECK_EQUAL(machine_charged(1), 0);
     CHECK_EQUAL(fake_used(1), 0);
 }
 
-static void role_two_at_once(void *argument)
+static void role_two_threads_two_devices(void *argument)
 {
     pthread_t threads[2];
 
     role_open();
     for (uintptr_t i = 0; i < 2; i++)
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, work_on, (void *)i), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, work_on_device, (void *)i), 0);
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < 2; i++)
@@ -223,16 +223,16 @@ static void role_two_at_once(void *argument)
 static void test_one_gpu_too_small_for_a_context_does_not_hurt_the_other(void **state)
 {
     machine_make(2, (uint64_t[]){GIB, 10 * MIB}, "300M");
-    machine_wait(machine_start(role_two, NULL, true));
+    machine_wait(machine_start(role_two_threads_one_device, NULL, true));
     machine_remove();
     machine_make(2, (uint64_t[]){GIB, 2 * GIB}, "300M");
-    machine_wait(machine_start(role_two_at_once, NULL, true));
+    machine_wait(machine_start(role_two_threads_two_devices, NULL, true));
     machine_remove();
 }
 
 /* ---- an older driver ---- */
 
-static void role_old(void *argument)
+static void role_old_driver(void *argument)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS_v1 shape = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
@@ -254,7 +254,7 @@ static void role_old(void *argument)
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&kernel, library, "first"), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 2; i++)
         CHECK_EQUAL(cuda.cuKernelGetFunction(&function, kernel), CUDA_SUCCESS); /* of which library it does not say */
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * CODE);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * CODE_BYTES);
     CHECK_EQUAL(cuda.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuFuncLoad(function), CUDA_ERROR_NOT_SUPPORTED); /* of 12.4 */
     CHECK_EQUAL(cuda.cuGreenCtxCreate(&green, (CUdevResourceDesc)&resource, 0, 1), CUDA_ERROR_NOT_SUPPORTED);
@@ -273,13 +273,13 @@ static void test_an_old_driver_without_later_functions_is_enough(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine.is_old = true;
-    machine_wait(machine_start(role_old, NULL, true));
+    machine_wait(machine_start(role_old_driver, NULL, true));
     machine_remove();
 }
 
 /* ---- garbage ---- */
 
-static void role_garbage(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     CUDA_ARRAY3D_DESCRIPTOR flat = {.Width = 8, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUmemAllocationProp shape = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -323,7 +323,7 @@ static void role_garbage(void *argument)
     CHECK_EQUAL(cuda.cuMipmappedArrayCreate(NULL, NULL, 3), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuArrayDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT);
-    CHECK_EQUAL(fake_asked(0), 0);
+    CHECK_EQUAL(fake_requested(0), 0);
 }
 
 /* The driver's answer to a request is the one it would give without us. */
@@ -358,7 +358,7 @@ static void role_lookups(void *argument)
 
 static void test_wrong_arguments_get_the_drivers_own_error(void **state)
 {
-    machine_run(role_garbage, GIB);
+    machine_run(role_wrong_arguments, GIB);
     machine_run(role_lookups, GIB);
 }
 

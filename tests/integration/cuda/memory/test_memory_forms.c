@@ -28,7 +28,7 @@ static CUresult make_for_vdpau_v2(CUcontext *context, unsigned flags, CUdevice d
 }
 
 /* `argument`: the quota has no room. A context that was refused no longer exists. */
-static void role_contexts(void *argument)
+static void role_each_context_form(void *argument)
 {
     role_open();
     CUresult (*const makes[])(CUcontext *, unsigned, CUdevice) = {
@@ -51,13 +51,13 @@ static void test_a_context_is_charged_however_it_is_made_and_ended(void **state)
 {
     const uint64_t limit = MACHINE_CONTEXT - 1;
 
-    machine_run(role_contexts, GIB);
+    machine_run(role_each_context_form, GIB);
     machine_make(1, &limit, "300M");
-    machine_wait(machine_start(role_contexts, &machine, true));
+    machine_wait(machine_start(role_each_context_form, &machine, true));
     machine_remove();
 }
 
-static void role_primary(void *argument)
+static void role_primary_context_forms(void *argument)
 {
     CUcontext context;
 
@@ -73,24 +73,24 @@ static void role_primary(void *argument)
 
 static void test_a_primary_context_is_given_back_by_the_older_forms(void **state)
 {
-    machine_run(role_primary, GIB);
+    machine_run(role_primary_context_forms, GIB);
 }
 
 /* ---- memory ---- */
 
 /* A size of 32 bits is the quota, or the largest number of that type. */
-static void role_told(void *argument)
+static void role_sizes_of_32_bits(void *argument)
 {
     const uint64_t *quota = argument;
-    unsigned is_free, total;
+    unsigned free_bytes, total;
 
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceTotalMem(&total, 0), CUDA_SUCCESS);
     CHECK_EQUAL(total, *quota < UINT32_MAX ? *quota : UINT32_MAX);
-    CHECK_EQUAL(cuda.cuMemGetInfo(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
     CHECK_EQUAL(total, *quota < UINT32_MAX ? *quota : UINT32_MAX);
-    CHECK_EQUAL(is_free, *quota - MACHINE_CONTEXT < UINT32_MAX ? *quota - MACHINE_CONTEXT : UINT32_MAX);
+    CHECK_EQUAL(free_bytes, *quota - MACHINE_CONTEXT < UINT32_MAX ? *quota - MACHINE_CONTEXT : UINT32_MAX);
     CHECK_EQUAL(cuda.cuMemGetInfo(NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceTotalMem(NULL, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuDeviceTotalMem(&total, 7), CUDA_ERROR_INVALID_DEVICE);
@@ -102,12 +102,12 @@ static void test_32_bits_tell_the_quota_as_far_as_they_reach(void **state)
 
     for (size_t i = 0; i < sizeof quotas / sizeof quotas[0]; i++) {
         machine_make(1, &quotas[i], "300M");
-        machine_wait(machine_start(role_told, &quotas[i], true));
+        machine_wait(machine_start(role_sizes_of_32_bits, &quotas[i], true));
         machine_remove();
     }
 }
 
-static void role_arrays(void *argument)
+static void role_array_forms(void *argument)
 {
     CUDA_ARRAY_DESCRIPTOR_v1 flat = {.Width = 1000, .Height = 1000, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {
@@ -118,11 +118,11 @@ static void role_arrays(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_SUCCESS);
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 16384000);
-    CHECK_EQUAL(fake_asked(0), 16384000);
+    CHECK_EQUAL(fake_requested(0), 16384000);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuArray3DCreate(&array, &deep), CUDA_SUCCESS);
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * 64 * KIB);
-    CHECK_EQUAL(fake_asked(0), 4 * 64 * KIB);
+    CHECK_EQUAL(fake_requested(0), 4 * 64 * KIB);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     flat.Height = 10 * 1000 * 1000; /* more than there can be */
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_INVALID_VALUE);
@@ -140,10 +140,10 @@ static void role_arrays(void *argument)
 
 static void test_arrays_of_the_older_forms_are_charged_by_their_rows(void **state)
 {
-    machine_run(role_arrays, GIB);
+    machine_run(role_array_forms, GIB);
 }
 
-static void role_pool(void *argument)
+static void role_pool_forms(void *argument)
 {
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -154,8 +154,8 @@ static void role_pool(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, 40 * MIB, pool, NULL), CUDA_SUCCESS);
-    CHECK(fake_held(0, FAKE_POOL) >= 40 * MIB);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + fake_held(0, FAKE_POOL));
+    CHECK(fake_used_of_kind(0, FAKE_POOL) >= 40 * MIB);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + fake_used_of_kind(0, FAKE_POOL));
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync_ptsz(&other, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(pointer, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);
@@ -165,7 +165,7 @@ static void role_pool(void *argument)
 
 static void test_a_pool_is_charged_in_the_threads_own_stream(void **state)
 {
-    machine_run(role_pool, GIB);
+    machine_run(role_pool_forms, GIB);
 }
 
 int main(void)

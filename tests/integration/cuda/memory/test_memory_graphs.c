@@ -6,11 +6,11 @@
 
 #include "machine.h"
 
-#define FEW  500u
-#define MANY 4000u
+#define FEW_NODES  500u
+#define MANY_NODES 4000u
 
 /* The charge is the memory that the driver holds for graphs, now. */
-static void check_held(int line, uint64_t bytes)
+static void check_graph_bytes(int line, uint64_t bytes)
 {
     uint64_t reserved;
 
@@ -18,10 +18,10 @@ static void check_held(int line, uint64_t bytes)
     if (reserved != bytes || machine_charged(0) != MACHINE_CONTEXT + bytes)
         fprintf(stderr, "line %d:\n", line);
     CHECK_EQUAL(reserved, bytes);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), bytes);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
 }
-#define CHECK_HELD(bytes) check_held(__LINE__, bytes)
+#define CHECK_GRAPH_BYTES(bytes) check_graph_bytes(__LINE__, bytes)
 
 static CUstream enter_role(void)
 {
@@ -68,37 +68,37 @@ static CUgraph capture_row(CUstream stream, uint32_t count, uint64_t bytes, bool
     return graph;
 }
 
-static void role_launched(void *argument)
+static void role_launched_graph(void *argument)
 {
     CUstream stream = enter_role();
     CUgraph graph = capture_row(stream, 1, 10 * MIB, true);
     CUgraphExec executable = instantiate_graph(graph, 0);
 
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
-    CHECK_HELD(10 * MIB);
+    CHECK_GRAPH_BYTES(10 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch_ptsz(executable, stream), CUDA_SUCCESS);
-    CHECK_HELD(10 * MIB);
+    CHECK_GRAPH_BYTES(10 * MIB);
     for (int form = 0; form < 2; form++) {
         CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-        CHECK_HELD(0);
+        CHECK_GRAPH_BYTES(0);
         CHECK_EQUAL((form ? cuda.cuGraphUpload_ptsz : cuda.cuGraphUpload)(executable, stream), CUDA_SUCCESS);
-        CHECK_HELD(10 * MIB);
+        CHECK_GRAPH_BYTES(10 * MIB);
     }
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
-    CHECK_HELD(10 * MIB); /* the driver holds it on */
+    CHECK_GRAPH_BYTES(10 * MIB); /* the driver holds it on */
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_memory_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
 {
-    machine_run(role_launched, GIB);
+    machine_run(role_launched_graph, GIB);
 }
 
-static void role_kept(void *argument)
+static void role_kept_graph_memory(void *argument)
 {
     CUstream stream = enter_role();
     CUgraphNode node;
@@ -110,22 +110,22 @@ static void role_kept(void *argument)
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE); /* it is allocated */
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_HELD(6 * MIB); /* in use */
+    CHECK_GRAPH_BYTES(6 * MIB); /* in use */
     CHECK_EQUAL(cuda.cuMemsetD8_v2(pointer, 1, 6 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
-    CHECK_HELD(6 * MIB);
+    CHECK_GRAPH_BYTES(6 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS); /* frees first */
-    CHECK_HELD(6 * MIB);
+    CHECK_GRAPH_BYTES(6 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_memory_that_outlives_its_graph_is_charged_until_it_is_freed(void **state)
 {
-    machine_run(role_kept, GIB);
+    machine_run(role_kept_graph_memory, GIB);
 }
 
 static uint64_t most_used_bytes(void)
@@ -137,7 +137,7 @@ static uint64_t most_used_bytes(void)
 }
 
 /* The quota leaves 100 MiB beside the context. */
-static void role_refused(void *argument)
+static void role_graph_over_quota(void *argument)
 {
     CUstream stream = enter_role();
     CUgraphExec large = instantiate_graph(capture_row(stream, 3, 40 * MIB, false), 0);
@@ -151,16 +151,16 @@ static void role_refused(void *argument)
     CHECK_EQUAL(cuda.cuGraphUpload(large, NULL), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
     CHECK_EQUAL(most_used_bytes(), 0); /* the driver was not called */
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 in sum, 40 at a time */
-    CHECK_HELD(40 * MIB);
+    CHECK_GRAPH_BYTES(40 * MIB);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 80 * MIB);
-    CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
+    CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
 /* So is a graph that is uploaded at its instantiation. */
-static void role_uploaded(void *argument)
+static void role_uploaded_graph(void *argument)
 {
     CUstream stream = enter_role();
     CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .hUploadStream = stream};
@@ -169,27 +169,27 @@ static void role_uploaded(void *argument)
 
     CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&executable, large, &parameters), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(parameters.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
     CHECK_EQUAL(cuda.cuGraphInstantiateWithParams_ptsz(&executable, row, &parameters), CUDA_SUCCESS);
     CHECK_EQUAL(parameters.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
-    CHECK_HELD(40 * MIB);
+    CHECK_GRAPH_BYTES(40 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
-    CHECK_HELD(40 * MIB);
+    CHECK_GRAPH_BYTES(40 * MIB);
     parameters.flags = 0;
     CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&again, large, &parameters), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&again, large, NULL), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_a_graph_uploaded_at_instantiation_needs_room_before(void **state)
 {
-    machine_run(role_uploaded, MACHINE_CONTEXT + 100 * MIB);
+    machine_run(role_uploaded_graph, MACHINE_CONTEXT + 100 * MIB);
 }
 
 /* As before with pools: unused graph memory makes room for them. */
-static void role_makes_room(void *argument)
+static void role_trims_for_pools(void *argument)
 {
     CUstream stream = enter_role();
     CUgraphExec row = instantiate_graph(capture_row(stream, 2, 90 * MIB, true), 0);
@@ -197,7 +197,7 @@ static void role_makes_room(void *argument)
     CUmemoryPool pool;
 
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS);
-    CHECK_HELD(90 * MIB);
+    CHECK_GRAPH_BYTES(90 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 64 * MIB, stream), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_ERROR_OUT_OF_MEMORY);
@@ -206,17 +206,17 @@ static void role_makes_room(void *argument)
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* unused memory of the pool makes room for graphs */
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
-    CHECK_HELD(90 * MIB);
+    CHECK_GRAPH_BYTES(90 * MIB);
 }
 
 static void test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called(void **state)
 {
-    machine_run(role_refused, MACHINE_CONTEXT + 100 * MIB);
-    machine_run(role_makes_room, MACHINE_CONTEXT + 100 * MIB);
+    machine_run(role_graph_over_quota, MACHINE_CONTEXT + 100 * MIB);
+    machine_run(role_trims_for_pools, MACHINE_CONTEXT + 100 * MIB);
 }
 
 /* Parallel nodes, whose order is unknown, are counted together. */
-static void role_shapes(void *argument)
+static void role_graph_shapes(void *argument)
 {
     CUgraphNode nodes[4];
     CUgraph graph;
@@ -230,18 +230,18 @@ static void role_shapes(void *argument)
     pointer = add_allocation(graph, &nodes[2], NULL, 60 * MIB);
     CHECK_EQUAL(cuda.cuGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, pointer), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(graph, 0), stream), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
 {
-    machine_run(role_shapes, MACHINE_CONTEXT + 100 * MIB);
+    machine_run(role_graph_shapes, MACHINE_CONTEXT + 100 * MIB);
 }
 
 /* All `count` allocations are alive at once, and then freed. */
 static CUgraph capture_heap(CUstream stream, uint32_t count)
 {
-    static CUdeviceptr pointers[MANY];
+    static CUdeviceptr pointers[MANY_NODES];
     CUgraph graph;
 
     CHECK_EQUAL(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
@@ -265,26 +265,26 @@ static double time_of_instantiating(CUgraph graph)
     return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 }
 
-static void role_many(void *argument)
+static void role_large_graphs(void *argument)
 {
     CUstream stream = enter_role();
-    CUgraph few = capture_heap(stream, FEW), many = capture_heap(stream, MANY);
-    double best = 1000;
+    CUgraph few = capture_heap(stream, FEW_NODES), many = capture_heap(stream, MANY_NODES);
+    double least_growth = 1000;
 
     for (int i = 0; i < 5; i++) {
-        double grows = time_of_instantiating(many) / time_of_instantiating(few);
+        double growth = time_of_instantiating(many) / time_of_instantiating(few);
 
-        best = grows < best ? grows : best;
+        least_growth = growth < least_growth ? growth : least_growth;
     }
-    CHECK(best < 24);
+    CHECK(least_growth < 24);
     CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(many, 0), stream), CUDA_SUCCESS);
-    CHECK_HELD(16 * MIB);
+    CHECK_GRAPH_BYTES(16 * MIB);
 }
 
 /* Eight times as many nodes may cost three times that; where each is sought among all, they cost 64 times as much. */
 static void test_instantiating_many_nodes_costs_hardly_more_each_than_few(void **state)
 {
-    machine_run(role_many, GIB);
+    machine_run(role_large_graphs, GIB);
 }
 
 static void *launch_all(void *argument)
@@ -306,7 +306,7 @@ static void *launch_all(void *argument)
     return NULL;
 }
 
-static void role_threads(void *argument)
+static void role_launches_in_threads(void *argument)
 {
     pthread_t threads[4];
 
@@ -315,14 +315,14 @@ static void role_threads(void *argument)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
     for (uint32_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_held(0, FAKE_POOL));
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_used_of_kind(0, FAKE_POOL));
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_threads_launch_at_once(void **state)
 {
-    machine_run(role_threads, 2 * GIB);
+    machine_run(role_launches_in_threads, 2 * GIB);
 }
 
 static void role_fork(void *argument)
@@ -340,9 +340,9 @@ static void role_fork(void *argument)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_EQUAL(status, 0);
-    CHECK_HELD(8 * MIB);
+    CHECK_GRAPH_BYTES(8 * MIB);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_a_child_has_none_of_its_parents_graphs(void **state)
@@ -350,7 +350,7 @@ static void test_a_child_has_none_of_its_parents_graphs(void **state)
     machine_run(role_fork, GIB);
 }
 
-static void role_garbage(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     CUstream stream = enter_role();
     CUgraphExec executable = NULL;
@@ -363,12 +363,12 @@ static void role_garbage(void *argument)
     CHECK_EQUAL(cuda.cuGraphExecDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(77), CUDA_ERROR_INVALID_DEVICE);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(-1), CUDA_ERROR_INVALID_DEVICE);
-    CHECK_HELD(0);
+    CHECK_GRAPH_BYTES(0);
 }
 
 static void test_wrong_arguments_get_the_drivers_own_error(void **state)
 {
-    machine_run(role_garbage, GIB);
+    machine_run(role_wrong_arguments, GIB);
 }
 
 int main(void)

@@ -8,31 +8,31 @@
 
 #include "machine.h"
 
-#define ALLOCATORS 3u
-#define MOST       (512 * MIB)
-#define LIMIT      (4 * GIB)
-#define GLOBALS    (8 * MIB)
-#define CODE       (64 * KIB) /* of each function, by the fake driver (execution_code.c) */
-#define MODULE     (GLOBALS + CODE)
-#define MODULES    12u
-#define ROUNDS     4u
-#define SECOND     (20 * MIB)
-#define CONTEXTS   3u
-#define A_MOMENT   "300000"    /* ns that a real driver needs for a large allocation */
-#define FOR_LONG   "120000000" /* ns: longer than a reading waits */
+#define ALLOCATORS    3u
+#define MOST          (512 * MIB)
+#define LIMIT         (4 * GIB)
+#define GLOBALS       (8 * MIB)
+#define CODE          (64 * KIB) /* of each function, by the fake driver (execution_code.c) */
+#define MODULE        (GLOBALS + CODE)
+#define MODULES       12u
+#define ROUNDS        4u
+#define SECOND        (20 * MIB)
+#define CONTEXTS      3u
+#define SHORT_CALL_NS "300000"    /* ns that a real driver needs for a large allocation */
+#define LONG_CALL_NS  "120000000" /* ns: longer than a reading waits */
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\n";
 
-/* The loader reads the charges while the allocators wait at `rests` and hold no memory. */
+/* The loader reads the charges while the allocators wait at `allocators_pause` and hold no memory. */
 static struct {
-    pthread_barrier_t begins, rests;
-    _Atomic bool over, enough;
+    pthread_barrier_t allocators_start, allocators_pause;
+    _Atomic bool stop, pause;
     CUcontext context;
-} play;
+} shared;
 
-static void allocate_until_enough(uint64_t *seed)
+static void allocate_until_paused(uint64_t *seed)
 {
-    while (!atomic_load(&play.enough)) {
+    while (!atomic_load(&shared.pause)) {
         CUdeviceptr pointer;
 
         *seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -41,28 +41,28 @@ static void allocate_until_enough(uint64_t *seed)
     }
 }
 
-static void *allocate_until_over(void *argument)
+static void *allocate_until_stopped(void *argument)
 {
     uint64_t seed = (uintptr_t)argument;
 
-    CHECK_EQUAL(cuda.cuCtxSetCurrent(play.context), CUDA_SUCCESS);
-    while (pthread_barrier_wait(&play.begins), !atomic_load(&play.over)) {
-        allocate_until_enough(&seed);
-        pthread_barrier_wait(&play.rests);
+    CHECK_EQUAL(cuda.cuCtxSetCurrent(shared.context), CUDA_SUCCESS);
+    while (pthread_barrier_wait(&shared.allocators_start), !atomic_load(&shared.stop)) {
+        allocate_until_paused(&seed);
+        pthread_barrier_wait(&shared.allocators_pause);
     }
     return NULL;
 }
 
-static void others_begin(void)
+static void resume_allocators(void)
 {
-    atomic_store(&play.enough, false);
-    pthread_barrier_wait(&play.begins);
+    atomic_store(&shared.pause, false);
+    pthread_barrier_wait(&shared.allocators_start);
 }
 
-static void others_rest(void)
+static void pause_allocators(void)
 {
-    atomic_store(&play.enough, true);
-    pthread_barrier_wait(&play.rests);
+    atomic_store(&shared.pause, true);
+    pthread_barrier_wait(&shared.allocators_pause);
 }
 
 static void check_books(uint64_t besides)
@@ -75,15 +75,15 @@ static void load_and_unload(void)
 {
     CUmodule modules[MODULES];
 
-    others_begin();
+    resume_allocators();
     for (uint32_t i = 0; i < MODULES; i++)
         CHECK_EQUAL(cuda.cuModuleLoadData(&modules[i], image), CUDA_SUCCESS);
-    others_rest();
+    pause_allocators();
     check_books(MODULES * MODULE);
-    others_begin();
+    resume_allocators();
     for (uint32_t i = 0; i < MODULES; i++)
         CHECK_EQUAL(cuda.cuModuleUnload(modules[i]), CUDA_SUCCESS);
-    others_rest();
+    pause_allocators();
     check_books(0);
 }
 
@@ -91,17 +91,17 @@ static void make_and_destroy(void)
 {
     CUcontext contexts[CONTEXTS];
 
-    others_begin();
+    resume_allocators();
     for (uint32_t i = 0; i < CONTEXTS; i++)
         CHECK_EQUAL(cuda.cuCtxCreate_v2(&contexts[i], 0, 0), CUDA_SUCCESS);
-    others_rest();
+    pause_allocators();
     check_books(CONTEXTS * SECOND);
-    others_begin();
+    resume_allocators();
     for (uint32_t i = 0; i < CONTEXTS; i++)
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(contexts[i]), CUDA_SUCCESS);
-    others_rest();
+    pause_allocators();
     check_books(0);
-    CHECK_EQUAL(cuda.cuCtxSetCurrent(play.context), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSetCurrent(shared.context), CUDA_SUCCESS);
 }
 
 /* The driver's calls take longer than a reading waits: the charge may be too small, but never too large. */
@@ -109,16 +109,16 @@ static void load_beside_slow_ones(void)
 {
     CUmodule modules[3];
 
-    others_begin();
+    resume_allocators();
     for (uint32_t i = 0; i < 3; i++)
         CHECK_EQUAL(cuda.cuModuleLoadData(&modules[i], image), CUDA_SUCCESS);
-    others_rest();
+    pause_allocators();
     CHECK_EQUAL(fake_used(0), SECOND + 3 * MODULE);
     CHECK(machine_charged(0) >= SECOND && machine_charged(0) <= SECOND + 3 * MODULE);
-    others_begin();
+    resume_allocators();
     for (uint32_t i = 0; i < 3; i++)
         CHECK_EQUAL(cuda.cuModuleUnload(modules[i]), CUDA_SUCCESS);
-    others_rest();
+    pause_allocators();
     check_books(0);
 }
 
@@ -128,15 +128,15 @@ static void role_loads(void *argument)
 
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     role_open();
-    play.context = role_enter(0);
-    pthread_barrier_init(&play.begins, NULL, ALLOCATORS + 1);
-    pthread_barrier_init(&play.rests, NULL, ALLOCATORS + 1);
+    shared.context = role_enter(0);
+    pthread_barrier_init(&shared.allocators_start, NULL, ALLOCATORS + 1);
+    pthread_barrier_init(&shared.allocators_pause, NULL, ALLOCATORS + 1);
     for (uintptr_t i = 0; i < ALLOCATORS; i++)
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocate_until_over, (void *)(i + 1)), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocate_until_stopped, (void *)(i + 1)), 0);
     for (uint32_t i = 0; i < ROUNDS; i++)
         ((void (*)(void))argument)();
-    atomic_store(&play.over, true);
-    pthread_barrier_wait(&play.begins);
+    atomic_store(&shared.stop, true);
+    pthread_barrier_wait(&shared.allocators_start);
     for (uint32_t i = 0; i < ALLOCATORS; i++)
         CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
     check_books(0);
@@ -159,22 +159,22 @@ static void run_beside(void (*what)(void), uint64_t besides, bool no_nvml, const
 
 static void test_modules_are_charged_their_memory(void **state)
 {
-    run_beside(load_and_unload, MODULES * MODULE, false, A_MOMENT);
+    run_beside(load_and_unload, MODULES * MODULE, false, SHORT_CALL_NS);
 }
 
 static void test_modules_are_charged_their_memory_without_nvml(void **state)
 {
-    run_beside(load_and_unload, MODULES * MODULE, true, A_MOMENT);
+    run_beside(load_and_unload, MODULES * MODULE, true, SHORT_CALL_NS);
 }
 
 static void test_contexts_are_charged_their_memory(void **state)
 {
-    run_beside(make_and_destroy, CONTEXTS * SECOND, false, A_MOMENT);
+    run_beside(make_and_destroy, CONTEXTS * SECOND, false, SHORT_CALL_NS);
 }
 
 static void test_pending_bytes_are_charged_to_no_other_process(void **state)
 {
-    run_beside(load_beside_slow_ones, 3 * MODULE, false, FOR_LONG);
+    run_beside(load_beside_slow_ones, 3 * MODULE, false, LONG_CALL_NS);
 }
 
 int main(void)

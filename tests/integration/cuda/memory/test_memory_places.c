@@ -8,9 +8,9 @@
 /* A query of free memory brings the charges of pools up to date. */
 static uint64_t charged_after_query(uint32_t device)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     return machine_charged(device);
 }
 
@@ -21,7 +21,7 @@ static CUmemLocation location_of(CUdevice device)
 
 /* ---- managed memory, which goes from GPU to GPU ---- */
 
-static void role_moves(void *argument)
+static void role_moves_managed(void *argument)
 {
     CUdeviceptr pointer = 7;
 
@@ -39,14 +39,14 @@ static void role_moves(void *argument)
         CHECK_EQUAL(turn ? cuda.cuMemPrefetchAsync_v2(pointer, 300 * MIB, location_of(to), 0, NULL)
                          : cuda.cuMemPrefetchAsync(pointer, 300 * MIB, to, NULL),
                     CUDA_SUCCESS);
-        CHECK_EQUAL(fake_held((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
-        CHECK_EQUAL(fake_held((uint32_t)!to, FAKE_MANAGED), 0);
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)!to, FAKE_MANAGED), 0);
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
     }
 }
 
-static void role_moves_until_refused(void *argument)
+static void role_moves_until_refused_by_quota(void *argument)
 {
     CUcontext context;
     CUdeviceptr pointer;
@@ -63,7 +63,7 @@ static void role_moves_until_refused(void *argument)
 }
 
 /* Memory left behind is freed with the context that it was made in, on each GPU. */
-static void role_leaves_behind(void *argument)
+static void role_leaves_memory_behind(void *argument)
 {
     CUdeviceptr pointer;
 
@@ -80,9 +80,9 @@ static void role_leaves_behind(void *argument)
 static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **state)
 {
     machine_make(2, (uint64_t[]){2 * GIB, 300 * MIB}, "300M");
-    machine_wait(machine_start(role_moves, NULL, true));
-    machine_wait(machine_start(role_moves_until_refused, NULL, true));
-    machine_wait(machine_start(role_leaves_behind, NULL, true));
+    machine_wait(machine_start(role_moves_managed, NULL, true));
+    machine_wait(machine_start(role_moves_until_refused_by_quota, NULL, true));
+    machine_wait(machine_start(role_leaves_memory_behind, NULL, true));
     machine_remove();
 }
 
@@ -90,15 +90,15 @@ static void role_managed_pools(void *argument)
 {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location_of(1)};
     CUmemLocation second = location_of(1);
-    CUmemoryPool own, given;
+    CUmemoryPool own, default_pool;
     CUdeviceptr pointer;
 
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemPoolCreate(&own, &properties), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(&given, &second, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(&default_pool, &second, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_SUCCESS);
     for (int i = 0; i < 2; i++) {
-        CUmemoryPool pool = i ? given : own;
+        CUmemoryPool pool = i ? default_pool : own;
 
         CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 320 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
         CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 64 * MIB, pool, NULL), CUDA_SUCCESS);
@@ -160,13 +160,13 @@ static CUmemGenericAllocationHandle create_memory(unsigned short usage)
     return handle;
 }
 
-#define CHECK_HELD(bytes)                                                                                              \
+#define CHECK_VIRTUAL_CHARGED(bytes)                                                                                   \
     do {                                                                                                               \
-        CHECK_EQUAL(fake_held(0, FAKE_VIRTUAL), bytes);                                                                \
-        CHECK_EQUAL(machine_charged(0), fake_held(0, FAKE_CONTEXT) + (bytes));                                         \
+        CHECK_EQUAL(fake_used_of_kind(0, FAKE_VIRTUAL), bytes);                                                        \
+        CHECK_EQUAL(machine_charged(0), fake_used_of_kind(0, FAKE_CONTEXT) + (bytes));                                 \
     } while (0)
 
-static void role_sparse(void *argument)
+static void role_sparse_arrays(void *argument)
 {
     CUDA_ARRAY3D_DESCRIPTOR shape = {
         .Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4, .Flags = CUDA_ARRAY3D_SPARSE};
@@ -180,15 +180,15 @@ static void role_sparse(void *argument)
     CHECK_EQUAL(cuda.cuMemMapArrayAsync(NULL, 2, NULL), CUDA_ERROR_INVALID_VALUE);
     for (int turn = 0; turn < 3; turn++) { /* a repetition uses up nothing */
         CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
-        CHECK_HELD(0);
+        CHECK_VIRTUAL_CHARGED(0);
         tiles[0].resource.array = array;
         tiles[0].memHandle.memHandle = create_memory(CU_MEM_CREATE_USAGE_TILE_POOL);
         tiles[1] = tiles[0];
         CHECK_EQUAL((turn == 1 ? cuda.cuMemMapArrayAsync_ptsz : cuda.cuMemMapArrayAsync)(tiles, 2, NULL), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
-        CHECK_HELD(4 * MIB); /* the tiles hold it */
+        CHECK_VIRTUAL_CHARGED(4 * MIB); /* the tiles hold it */
         CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
-        CHECK_HELD(0);
+        CHECK_VIRTUAL_CHARGED(0);
         CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
     }
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
@@ -197,14 +197,14 @@ static void role_sparse(void *argument)
     tiles[0].memHandle.memHandle = create_memory(CU_MEM_CREATE_USAGE_TILE_POOL);
     CHECK_EQUAL(cuda.cuMemMapArrayAsync(tiles, 1, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
-    CHECK_HELD(4 * MIB);
+    CHECK_VIRTUAL_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS); /* and takes its arrays along */
-    CHECK_HELD(0);
+    CHECK_VIRTUAL_CHARGED(0);
 }
 
 static void test_memory_mapped_to_tiles_of_an_array_stays_charged(void **state)
 {
-    machine_run(role_sparse, GIB);
+    machine_run(role_sparse_arrays, GIB);
 }
 
 static void role_multicast(void *argument)
@@ -217,7 +217,7 @@ static void role_multicast(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuMulticastCreate(&object, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMulticastAddDevice(object, 0), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_VIRTUAL_CHARGED(0);
     handle = create_memory(0);
     second = create_memory(0);
     CHECK_EQUAL(cuda.cuMemAddressReserve(&address, 4 * MIB, 0, 0, 0), CUDA_SUCCESS);
@@ -228,11 +228,11 @@ static void role_multicast(void *argument)
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(second), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemUnmap(address, 4 * MIB), CUDA_SUCCESS);
-    CHECK_HELD(8 * MIB); /* the object holds both */
+    CHECK_VIRTUAL_CHARGED(8 * MIB); /* the object holds both */
     CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 0, 4 * MIB), CUDA_SUCCESS);
-    CHECK_HELD(4 * MIB);
+    CHECK_VIRTUAL_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 4 * MIB, 4 * MIB), CUDA_SUCCESS);
-    CHECK_HELD(0);
+    CHECK_VIRTUAL_CHARGED(0);
     CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 0, 8 * MIB), CUDA_ERROR_INVALID_VALUE);
 }
 

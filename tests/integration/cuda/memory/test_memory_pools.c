@@ -5,17 +5,17 @@
 
 #include "machine.h"
 
-#define GROWTH (32 * MIB) /* in which the fake's pools grow, as the driver's do */
+#define POOL_STEP (32 * MIB) /* in which the fake's pools grow, as the driver's do */
 
 /* Pools give memory back at synchronisations, unseen: asking how much is free brings the account up to date. */
 static void check_charged(int line, uint64_t bytes)
 {
-    size_t is_free, total;
+    size_t free_bytes, total;
 
-    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
-    if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_asked(0) != bytes)
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+    if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_requested(0) != bytes)
         fprintf(stderr, "line %d:\n", line);
-    CHECK_EQUAL(fake_asked(0), bytes);
+    CHECK_EQUAL(fake_requested(0), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
 }
 #define CHECK_CHARGED(bytes) check_charged(__LINE__, bytes)
@@ -39,22 +39,22 @@ static uint64_t number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
     return value;
 }
 
-static void role_default(void *argument)
+static void role_default_pool(void *argument)
 {
     CUmemoryPool pool = enter_role();
     CUdeviceptr first, second, third;
 
     CHECK_EQUAL(cuda.cuMemAllocAsync(&first, 1, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(GROWTH);
-    CHECK_EQUAL(cuda.cuMemAllocAsync_ptsz(&second, GROWTH - 512, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(GROWTH);
+    CHECK_CHARGED(POOL_STEP);
+    CHECK_EQUAL(cuda.cuMemAllocAsync_ptsz(&second, POOL_STEP - 512, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(POOL_STEP);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&third, 512, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * GROWTH);
-    CHECK_EQUAL(number_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * GROWTH);
+    CHECK_CHARGED(2 * POOL_STEP);
+    CHECK_EQUAL(number_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_ERROR_INVALID_VALUE);
-    CHECK_CHARGED(2 * GROWTH); /* the pool holds it on */
+    CHECK_CHARGED(2 * POOL_STEP); /* the pool holds it on */
     CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 10 * MIB), CUDA_SUCCESS);
     CHECK_CHARGED(10 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(third, NULL), CUDA_SUCCESS);
@@ -64,7 +64,7 @@ static void role_default(void *argument)
 
 static void test_a_pool_is_charged_for_the_memory_it_holds(void **state)
 {
-    machine_run(role_default, GIB);
+    machine_run(role_default_pool, GIB);
 }
 
 static CUmemoryPool make_pool(void)
@@ -77,7 +77,7 @@ static CUmemoryPool make_pool(void)
     return pool;
 }
 
-static void role_own(void *argument)
+static void role_created_pool(void *argument)
 {
     CUmemPoolProps on_host = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                               .location = {.type = CU_MEM_LOCATION_TYPE_HOST, .id = 77}};
@@ -88,30 +88,30 @@ static void role_own(void *argument)
     CUmemoryPool pool = make_pool();
     CHECK_EQUAL(cuda.cuMemPoolCreate(&host, &on_host), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&first, 40 * MIB, pool, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * GROWTH);
+    CHECK_CHARGED(2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&second, GIB, host, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * GROWTH);
+    CHECK_CHARGED(2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFreeAsync(second, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceSetMemPool(0, pool), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 20 * MIB, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * GROWTH);
+    CHECK_CHARGED(2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS); /* allocations stay; so does their charge */
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(60 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&third, MIB, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(60 * MIB + GROWTH);
+    CHECK_CHARGED(60 * MIB + POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFree_v2(first), CUDA_SUCCESS);
-    CHECK_CHARGED(20 * MIB + GROWTH);
+    CHECK_CHARGED(20 * MIB + POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFreeAsync(second, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(GROWTH);
+    CHECK_CHARGED(POOL_STEP);
 }
 
 static void test_pools_of_the_program_are_charged_until_their_last_pointer_goes(void **state)
 {
-    machine_run(role_own, GIB);
+    machine_run(role_created_pool, GIB);
 }
 
-static void role_threshold(void *argument)
+static void role_release_threshold(void *argument)
 {
     CUmemoryPool pool = enter_role();
     uint64_t keep = 64 * MIB;
@@ -121,7 +121,7 @@ static void role_threshold(void *argument)
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 300 * MIB, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(320 * MIB);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 600 * MIB), CUDA_SUCCESS); /* has room when the pool lets go */
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 600 * MIB), CUDA_SUCCESS); /* fits once the pool has released its memory */
     CHECK_CHARGED(600 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 200 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_CHARGED(600 * MIB);
@@ -141,7 +141,7 @@ static void role_threshold(void *argument)
 
 static void test_unused_memory_of_pools_is_released_before_a_refusal(void **state)
 {
-    machine_run(role_threshold, GIB);
+    machine_run(role_release_threshold, GIB);
 }
 
 static void *use_pool(void *argument)
@@ -160,7 +160,7 @@ static void *use_pool(void *argument)
     return NULL;
 }
 
-static void role_threads(void *argument)
+static void role_pool_in_threads(void *argument)
 {
     CUmemoryPool pool = enter_role();
     pthread_t threads[4];
@@ -176,10 +176,10 @@ static void role_threads(void *argument)
 
 static void test_threads_share_a_pool(void **state)
 {
-    machine_run(role_threads, 2 * GIB);
+    machine_run(role_pool_in_threads, 2 * GIB);
 }
 
-static void role_synchronized(void *argument)
+static void role_synchronized_pool(void *argument)
 {
     CUdeviceptr first, second;
     CUstream stream;
@@ -188,9 +188,9 @@ static void role_synchronized(void *argument)
     CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&first, 40 * MIB, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 2 * MIB, stream), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * GROWTH);
+    CHECK_CHARGED(2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, stream), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * GROWTH);
+    CHECK_CHARGED(2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuStreamSynchronize(stream), CUDA_SUCCESS);
     CHECK_CHARGED(2 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(second, stream), CUDA_SUCCESS);
@@ -200,7 +200,7 @@ static void role_synchronized(void *argument)
 
 static void test_memory_that_a_pool_frees_at_a_synchronisation_is_released(void **state)
 {
-    machine_run(role_synchronized, GIB);
+    machine_run(role_synchronized_pool, GIB);
 }
 
 static void check_capture(CUstream stream, CUstreamCaptureStatus expected)
@@ -215,7 +215,7 @@ static void check_capture(CUstream stream, CUstreamCaptureStatus expected)
  * Calls that the driver allows while a stream is captured succeed, calls that it refuses fail, and neither is charged
  * wrong.
  */
-static void role_capture(void *argument)
+static void role_captured_allocations(void *argument)
 {
     CUstream captured, other;
     CUdeviceptr pointer, before;
@@ -230,21 +230,21 @@ static void role_capture(void *argument)
     CHECK_EQUAL(cuda.cuMemFreeAsync(before, captured), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(2 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, other), CUDA_SUCCESS);
-    CHECK_CHARGED(2 * MIB + GROWTH);
+    CHECK_CHARGED(2 * MIB + POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, other), CUDA_SUCCESS);
     check_capture(captured, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     CHECK_EQUAL(cuda.cuMemFree_v2(before), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     check_capture(captured, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
-    CHECK_CHARGED(2 * MIB + GROWTH);
+    CHECK_CHARGED(2 * MIB + POOL_STEP);
     CHECK_EQUAL(cuda.cuStreamEndCapture(captured, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK_EQUAL(cuda.cuMemFree_v2(before), CUDA_SUCCESS);
-    CHECK_CHARGED(GROWTH);
+    CHECK_CHARGED(POOL_STEP);
 }
 
 static void test_a_capture_is_left_alone(void **state)
 {
-    machine_run(role_capture, GIB);
+    machine_run(role_captured_allocations, GIB);
 }
 
 /* ---- memory without an address ---- */
@@ -263,7 +263,7 @@ static CUmemGenericAllocationHandle create_memory(uint64_t bytes)
     return handle;
 }
 
-static void role_virtual(void *argument)
+static void role_virtual_memory(void *argument)
 {
     CUmemGenericAllocationHandle handle, other, again;
     CUmemAllocationProp on_host = on_device;
@@ -301,10 +301,10 @@ static void role_virtual(void *argument)
 
 static void test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone(void **state)
 {
-    machine_run(role_virtual, GIB);
+    machine_run(role_virtual_memory, GIB);
 }
 
-static void role_import(void *argument)
+static void role_imports_pool(void *argument)
 {
     CUmemGenericAllocationHandle handle, again;
     int fd;
@@ -331,10 +331,10 @@ static void role_import(void *argument)
     close(fd);
     handle = create_memory(720 * MIB);
     CHECK_EQUAL(machine_own(0), GIB); /* as far as this process knows, another process holds a reference */
-    CHECK_EQUAL(fake_asked(0), 720 * MIB);
+    CHECK_EQUAL(fake_requested(0), 720 * MIB);
 }
 
-static void role_export_pool(void *argument)
+static void role_exports_pool(void *argument)
 {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -350,7 +350,7 @@ static void role_export_pool(void *argument)
                 CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(GROWTH);
+    CHECK_CHARGED(POOL_STEP);
 }
 
 static void role_managed_pool(void *argument)
@@ -363,7 +363,7 @@ static void role_managed_pool(void *argument)
     enter_role();
     CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, MIB, pool, NULL), CUDA_SUCCESS);
-    CHECK_CHARGED(GROWTH);
+    CHECK_CHARGED(POOL_STEP);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -374,12 +374,12 @@ static void test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that
 
 static void test_memory_of_an_exported_pool_stays_charged(void **state)
 {
-    machine_run(role_export_pool, GIB);
+    machine_run(role_exports_pool, GIB);
 }
 
 static void test_memory_imported_by_its_own_process_is_charged_once(void **state)
 {
-    machine_run(role_import, GIB);
+    machine_run(role_imports_pool, GIB);
 }
 
 static void role_fork(void *argument)
@@ -396,7 +396,7 @@ static void role_fork(void *argument)
     if (pid == 0) {
         CHECK(cuda.cuMemFreeAsync(pointer, NULL) != CUDA_SUCCESS);
         CHECK(cuda.cuMemAllocAsync(&pointer, MIB, NULL) != CUDA_SUCCESS);
-        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * MIB + GROWTH);
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * MIB + POOL_STEP);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid);

@@ -8,19 +8,19 @@
 
 #include "machine.h"
 
-#define QUOTA  (2 * GIB)
-#define BLOCK  (512 * MIB)
-#define ROUNDS 20
+#define QUOTA       (2 * GIB)
+#define BLOCK_BYTES (512 * MIB)
+#define ROUNDS      20
 
 /* Holds a context and a block until it is killed. */
-static void role_holds(void *argument)
+static void role_holds_memory(void *argument)
 {
     CUdeviceptr pointer;
     int ready = *(int *)argument;
 
     role_open();
     role_enter(0);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, BLOCK), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, BLOCK_BYTES), CUDA_SUCCESS);
     CHECK(write(ready, "x", 1) == 1);
     for (;;)
         pause();
@@ -34,69 +34,69 @@ static pid_t start_holder(void)
     CHECK(pipe(ready) == 0);
     pid_t pid = fork(); /* by a process that has not called CUDA */
     if (pid == 0)
-        role_holds(&ready[1]);
+        role_holds_memory(&ready[1]);
     close(ready[1]);
     CHECK(read(ready[0], &byte, 1) == 1);
     close(ready[0]);
     return pid;
 }
 
-static uint64_t free_bytes(bool of_old)
+static uint64_t query_free_bytes(bool of_old)
 {
-    size_t is_free = 0, total = 0;
+    size_t free_bytes = 0, total = 0;
     unsigned free_of_old = 0, total_of_old = 0;
 
     if (!of_old) {
-        CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
-        return is_free;
+        CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+        return free_bytes;
     }
     CHECK_EQUAL(cuda.cuMemGetInfo(&free_of_old, &total_of_old), CUDA_SUCCESS);
     return free_of_old;
 }
 
 /* Asks, for its parent, whenever a byte comes; which says in which form, and the answer is 8 bytes. */
-static void role_asks(const int *questions, const int *answers)
+static void role_answers_with_free_bytes(const int *questions, const int *answers)
 {
     char form;
 
     role_open();
     role_enter(0);
     while (read(questions[0], &form, 1) == 1) {
-        uint64_t is_free = free_bytes(form == 'o');
+        uint64_t free_bytes = query_free_bytes(form == 'o');
 
-        CHECK(write(answers[1], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+        CHECK(write(answers[1], &free_bytes, sizeof free_bytes) == (ssize_t)sizeof free_bytes);
     }
 }
 
 static uint64_t ask_child(const int *questions, const int *answers, char form)
 {
-    uint64_t is_free = 0;
+    uint64_t free_bytes = 0;
 
     CHECK(write(questions[1], &form, 1) == 1);
-    CHECK(read(answers[0], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
-    return is_free;
+    CHECK(read(answers[0], &free_bytes, sizeof free_bytes) == (ssize_t)sizeof free_bytes);
+    return free_bytes;
 }
 
 /* The children are of a process without a context, so that it can fork; the one that asks is its child, too. */
-static void role_reaps(void *argument)
+static void role_reaps_children(void *argument)
 {
-    const uint64_t alone = QUOTA - MACHINE_CONTEXT, beside = alone - MACHINE_CONTEXT - BLOCK;
+    const uint64_t free_alone = QUOTA - MACHINE_CONTEXT, free_with_other = free_alone - MACHINE_CONTEXT - BLOCK_BYTES;
     int questions[2], answers[2];
 
     CHECK(pipe(questions) == 0 && pipe(answers) == 0);
     pid_t asker = fork();
     if (asker == 0) {
         close(questions[1]);
-        role_asks(questions, answers);
+        role_answers_with_free_bytes(questions, answers);
         _exit(0);
     }
     for (int i = 0; i < ROUNDS; i++) {
         pid_t pid = start_holder();
 
         for (int j = 0; j < 3; j++)
-            CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), beside);
+            CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), free_with_other);
         CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-        CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), alone);
+        CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), free_alone);
     }
     close(questions[1]);
     CHECK(waitpid(asker, NULL, 0) == asker);
@@ -104,7 +104,7 @@ static void role_reaps(void *argument)
 
 static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state)
 {
-    machine_run(role_reaps, QUOTA);
+    machine_run(role_reaps_children, QUOTA);
 }
 
 int main(void)

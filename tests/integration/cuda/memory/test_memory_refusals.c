@@ -7,8 +7,8 @@
 
 #include "machine.h"
 
-#define QUOTA GIB
-#define MUCH  (2 * GIB) /* more than the quota, less than the device */
+#define QUOTA      GIB
+#define OVER_QUOTA (2 * GIB) /* more than the quota, less than the device */
 
 static uint64_t denied_count(void)
 {
@@ -28,7 +28,7 @@ static uint64_t denied_count(void)
     } while (0)
 
 /* Each form of asking for memory, with nothing wrong but how much it is. */
-static void ask_each(CUmemoryPool pool, CUresult answer)
+static void request_each_form(CUmemoryPool pool, CUresult answer)
 {
     const CUDA_ARRAY3D_DESCRIPTOR cube = {
         .Width = 1000, .Height = 1000, .Depth = 600, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
@@ -43,20 +43,20 @@ static void ask_each(CUmemoryPool pool, CUresult answer)
     CUmipmappedArray levels = NULL;
     CUarray array = NULL;
 
-    REFUSED(cuda.cuMemAlloc_v2(&pointer, MUCH), answer);
+    REFUSED(cuda.cuMemAlloc_v2(&pointer, OVER_QUOTA), answer);
     REFUSED(cuda.cuMemAlloc_v2(&pointer, UINT64_MAX), answer);
-    REFUSED(cuda.cuMemAlloc(&pointer_of_old, (unsigned)MUCH), answer);
+    REFUSED(cuda.cuMemAlloc(&pointer_of_old, (unsigned)OVER_QUOTA), answer);
     REFUSED(cuda.cuMemAllocPitch_v2(&pointer, &pitch, MIB, 2048, 4), answer);
     REFUSED(cuda.cuMemAllocPitch(&pointer_of_old, &pitch_of_old, MIB, 2048, 4), answer);
-    REFUSED(cuda.cuMemAllocManaged(&pointer, MUCH, CU_MEM_ATTACH_GLOBAL), answer);
+    REFUSED(cuda.cuMemAllocManaged(&pointer, OVER_QUOTA, CU_MEM_ATTACH_GLOBAL), answer);
     REFUSED(cuda.cuArray3DCreate_v2(&array, &cube), answer);
     REFUSED(cuda.cuArrayCreate_v2(&array, &flat), answer);
     REFUSED(cuda.cuArrayCreate(&array, &flat_of_old), answer);
     REFUSED(cuda.cuMipmappedArrayCreate(&levels, &cube, 3), answer);
     if (pool) {
-        REFUSED(cuda.cuMemAllocAsync(&pointer, MUCH, NULL), answer);
-        REFUSED(cuda.cuMemAllocFromPoolAsync(&pointer, MUCH, pool, NULL), answer);
-        REFUSED(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, MUCH, pool, NULL), answer);
+        REFUSED(cuda.cuMemAllocAsync(&pointer, OVER_QUOTA, NULL), answer);
+        REFUSED(cuda.cuMemAllocFromPoolAsync(&pointer, OVER_QUOTA, pool, NULL), answer);
+        REFUSED(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, OVER_QUOTA, pool, NULL), answer);
     }
     CHECK(pointer == 7 && pointer_of_old == 7 && pitch == 7 && pitch_of_old == 7 && !levels && !array);
 }
@@ -66,10 +66,10 @@ static void role_asks_without_a_context(void *argument)
     int status = -1;
 
     role_open();
-    ask_each(NULL, CUDA_ERROR_INVALID_CONTEXT);
+    request_each_form(NULL, CUDA_ERROR_INVALID_CONTEXT);
     pid_t pid = fork();
     if (pid == 0) {
-        ask_each(NULL, CUDA_ERROR_NOT_INITIALIZED);
+        request_each_form(NULL, CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -80,7 +80,7 @@ static void test_without_a_context_and_after_a_fork_the_driver_says_so(void **st
     machine_run(role_asks_without_a_context, QUOTA);
 }
 
-static void role_asks_for_too_much(void *argument)
+static void role_requests_over_quota(void *argument)
 {
     const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -91,13 +91,13 @@ static void role_asks_for_too_much(void *argument)
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
-    ask_each(pool, CUDA_ERROR_OUT_OF_MEMORY);
-    REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    request_each_form(pool, CUDA_ERROR_OUT_OF_MEMORY);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(handle, 7);
     pid_t pid = fork();
     if (pid == 0) {
-        ask_each(pool, CUDA_ERROR_NOT_INITIALIZED);
-        REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 0), CUDA_ERROR_NOT_INITIALIZED);
+        request_each_form(pool, CUDA_ERROR_NOT_INITIALIZED);
+        REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -105,10 +105,10 @@ static void role_asks_for_too_much(void *argument)
 
 static void test_a_refusal_by_the_quota_alone_is_counted_once(void **state)
 {
-    machine_run(role_asks_for_too_much, QUOTA);
+    machine_run(role_requests_over_quota, QUOTA);
 }
 
-static void role_asks_wrongly(void *argument)
+static void role_wrong_arguments(void *argument)
 {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
@@ -123,18 +123,18 @@ static void role_asks_wrongly(void *argument)
 
     role_open();
     role_enter(0);
-    REFUSED(cuda.cuMemAlloc_v2(NULL, MUCH), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemAlloc(NULL, (unsigned)MUCH), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAlloc_v2(NULL, OVER_QUOTA), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAlloc(NULL, (unsigned)OVER_QUOTA), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMemAllocPitch_v2(NULL, &pitch, MIB, 2048, 4), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMemAllocPitch_v2(&pointer, NULL, MIB, 2048, 4), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMemAllocPitch_v2(&pointer, &pitch, MIB, 2048, 3), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemAllocManaged(NULL, MUCH, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemAllocManaged(&pointer, MUCH, 77), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemCreate(NULL, MUCH, &properties, 0), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 1), CUDA_ERROR_INVALID_VALUE);
-    REFUSED(cuda.cuMemCreate(&handle, MUCH + 1, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAllocManaged(NULL, OVER_QUOTA, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemAllocManaged(&pointer, OVER_QUOTA, 77), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(NULL, OVER_QUOTA, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 1), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA + 1, &properties, 0), CUDA_ERROR_INVALID_VALUE);
     properties.type = 0;
-    REFUSED(cuda.cuMemCreate(&handle, MUCH, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuArray3DCreate_v2(NULL, &cube), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuArrayCreate_v2(NULL, &flat), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMipmappedArrayCreate(NULL, &cube, 3), CUDA_ERROR_INVALID_VALUE);
@@ -150,10 +150,10 @@ static void role_asks_wrongly(void *argument)
 
 static void test_wrong_arguments_are_refused_as_such(void **state)
 {
-    machine_run(role_asks_wrongly, QUOTA);
+    machine_run(role_wrong_arguments, QUOTA);
 }
 
-static void take_and_ask(CUmemoryPool pool, uint64_t bytes)
+static void fill_and_request(CUmemoryPool pool, uint64_t bytes)
 {
     CUdeviceptr first, second;
 
@@ -163,7 +163,7 @@ static void take_and_ask(CUmemoryPool pool, uint64_t bytes)
 }
 
 /* Spare memory in a pool makes room for plain memory, and that the pool had to be trimmed counts as no refusal. */
-static void role_makes_room(void *argument)
+static void role_trims_a_pool(void *argument)
 {
     uint64_t threshold = UINT64_MAX, before;
     CUdeviceptr pointer;
@@ -173,7 +173,7 @@ static void role_makes_room(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
-    take_and_ask(pool, 512 * MIB);
+    fill_and_request(pool, 512 * MIB);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
     before = denied_count();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 512 * MIB), CUDA_SUCCESS);
@@ -182,7 +182,7 @@ static void role_makes_room(void *argument)
 
 static void test_room_that_a_pool_makes_is_no_denial(void **state)
 {
-    machine_run(role_makes_room, QUOTA);
+    machine_run(role_trims_a_pool, QUOTA);
 }
 
 int main(void)

@@ -24,25 +24,25 @@ static void check_launches(int line, uint32_t device, uint64_t count)
 
 /* ---- small ones of several GPUs ---- */
 
-static CUdeviceptr taken[2];
+static CUdeviceptr buffers[2];
 
 static void fill_times(uint32_t device, int times, CUresult (*call)(CUdeviceptr, unsigned char, size_t))
 {
     role_enter((CUdevice)device);
     for (int i = 0; i < times; i++)
-        CHECK_EQUAL(call(taken[device], 1, 1), CUDA_SUCCESS);
+        CHECK_EQUAL(call(buffers[device], 1, 1), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 /* Sixteen small ones make a launch, where all of them were done. */
-static void role_apart(void *argument)
+static void role_transfers_on_two_devices(void *argument)
 {
     uint64_t before = 0;
 
     role_open();
     for (uint32_t i = 0; i < 2; i++) {
         role_enter((CUdevice)i);
-        CHECK_EQUAL(cuda.cuMemAlloc_v2(&taken[i], MIB), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&buffers[i], MIB), CUDA_SUCCESS);
     }
     for (int form = 0; form < 2; form++, before++) {
         CUresult (*call)(CUdeviceptr, unsigned char, size_t) = form ? cuda.cuMemsetD8_v2_ptds : cuda.cuMemsetD8_v2;
@@ -63,7 +63,7 @@ static void role_apart(void *argument)
 static void test_small_copies_are_summed_for_each_gpu(void **state)
 {
     machine_make(2, (uint64_t[]){GIB, GIB}, "300M");
-    machine_wait(machine_start(role_apart, NULL, true));
+    machine_wait(machine_start(role_transfers_on_two_devices, NULL, true));
     machine_remove();
 }
 
@@ -104,32 +104,32 @@ static void test_lists_that_cannot_be_read_are_the_drivers_to_refuse(void **stat
 }
 
 /* More transfers than are read before the driver's call: it is a launch all the same. */
-static void role_long(void *argument)
+static void role_long_batch(void *argument)
 {
-    enum { COUNT = 5000 };
-    static CUdeviceptr to[COUNT], from[COUNT];
-    static size_t sizes[COUNT];
+    enum { TRANSFERS = 5000 };
+    static CUdeviceptr to[TRANSFERS], from[TRANSFERS];
+    static size_t sizes[TRANSFERS];
     CUdeviceptr pointer;
 
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_SUCCESS);
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < TRANSFERS; i++) {
         to[i] = pointer;
         from[i] = pointer + 64;
         sizes[i] = 1;
     }
-    CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(to, from, sizes, COUNT, NULL, NULL, 0, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(to, from, sizes, TRANSFERS, NULL, NULL, 0, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
     CHECK_LAUNCHES(0, 1);
 }
 
 static void test_a_batch_too_long_to_read_counts(void **state)
 {
-    machine_run(role_long, GIB);
+    machine_run(role_long_batch, GIB);
 }
 
-static void role_decompresses(void *argument)
+static void role_batch_decompression(void *argument)
 {
     CUmemDecompressParams list[2] = {{.srcNumBytes = MIB / 2}, {.srcNumBytes = 1, .dstNumBytes = MIB / 2}};
 
@@ -145,7 +145,7 @@ static void role_decompresses(void *argument)
 
 static void test_decompressed_bytes_count_as_copied_bytes(void **state)
 {
-    machine_run(role_decompresses, GIB);
+    machine_run(role_batch_decompression, GIB);
 }
 
 int main(void)

@@ -17,8 +17,8 @@
 
 #include "tests/integration/cuda/client.h"
 
-#define MIB ((uint64_t)1 << 20)
-#define SET (96 * MIB)
+#define MIB               ((uint64_t)1 << 20)
+#define WORKING_SET_BYTES (96 * MIB)
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -29,7 +29,7 @@
     } while (0)
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
-static CUdeviceptr set;
+static CUdeviceptr working_set;
 
 static CUdeviceptr allocate(uint64_t bytes)
 {
@@ -46,20 +46,20 @@ static void launch_on_words(const char *name, uint64_t address, uint64_t words, 
     OK(client.cuLaunchKernel(client_function(name), 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
 }
 
-static void fill(void)
+static void fill_working_set(void)
 {
-    set = allocate(SET);
-    launch_on_words("store_words_100us", set, SET / 8, 77);
+    working_set = allocate(WORKING_SET_BYTES);
+    launch_on_words("store_words_100us", working_set, WORKING_SET_BYTES / 8, 77);
     OK(client.cuCtxSynchronize());
 }
 
 /* Reads the working set back with the function `copy`, one piece at a time, and checks every word. */
-static void check_set(__typeof__(&cuMemcpyDtoH_v2) copy, uint64_t value)
+static void check_working_set(__typeof__(&cuMemcpyDtoH_v2) copy, uint64_t value)
 {
     static uint64_t words[1 << 18];
 
-    for (uint64_t at = 0; at < SET; at += sizeof words) {
-        OK(copy(words, set + at, sizeof words));
+    for (uint64_t at = 0; at < WORKING_SET_BYTES; at += sizeof words) {
+        OK(copy(words, working_set + at, sizeof words));
         for (size_t i = 0; i < sizeof words / 8; i++)
             CHECK(words[i] == value);
     }
@@ -80,10 +80,10 @@ static void role_facts(void)
 {
     CUdeviceptr pointer = allocate(40 * MIB), base = 0, pitched;
     CUdeviceptr small = allocate(4096);
-    size_t bytes = 0, pitch = 0, is_free = 0, total = 0;
+    size_t bytes = 0, pitch = 0, free_bytes = 0, total = 0;
     int device = -1;
     CUipcMemHandle handle;
-    CUmemGenericAllocationHandle behind;
+    CUmemGenericAllocationHandle memory_handle;
 
     OK(client.cuMemGetAddressRange_v2(&base, &bytes, pointer + 39 * MIB));
     CHECK(base == pointer && bytes == 40 * MIB);
@@ -99,13 +99,13 @@ static void role_facts(void)
                                      (void *[]){&base, &bytes, &device}, pointer + 39 * MIB));
     CHECK(base == pointer && bytes == 40 * MIB && device == 0);
     CHECK(client.cuIpcGetMemHandle(&handle, pointer) != CUDA_SUCCESS);
-    CHECK(client.cuMemRetainAllocationHandle(&behind, (void *)(uintptr_t)pointer) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuMemRetainAllocationHandle(&memory_handle, (void *)(uintptr_t)pointer) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuMemUnmap(pointer, 32 * MIB) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuMemAllocPitch_v2(&pitched, &pitch, 1000, 2048, 4));
     CHECK(pitch == 1024);
     OK(client.cuMemsetD8Async(pitched, 1, pitch * 2048, NULL));
-    OK(client.cuMemGetInfo_v2(&is_free, &total));
-    CHECK(total == 128 * MIB && is_free <= total);
+    OK(client.cuMemGetInfo_v2(&free_bytes, &total));
+    CHECK(total == 128 * MIB && free_bytes <= total);
     CHECK(client.cuMemAlloc_v2(&base, 2048 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
     OK(client.cuMemFree_v2(pitched));
     OK(client.cuMemFree_v2(pointer));
@@ -116,28 +116,28 @@ static void role_facts(void)
 /* Resets the context while its memory is swapped out. The new context must have none of that memory. */
 static void role_reset(void)
 {
-    fill();
+    fill_working_set();
     wait_for_signal();
     OK(client.cuDevicePrimaryCtxReset_v2(0));
     OK(client.cuDevicePrimaryCtxRetain(&client.context, 0));
     OK(client.cuCtxSetCurrent(client.context));
-    CHECK(client.cuMemFree_v2(set) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuMemFree_v2(working_set) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuMemFree_v2(allocate(16 * MIB)));
 }
 
 /* Frees memory that is swapped out; freeing must not swap it in. */
 static void role_free(void)
 {
-    fill();
+    fill_working_set();
     wait_for_signal();
-    OK(client.cuMemFree_v2(set));
+    OK(client.cuMemFree_v2(working_set));
 }
 
 static void role_fork(void)
 {
     int status = -1;
 
-    fill();
+    fill_working_set();
     for (unsigned i = 0; i < 200; i++) {
         pid_t pid = i % 10 == 0 ? fork() : 0;
 
@@ -145,11 +145,11 @@ static void role_fork(void)
             _exit(0);
         if (i % 10 == 0)
             CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-        launch_on_words("add_words_2000us", set, 512, 1);
-        launch_on_words("add_words_10us", set, 512, UINT64_MAX);
+        launch_on_words("add_words_2000us", working_set, 512, 1);
+        launch_on_words("add_words_10us", working_set, 512, UINT64_MAX);
         OK(client.cuCtxSynchronize());
     }
-    check_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, 77);
 }
 
 /* After the signal, the launch of a graph is the first use of the memory. */
@@ -159,7 +159,7 @@ static void role_graph(void)
     CUstream stream;
     CUgraph graph;
 
-    fill();
+    fill_working_set();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(client_launch(client_function("work_100us"), 8, stream));
@@ -168,9 +168,10 @@ static void role_graph(void)
     wait_for_signal();
     OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuStreamSynchronize(stream));
-    launch_on_words("store_words_10us", set, 512, 77); /* when the test counts this launch, the graph's has ended */
+    launch_on_words("store_words_10us", working_set, 512,
+                    77); /* when the test counts this launch, the graph's has ended */
     wait_for_signal();
-    check_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, 77);
 }
 
 /* No memory may be moved while a capture is open. */
@@ -179,14 +180,15 @@ static void role_capture(void)
     CUstream stream;
     CUgraph graph;
 
-    fill();
+    fill_working_set();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    launch_on_words("store_words_10us", set, 512, 77); /* when the test counts this launch, the capture is open */
+    launch_on_words("store_words_10us", working_set, 512,
+                    77); /* when the test counts this launch, the capture is open */
     wait_for_signal();
     OK(client.cuStreamEndCapture(stream, &graph));
     wait_for_signal();
-    check_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, 77);
 }
 
 /* A function from cuGetProcAddress(), which the CUDA runtime uses, passes the quiesce gate, too. */
@@ -198,9 +200,9 @@ static void role_lookup(void)
 
     OK(client.cuGetProcAddress_v2("cuMemcpyDtoH", &found, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status));
     memcpy(&copy, &found, sizeof copy);
-    fill();
+    fill_working_set();
     wait_for_signal();
-    check_set(copy, 77);
+    check_working_set(copy, 77);
 }
 
 static atomic_bool may_go_on;
@@ -220,14 +222,14 @@ static void role_callback(void)
     CUstream stream;
     CUmodule module;
 
-    fill();
+    fill_working_set();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuLaunchHostFunc(stream, block_until_allowed, NULL));
     wait_for_signal();
     OK(client.cuModuleLoadData(&module, CLIENT_IMAGE));
     atomic_store(&may_go_on, true);
     OK(client.cuStreamSynchronize(stream));
-    check_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, 77);
 }
 
 static const struct {

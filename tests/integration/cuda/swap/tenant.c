@@ -16,29 +16,29 @@
 
 #include "tests/integration/cuda/client.h"
 
-#define MIB    ((uint64_t)1 << 20)
-#define BLOCK  (24 * MIB)
-#define BLOCKS 64u
-#define SPOTS  16u  /* of a block, on which launches work */
-#define WORDS  512u /* of a spot */
-#define DEPTH  8u   /* launches between two waits */
+#define MIB               ((uint64_t)1 << 20)
+#define BLOCK             (24 * MIB)
+#define BLOCKS            64u
+#define SPOTS             16u  /* of a block, on which launches work */
+#define WORDS             512u /* of a spot */
+#define LAUNCHES_PER_WAIT 8u   /* launches between two waits */
 
 struct block {
     CUdeviceptr address;
-    uint64_t words, first, added[SPOTS];
+    uint64_t words, first_value, added[SPOTS];
 };
 
 static struct block blocks[BLOCKS];
-static unsigned count;
-static volatile sig_atomic_t stopped;
+static unsigned block_count;
+static volatile sig_atomic_t stop_requested;
 
-static void stop(int signal)
+static void request_stop(int signal)
 {
     (void)signal;
-    stopped = 1;
+    stop_requested = 1;
 }
 
-static void check(CUresult result, const char *call)
+static void check_call(CUresult result, const char *call)
 {
     if (result == CUDA_SUCCESS)
         return;
@@ -54,69 +54,70 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void launch(CUfunction function, uint64_t address, uint64_t words, uint64_t value)
+static void launch_on_words(CUfunction function, uint64_t address, uint64_t words, uint64_t value)
 {
     void *parameters[] = {&address, &words, &value};
 
-    check(client.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, NULL, parameters, NULL), "cuLaunchKernel");
+    check_call(client.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, NULL, parameters, NULL), "cuLaunchKernel");
 }
 
-static void fill(uint64_t bytes)
+static void fill_blocks(uint64_t bytes)
 {
     CUfunction store = client_function("store_words_10us");
 
-    for (; bytes && count < BLOCKS; count++) {
-        struct block *block = &blocks[count];
-        uint64_t part = bytes < BLOCK ? bytes : BLOCK;
+    for (; bytes && block_count < BLOCKS; block_count++) {
+        struct block *block = &blocks[block_count];
+        uint64_t block_bytes = bytes < BLOCK ? bytes : BLOCK;
 
-        check(client.cuMemAlloc_v2(&block->address, part), "cuMemAlloc");
-        block->words = part / sizeof(uint64_t);
-        block->first = (uint64_t)getpid() * 1000003u + count * 7919u;
-        launch(store, block->address, block->words, block->first);
-        bytes -= part;
+        check_call(client.cuMemAlloc_v2(&block->address, block_bytes), "cuMemAlloc");
+        block->words = block_bytes / sizeof(uint64_t);
+        block->first_value = (uint64_t)getpid() * 1000003u + block_count * 7919u;
+        launch_on_words(store, block->address, block->words, block->first_value);
+        bytes -= block_bytes;
     }
-    check(client.cuCtxSynchronize(), "cuCtxSynchronize");
+    check_call(client.cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
-static uint64_t spot_of(const struct block *block, unsigned spot)
+static uint64_t first_word_of_spot(const struct block *block, unsigned spot)
 {
     return block->words / SPOTS * spot;
 }
 
-static unsigned long work(unsigned long launches, const char *kernel)
+static unsigned long run_launches(unsigned long launches, const char *kernel)
 {
     CUfunction add = client_function(kernel);
     unsigned long i = 0;
 
-    for (; i < launches && !stopped; i++) {
-        struct block *block = &blocks[i % count];
-        unsigned spot = (unsigned)(i / count % SPOTS);
+    for (; i < launches && !stop_requested; i++) {
+        struct block *block = &blocks[i % block_count];
+        unsigned spot = (unsigned)(i / block_count % SPOTS);
 
-        launch(add, block->address + spot_of(block, spot) * sizeof(uint64_t), WORDS, 1);
+        launch_on_words(add, block->address + first_word_of_spot(block, spot) * sizeof(uint64_t), WORDS, 1);
         block->added[spot]++;
-        if (i % DEPTH == DEPTH - 1)
-            check(client.cuStreamSynchronize(NULL), "cuStreamSynchronize");
+        if (i % LAUNCHES_PER_WAIT == LAUNCHES_PER_WAIT - 1)
+            check_call(client.cuStreamSynchronize(NULL), "cuStreamSynchronize");
     }
-    check(client.cuCtxSynchronize(), "cuCtxSynchronize");
+    check_call(client.cuCtxSynchronize(), "cuCtxSynchronize");
     return i;
 }
 
-static uint64_t expected(const struct block *block, uint64_t word)
+static uint64_t expected_word(const struct block *block, uint64_t word)
 {
     uint64_t spot = word / (block->words / SPOTS);
 
-    return block->first + (spot < SPOTS && word - spot_of(block, (unsigned)spot) < WORDS ? block->added[spot] : 0);
+    return block->first_value +
+           (spot < SPOTS && word - first_word_of_spot(block, (unsigned)spot) < WORDS ? block->added[spot] : 0);
 }
 
-static unsigned long count_wrong(void)
+static unsigned long count_wrong_words(void)
 {
     uint64_t *words = malloc(BLOCK);
     unsigned long wrong = 0;
 
-    for (unsigned i = 0; words && i < count; i++) {
-        check(client.cuMemcpyDtoH_v2(words, blocks[i].address, blocks[i].words * sizeof *words), "cuMemcpyDtoH");
+    for (unsigned i = 0; words && i < block_count; i++) {
+        check_call(client.cuMemcpyDtoH_v2(words, blocks[i].address, blocks[i].words * sizeof *words), "cuMemcpyDtoH");
         for (uint64_t word = 0; word < blocks[i].words; word++)
-            wrong += words[word] != expected(&blocks[i], word);
+            wrong += words[word] != expected_word(&blocks[i], word);
     }
     free(words);
     return words ? wrong : 1;
@@ -128,14 +129,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: cuda-swap-tenant MIB LAUNCHES KERNEL\n");
         return 2;
     }
-    signal(SIGTERM, stop);
-    fill((uint64_t)atoi(argv[1]) * MIB);
+    signal(SIGTERM, request_stop);
+    fill_blocks((uint64_t)atoi(argv[1]) * MIB);
     double begun = now_s();
-    unsigned long launches = work((unsigned long)atol(argv[2]), argv[3]);
+    unsigned long launches = run_launches((unsigned long)atol(argv[2]), argv[3]);
     double ended = now_s();
-    unsigned long wrong = count_wrong();
+    unsigned long wrong = count_wrong_words();
     printf("{\"launches\": %lu, \"work_s\": %.3f, \"wrong\": %lu}\n", launches, ended - begun, wrong);
-    for (unsigned i = 0; i < count; i++)
-        check(client.cuMemFree_v2(blocks[i].address), "cuMemFree");
+    for (unsigned i = 0; i < block_count; i++)
+        check_call(client.cuMemFree_v2(blocks[i].address), "cuMemFree");
     return wrong ? 1 : 0;
 }

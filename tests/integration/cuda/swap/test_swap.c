@@ -17,12 +17,12 @@
 #include "base/clock.h"
 #include "tests/integration/cuda/world.h"
 
-#define MIB      (UINT64_C(1) << 20)
-#define LIMIT    (1024 * MIB) /* the cost of a context may count neighbours (memory/context.h) */
-#define SET      "96"
-#define LAUNCHES "4000"
-#define KERNEL   "add_words_200us"
-#define WAIT_NS  (60 * FACET_NS_PER_S)
+#define MIB             (UINT64_C(1) << 20)
+#define LIMIT           (1024 * MIB) /* the cost of a context may count neighbours (memory/context.h) */
+#define WORKING_SET_MIB "96"
+#define LAUNCHES        "4000"
+#define KERNEL          "add_words_200us"
+#define WAIT_NS         (60 * FACET_NS_PER_S)
 
 static struct world world;
 
@@ -48,17 +48,17 @@ static int close_world(void **state)
     return 0;
 }
 
-static pid_t start(int vgpu, const char *set, const char *launches, const char *kernel)
+static pid_t start_tenant(int vgpu, const char *set_mib, const char *launches, const char *kernel)
 {
-    char *command[] = {getenv("FACET_TEST_CUDA_SWAP_TENANT"), (char *)(uintptr_t)set, (char *)(uintptr_t)launches,
+    char *command[] = {getenv("FACET_TEST_CUDA_SWAP_TENANT"), (char *)(uintptr_t)set_mib, (char *)(uintptr_t)launches,
                        (char *)(uintptr_t)kernel, NULL};
 
     return world_start(&world, vgpu, command);
 }
 
-static pid_t start_usual(int vgpu)
+static pid_t start_usual_tenant(int vgpu)
 {
-    return start(vgpu, SET, LAUNCHES, KERNEL);
+    return start_tenant(vgpu, WORKING_SET_MIB, LAUNCHES, KERNEL);
 }
 
 static void sleep_ms(unsigned milliseconds)
@@ -66,29 +66,29 @@ static void sleep_ms(unsigned milliseconds)
     usleep(milliseconds * 1000);
 }
 
-static bool is_partly_away(int vgpu)
+static bool is_partly_swapped_out(int vgpu)
 {
     struct facet_usage_totals totals = world_totals(&world, vgpu);
 
     return totals.resident_bytes < totals.swappable_bytes;
 }
 
-static bool is_whole(int vgpu)
+static bool is_wholly_resident(int vgpu)
 {
     struct facet_usage_totals totals = world_totals(&world, vgpu);
 
     return totals.swappable_bytes == 96 * MIB && totals.resident_bytes == totals.swappable_bytes;
 }
 
-static bool has_half_a_set(int vgpu)
+static bool has_half_a_working_set(int vgpu)
 {
     return world_totals(&world, vgpu).resident_bytes == 48 * MIB;
 }
 
 /* Bounded; the test fails on a timeout. */
-static void wait_until(bool (*is)(int vgpu), int vgpu)
+static void wait_until(bool (*holds)(int vgpu), int vgpu)
 {
-    for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS; !is(vgpu); sleep_ms(1))
+    for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS; !holds(vgpu); sleep_ms(1))
         assert_true(facet_clock_now_ns() < end_ns);
 }
 
@@ -107,7 +107,7 @@ static bool has_nothing(int vgpu)
     return world_totals(&world, vgpu).memory_bytes == 0;
 }
 
-static bool has_its_set(int vgpu)
+static bool has_its_working_set(int vgpu)
 {
     return world_totals(&world, vgpu).memory_bytes >= 96 * MIB;
 }
@@ -127,25 +127,26 @@ static bool has_launched_thrice(int vgpu)
     return world_totals(&world, vgpu).launches >= 3;
 }
 
-static void end(pid_t pid)
+static void end_tenant(pid_t pid)
 {
     kill(pid, SIGTERM);
     assert_int_equal(world_wait(pid), 0);
 }
 
-static void test_two_of_three_quarters_both_keep_every_word(void **state)
+static void test_two_processes_of_three_quarters_keep_every_word(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t pids[] = {start(one, SET, "1000000", KERNEL), start(other, SET, "1000000", KERNEL)};
+    pid_t pids[] = {start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL),
+                    start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL)};
 
     for (int i = 0; i < 2; i++) { /* one that is whole leaves the other no room to be */
-        wait_until(is_whole, one);
-        wait_until(is_whole, other);
+        wait_until(is_wholly_resident, one);
+        wait_until(is_wholly_resident, other);
     }
     wait_until(has_launched_thousands, one);
     wait_until(has_launched_thousands, other);
-    end(pids[0]);
-    end(pids[1]);
+    end_tenant(pids[0]);
+    end_tenant(pids[1]);
     wait_until(has_nothing, one);
     wait_until(has_nothing, other);
     assert_nothing_left(one);
@@ -159,55 +160,55 @@ static void test_four_processes_in_two_vgpus(void **state)
     pid_t pids[4];
 
     for (int i = 0; i < 4; i++)
-        pids[i] = start(i % 2 ? one : other, "36", "2000", KERNEL);
+        pids[i] = start_tenant(i % 2 ? one : other, "36", "2000", KERNEL);
     for (int i = 0; i < 4; i++)
         assert_int_equal(world_wait(pids[i]), 0);
 }
 
-static void test_programs_that_fit_are_never_moved(void **state)
+static void test_programs_that_fit_are_never_swapped(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t pids[] = {start(one, "48", "1000000", KERNEL), start(other, "48", "1000000", KERNEL)};
+    pid_t pids[] = {start_tenant(one, "48", "1000000", KERNEL), start_tenant(other, "48", "1000000", KERNEL)};
 
-    wait_until(has_half_a_set, one);
-    wait_until(has_half_a_set, other);
+    wait_until(has_half_a_working_set, one);
+    wait_until(has_half_a_working_set, other);
     for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS;
          !has_launched_thousands(one) || !has_launched_thousands(other); sleep_ms(5)) {
         assert_true(facet_clock_now_ns() < end_ns);
-        assert_false(is_partly_away(one) || is_partly_away(other));
+        assert_false(is_partly_swapped_out(one) || is_partly_swapped_out(other));
     }
-    end(pids[0]);
-    end(pids[1]);
+    end_tenant(pids[0]);
+    end_tenant(pids[1]);
 }
 
 /* At moments that differ, so that it hits every step of moving. */
-static void test_a_program_killed_while_it_moves_blocks_no_other(void **state)
+static void test_a_program_killed_while_it_is_swapped_blocks_no_other(void **state)
 {
     int victim = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t survivor = start(other, SET, "1000000", KERNEL);
+    pid_t survivor = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
 
     for (unsigned i = 0; i < 12; i++) {
-        pid_t pid = start_usual(victim);
+        pid_t pid = start_usual_tenant(victim);
 
-        wait_until(is_partly_away, i % 2 ? victim : other);
+        wait_until(is_partly_swapped_out, i % 2 ? victim : other);
         usleep(i * 3700);
         kill(pid, SIGKILL);
         assert_int_equal(world_wait(pid), 1000 + SIGKILL);
         wait_until(has_nothing, victim);
         assert_nothing_left(victim);
     }
-    end(survivor);
+    end_tenant(survivor);
 }
 
-/* No process can be moved out, so no other can come in: the second is refused, the first goes on with all its words. */
+/* No process can be swapped out, so no other fits: the second is refused, and the first keeps all its words. */
 static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t first = start(one, SET, "1000000", KERNEL);
+    pid_t first = start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL);
 
-    wait_until(is_whole, one);
-    assert_int_equal(world_wait(start_usual(other)), 3);
-    end(first);
+    wait_until(is_wholly_resident, one);
+    assert_int_equal(world_wait(start_usual_tenant(other)), 3);
+    end_tenant(first);
     wait_until(has_nothing, other);
     assert_nothing_left(other);
 }
@@ -219,25 +220,25 @@ static int open_world_without_host_memory(void **state)
 }
 
 /* Memory outside of oversubscription is never moved out: the program gets an error, and does not wait forever. */
-static void test_a_device_that_others_hold_refuses(void **state)
+static void test_a_device_held_by_others_refuses(void **state)
 {
     int own = world_add(&world, 0, 1000), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t hog = start(own, SET, "1000000", KERNEL);
+    pid_t holder = start_tenant(own, WORKING_SET_MIB, "1000000", KERNEL);
 
-    wait_until(has_its_set, own);
-    assert_int_equal(world_wait(start_usual(other)), 3);
-    end(hog);
+    wait_until(has_its_working_set, own);
+    assert_int_equal(world_wait(start_usual_tenant(other)), 3);
+    end_tenant(holder);
 }
 
-static void test_frozen_ones_give_way_and_go_on_when_resumed(void **state)
+static void test_frozen_processes_are_swapped_out_and_go_on_when_resumed(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t pid = start_usual(one);
+    pid_t pid = start_usual_tenant(one);
 
-    wait_until(is_whole, one);
+    wait_until(is_wholly_resident, one);
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[one], true, NULL), FACET_OK);
-    assert_int_equal(world_wait(start_usual(other)), 0);
-    assert_true(is_partly_away(one));
+    assert_int_equal(world_wait(start_usual_tenant(other)), 0);
+    assert_true(is_partly_swapped_out(one));
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[one], false, NULL), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
 }
@@ -249,7 +250,7 @@ static pid_t start_role(int vgpu, const char *role)
     return world_start(&world, vgpu, command);
 }
 
-static void test_an_allocation_is_one_whatever_it_is_made_of(void **state)
+static void test_queries_report_an_allocation_of_parts_as_one(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0);
 
@@ -259,78 +260,78 @@ static void test_an_allocation_is_one_whatever_it_is_made_of(void **state)
 }
 
 /* Starts a role, lets another program take its memory, and tells the role to go on. */
-static pid_t start_and_push_out(int vgpu, const char *role, int other, pid_t *ret_other)
+static pid_t start_and_swap_out(int vgpu, const char *role, int other, pid_t *ret_other)
 {
     pid_t pid = start_role(vgpu, role);
 
-    wait_until(is_whole, vgpu);
-    *ret_other = start(other, SET, "1000000", KERNEL);
-    wait_until(is_partly_away, vgpu);
-    wait_until(is_whole, other);
+    wait_until(is_wholly_resident, vgpu);
+    *ret_other = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
+    wait_until(is_partly_swapped_out, vgpu);
+    wait_until(is_wholly_resident, other);
     kill(pid, SIGTERM);
     return pid;
 }
 
-static void test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away(void **state)
+static void test_a_context_is_reset_and_memory_freed_while_swapped_out(void **state)
 {
     static const char *const roles[] = {"reset", "free"};
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
 
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        pid_t neighbour, pid = start_and_push_out(vgpu, roles[i], other, &neighbour);
+        pid_t neighbour, pid = start_and_swap_out(vgpu, roles[i], other, &neighbour);
 
         assert_int_equal(world_wait(pid), 0);
         wait_until(has_nothing, vgpu);
         assert_nothing_left(vgpu);
-        end(neighbour);
+        end_tenant(neighbour);
         wait_until(has_nothing, other);
     }
 }
 
 /* The process that has to leave waits for its own program, and the neighbour waits for that process. */
-static void test_what_a_program_does_first_is_not_held_up(void **state)
+static void test_a_call_that_the_device_waits_for_is_not_held_up(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pid = start_role(vgpu, "callback");
 
-    wait_until(is_whole, vgpu);
-    pid_t neighbour = start(other, SET, "1000000", KERNEL);
-    wait_until(has_its_set, other);
+    wait_until(is_wholly_resident, vgpu);
+    pid_t neighbour = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
+    wait_until(has_its_working_set, other);
     sleep_ms(300);
     kill(pid, SIGTERM);
     assert_int_equal(world_wait(pid), 0);
-    end(neighbour);
+    end_tenant(neighbour);
 }
 
-static void test_a_graph_finds_its_memory_there(void **state)
+static void test_a_graph_finds_its_memory_on_the_device(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t neighbour, pid = start_and_push_out(vgpu, "graph", other, &neighbour);
+    pid_t neighbour, pid = start_and_swap_out(vgpu, "graph", other, &neighbour);
 
-    wait_until(is_whole, vgpu);
+    wait_until(is_wholly_resident, vgpu);
     wait_until(has_launched_thrice, vgpu); /* two signals at once would be one */
-    end(pid);
-    end(neighbour);
+    end_tenant(pid);
+    end_tenant(neighbour);
 }
 
-static void test_functions_that_were_fetched_pass_the_gate(void **state)
+static void test_functions_from_a_lookup_pass_the_quiesce_gate(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t neighbour, pid = start_and_push_out(vgpu, "lookup", other, &neighbour);
+    pid_t neighbour, pid = start_and_swap_out(vgpu, "lookup", other, &neighbour);
 
     assert_int_equal(world_wait(pid), 0);
-    end(neighbour);
+    end_tenant(neighbour);
 }
 
 static void test_a_program_that_forks_goes_on(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t neighbour = start(other, SET, "1000000", KERNEL);
+    pid_t neighbour = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
 
-    wait_until(is_whole, other);
+    wait_until(is_wholly_resident, other);
     pid_t pid = start_role(vgpu, "fork");
     assert_int_equal(world_wait(pid), 0);
-    end(neighbour);
+    end_tenant(neighbour);
 }
 
 static bool is_stuck(int vgpu)
@@ -341,38 +342,38 @@ static bool is_stuck(int vgpu)
     return view.stuck;
 }
 
-static bool gives_again(int vgpu)
+static bool is_swapped_out_again(int vgpu)
 {
-    return !is_stuck(vgpu) && is_partly_away(vgpu);
+    return !is_stuck(vgpu) && is_partly_swapped_out(vgpu);
 }
 
 /* A program that holds the device's memory gives none: its neighbour is refused, and does not wait forever. */
 static void expect_refusal(int holder, int other)
 {
-    assert_int_equal(world_wait(start_usual(other)), 3);
+    assert_int_equal(world_wait(start_usual_tenant(other)), 3);
     assert_true(is_stuck(holder));
     wait_until(has_nothing, other);
     assert_nothing_left(other);
 }
 
-static void test_one_that_is_stopped_is_not_waited_for_without_end(void **state)
+static void test_a_stopped_process_is_not_waited_for_forever(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t stopped = start(one, SET, "1000000", KERNEL);
+    pid_t stopped = start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL);
 
-    wait_until(is_whole, one);
+    wait_until(is_wholly_resident, one);
     kill(stopped, SIGSTOP);
     expect_refusal(one, other);
     kill(stopped, SIGCONT);
-    pid_t neighbour = start(other, SET, "1000000", KERNEL);
-    wait_until(gives_again, one);
-    wait_until(is_whole, other);
-    wait_until(is_whole, one);
-    end(neighbour);
-    end(stopped);
+    pid_t neighbour = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
+    wait_until(is_swapped_out_again, one);
+    wait_until(is_wholly_resident, other);
+    wait_until(is_wholly_resident, one);
+    end_tenant(neighbour);
+    end_tenant(stopped);
 }
 
-static void test_an_open_capture_is_not_waited_for_without_end(void **state)
+static void test_an_open_capture_is_not_waited_for_forever(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pid = start_role(one, "capture");
@@ -380,14 +381,14 @@ static void test_an_open_capture_is_not_waited_for_without_end(void **state)
     wait_until(has_launched_twice, one);
     expect_refusal(one, other);
     kill(pid, SIGTERM);
-    pid_t neighbour = start(other, SET, "1000000", KERNEL);
-    wait_until(is_whole, other);
+    pid_t neighbour = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
+    wait_until(is_wholly_resident, other);
     assert_false(is_stuck(one));
-    end(pid);
-    end(neighbour);
+    end_tenant(pid);
+    end_tenant(neighbour);
 }
 
-static int open_world_of_the_impatient(void **state)
+static int open_world_with_short_patience(void **state)
 {
     setenv("FACET_SWAP_PATIENCE_S", "1", 1);
     int failed = open_world(state);
@@ -395,28 +396,28 @@ static int open_world_of_the_impatient(void **state)
     return failed;
 }
 
-#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
-#define IN_HASTE(test) cmocka_unit_test_setup_teardown(test, open_world_of_the_impatient, close_world)
+#define IN_WORLD(test)            cmocka_unit_test_setup_teardown(test, open_world, close_world)
+#define WITH_SHORT_PATIENCE(test) cmocka_unit_test_setup_teardown(test, open_world_with_short_patience, close_world)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_two_of_three_quarters_both_keep_every_word),
+        IN_WORLD(test_two_processes_of_three_quarters_keep_every_word),
         IN_WORLD(test_four_processes_in_two_vgpus),
-        IN_WORLD(test_programs_that_fit_are_never_moved),
-        IN_WORLD(test_a_program_killed_while_it_moves_blocks_no_other),
+        IN_WORLD(test_programs_that_fit_are_never_swapped),
+        IN_WORLD(test_a_program_killed_while_it_is_swapped_blocks_no_other),
         cmocka_unit_test_setup_teardown(test_a_host_without_memory_refuses_and_nothing_is_lost,
                                         open_world_without_host_memory, close_world),
-        IN_WORLD(test_a_device_that_others_hold_refuses),
-        IN_WORLD(test_frozen_ones_give_way_and_go_on_when_resumed),
-        IN_WORLD(test_an_allocation_is_one_whatever_it_is_made_of),
-        IN_WORLD(test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away),
-        IN_WORLD(test_what_a_program_does_first_is_not_held_up),
-        IN_WORLD(test_a_graph_finds_its_memory_there),
-        IN_WORLD(test_functions_that_were_fetched_pass_the_gate),
+        IN_WORLD(test_a_device_held_by_others_refuses),
+        IN_WORLD(test_frozen_processes_are_swapped_out_and_go_on_when_resumed),
+        IN_WORLD(test_queries_report_an_allocation_of_parts_as_one),
+        IN_WORLD(test_a_context_is_reset_and_memory_freed_while_swapped_out),
+        IN_WORLD(test_a_call_that_the_device_waits_for_is_not_held_up),
+        IN_WORLD(test_a_graph_finds_its_memory_on_the_device),
+        IN_WORLD(test_functions_from_a_lookup_pass_the_quiesce_gate),
         IN_WORLD(test_a_program_that_forks_goes_on),
-        IN_HASTE(test_one_that_is_stopped_is_not_waited_for_without_end),
-        IN_HASTE(test_an_open_capture_is_not_waited_for_without_end),
+        WITH_SHORT_PATIENCE(test_a_stopped_process_is_not_waited_for_forever),
+        WITH_SHORT_PATIENCE(test_an_open_capture_is_not_waited_for_forever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,17 +20,17 @@ static bool launch_one(void)
     return function && client_launch(function, ENDS_BLOCKS, NULL) == hipSuccess;
 }
 
-static bool until_reset(bool waits)
+static bool launch_until_reset(bool synchronizes)
 {
-    return client_load() && launch_one() && (!waits || client.hipDeviceSynchronize() == hipSuccess) &&
+    return client_load() && launch_one() && (!synchronizes || client.hipDeviceSynchronize() == hipSuccess) &&
            client.hipDeviceReset() == hipSuccess;
 }
 
-static bool do_once(const char *name)
+static bool launch_and_end(const char *name)
 {
     if (strcmp(name, "worker") == 0 || strcmp(name, "killed") == 0)
         return launch_one();
-    return until_reset(strcmp(name, "unwaited") != 0);
+    return launch_until_reset(strcmp(name, "unwaited") != 0);
 }
 
 /* ---- ways of waiting ---- */
@@ -42,15 +42,15 @@ static bool launch_into(const char *kernel, hipStream_t stream)
     return function && client_launch(function, ENDS_BLOCKS, stream) == hipSuccess;
 }
 
-static bool copies_words(bool said)
+static bool wait_by_copy(bool with_direction)
 {
     static void *memory;
     char byte;
 
     if (!memory && client.hipMalloc(&memory, 4096) != hipSuccess)
         return false;
-    return (said ? client.hipMemcpyDtoH(&byte, memory, 1) : client.hipMemcpy(&byte, memory, 1, hipMemcpyDefault)) ==
-           hipSuccess;
+    return (with_direction ? client.hipMemcpyDtoH(&byte, memory, 1)
+                           : client.hipMemcpy(&byte, memory, 1, hipMemcpyDefault)) == hipSuccess;
 }
 
 static bool launch_between(hipEvent_t first, hipEvent_t event, hipStream_t stream)
@@ -68,7 +68,7 @@ static bool launch_with(hipEvent_t first, hipEvent_t event, hipStream_t stream)
                                                        NULL, first, event, 0) == hipSuccess;
 }
 
-static bool waits_for_event(const char *way, hipStream_t stream)
+static bool launch_and_wait_for_event(const char *way, hipStream_t stream)
 {
     hipEvent_t event, first;
     float milliseconds;
@@ -87,7 +87,7 @@ static bool waits_for_event(const char *way, hipStream_t stream)
 }
 
 /* By way of another stream. */
-static bool waits_across(hipStream_t stream)
+static bool wait_by_other_stream(hipStream_t stream)
 {
     static hipStream_t other;
     static hipEvent_t event;
@@ -99,14 +99,14 @@ static bool waits_across(hipStream_t stream)
            client.hipStreamWaitEvent(other, event, 0) == hipSuccess && client.hipStreamSynchronize(other) == hipSuccess;
 }
 
-static bool wait_by(const char *way, hipStream_t stream)
+static bool wait_for_stream(const char *way, hipStream_t stream)
 {
     if (strcmp(way, "crossed") == 0)
-        return waits_across(stream);
+        return wait_by_other_stream(stream);
     if (strcmp(way, "device") == 0)
         return client.hipDeviceSynchronize() == hipSuccess;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
-        return copies_words(way[0] == 'c');
+        return wait_by_copy(way[0] == 'c');
     while (strcmp(way, "query") == 0 && client.hipStreamQuery(stream) != hipSuccess)
         usleep(100);
     return way[0] == 'q' || client.hipStreamSynchronize(way[0] == 'j' ? NULL : stream) == hipSuccess;
@@ -128,7 +128,7 @@ static void *launch_and_wait(void *count)
     return done ? count : NULL;
 }
 
-static bool in_threads(unsigned count)
+static bool wait_in_threads(unsigned count)
 {
     pthread_t threads[THREADS];
     uintptr_t each = count / THREADS;
@@ -144,22 +144,23 @@ static bool in_threads(unsigned count)
     return true;
 }
 
-static bool wait_often(const char *way, unsigned count)
+static bool launch_and_wait_often(const char *way, unsigned count)
 {
     hipStream_t stream = NULL;
     bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
 
     if (strcmp(way, "threads") == 0)
-        return in_threads(count);
+        return wait_in_threads(count);
     if ((way[0] == 'o' || strcmp(way, "crossed") == 0) &&
         client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
         return false;
     if (strcmp(way, "joined") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamDefault) != hipSuccess)
         return false;
     for (unsigned i = 1; i <= count; i++) {
-        bool launched = by_event && i % 4 == 0 ? waits_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
+        bool launched =
+            by_event && i % 4 == 0 ? launch_and_wait_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
 
-        if (!launched || (i % 4 == 0 && !by_event && !wait_by(way, stream)))
+        if (!launched || (i % 4 == 0 && !by_event && !wait_for_stream(way, stream)))
             return false;
     }
     return true;
@@ -168,14 +169,14 @@ static bool wait_often(const char *way, unsigned count)
 int ends_role(const char *name, unsigned count)
 {
     if (strncmp(name, "waited_", 7) == 0) {
-        int status = wait_often(name + 7, count) ? 0 : 1;
+        int status = launch_and_wait_often(name + 7, count) ? 0 : 1;
 
         if (status == 0 && strcmp(name + 7, "killed") == 0)
             raise(SIGKILL);
         _exit(status);
     }
     for (unsigned i = 0; i < count; i++)
-        if (!do_once(name))
+        if (!launch_and_end(name))
             return 1;
     if (strcmp(name, "worker") == 0)
         _exit(client.hipDeviceSynchronize() == hipSuccess ? 0 : 1);

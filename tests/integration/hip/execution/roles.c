@@ -30,7 +30,7 @@ static void launch_symbols(hipStream_t stream)
 {
     hipLaunchConfig_t config = {.gridDim = grid, .blockDim = block, .stream = stream};
     hipEvent_t start, stop;
-    float took;
+    float milliseconds;
 
     OK(client.hipEventCreate(&start));
     OK(client.hipEventCreate(&stop));
@@ -45,7 +45,7 @@ static void launch_symbols(hipStream_t stream)
     OK(client.hipLaunchByPtr(&client_symbol));
     client.CLIENT_GGL_LAUNCH((uintptr_t)&client_symbol, &grid, &block, 0, stream, NULL);
     OK(client.hipEventSynchronize(stop));
-    OK(client.hipEventElapsedTime(&took, start, stop)); /* the program's own events are its own */
+    OK(client.hipEventElapsedTime(&milliseconds, start, stop)); /* the program's own events are its own */
 }
 
 static void launch_functions(hipStream_t stream)
@@ -68,20 +68,20 @@ static void launch_functions(hipStream_t stream)
     OK(client.CLIENT_HCC_LAUNCH(function, 512, 1, 1, 64, 1, 1, 0, stream, NULL, NULL, NULL, NULL));
 }
 
-static void role_kinds(void)
+static void role_launch_calls(void)
 {
     hipStream_t stream;
 
     OK(client.hipStreamCreate(&stream));
     launch_symbols(stream);
     launch_functions(stream);
-    SETTLED(16);
+    CHECK_SETTLED(16);
     CHECK(world_launches(getpid()) == 16);
     CHECK(totals_inside().busy_ns > 0);
 }
 
 /* One call, several launches, each counted for itself. */
-static void role_several(void)
+static void role_launches_of_one_call(void)
 {
     hipFunction_t function = client_function("work_20us");
     hipStream_t streams[] = {new_stream(), new_stream()};
@@ -105,7 +105,7 @@ static void role_several(void)
     OK(client.hipModuleLaunchCooperativeKernelMultiDevice(functions, 2, 0));
     CHECK(client.hipLaunchCooperativeKernelMultiDevice(launches, 0, 0) == hipErrorInvalidValue);
     CHECK(client.hipLaunchCooperativeKernelMultiDevice(NULL, 2, 0) == hipErrorInvalidValue);
-    SETTLED(6);
+    CHECK_SETTLED(6);
     CHECK(world_launches(getpid()) == 6);
 }
 
@@ -120,11 +120,11 @@ static void role_lookup(void)
     OK(client.hipGetProcAddress("hipLaunchKernel_spt", (void **)&per_thread, 70200000, 0, &found));
     OK(launch(&client_symbol, grid, block, NULL, 0, NULL));
     OK(per_thread(&client_symbol, grid, block, NULL, 0, NULL));
-    SETTLED(2);
+    CHECK_SETTLED(2);
 }
 
 /* A launch that the runtime refuses is not in flight, and costs nothing. */
-static void role_failures(void)
+static void role_refused_launches(void)
 {
     hipFunction_t function = client_function("work_20us");
 
@@ -136,7 +136,7 @@ static void role_failures(void)
     CHECK(client.hipLaunchKernel(&grid, grid, block, NULL, 0, NULL) == hipErrorInvalidDeviceFunction);
     CHECK(client.hipPeekAtLastError() == hipErrorInvalidDeviceFunction);
     CHECK(client.hipExtGetLastError() == hipErrorInvalidDeviceFunction);
-    CHECK(client.hipExtGetLastError() == hipSuccess); /* asked, it is forgotten */
+    CHECK(client.hipExtGetLastError() == hipSuccess); /* the call that returns the error clears it */
     struct facet_usage_totals totals = totals_inside();
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
@@ -144,11 +144,11 @@ static void role_failures(void)
 /* Transfers count as work from 1 MiB on, and smaller ones once they sum up to as much. The bytes arrive. */
 static void role_transfers(void)
 {
-    static unsigned char there[2 << 20], back[2 << 20];
+    static unsigned char source[2 << 20], returned[2 << 20];
     hipStream_t stream = new_stream();
     void *memory;
 
-    memset(there, 7, sizeof there);
+    memset(source, 7, sizeof source);
     OK(client.hipMalloc(&memory, 16 << 20));
     OK(client.hipMemsetAsync(memory, 0, 1 << 19, stream));
     CHECK(totals_inside().inflight == 0);
@@ -156,11 +156,11 @@ static void role_transfers(void)
         OK(client.hipMemsetAsync(memory, 0, 1, stream));
     OK(client.hipMemsetAsync(memory, 0, 16 << 20, stream));
     OK(client.hipMemset2DAsync_spt(memory, 4096, 0, 4096, 1024, stream));
-    OK(client.hipMemcpyAsync(memory, there, sizeof there, hipMemcpyHostToDevice, stream));
-    OK(client.hipMemcpyDtoHAsync(back, memory, sizeof back, stream));
+    OK(client.hipMemcpyAsync(memory, source, sizeof source, hipMemcpyHostToDevice, stream));
+    OK(client.hipMemcpyDtoHAsync(returned, memory, sizeof returned, stream));
     OK(client.hipStreamSynchronize(stream));
-    CHECK(memcmp(there, back, sizeof there) == 0);
-    SETTLED(5);
+    CHECK(memcmp(source, returned, sizeof source) == 0);
+    CHECK_SETTLED(5);
 }
 
 /* Each of 2 MiB, in pieces that are below the counted size. */
@@ -191,39 +191,39 @@ static void copy_arrays(unsigned char *memory, hipStream_t stream)
 }
 
 /* Rows, boxes, batches, arrays and prefetches count by their sum of bytes. So do those without a stream. */
-static void role_shapes(void)
+static void role_transfer_shapes(void)
 {
-    static unsigned char there[2 << 20], back[2 << 20];
+    static unsigned char source[2 << 20], returned[2 << 20];
     hipStream_t stream = new_stream();
     void *memory;
 
-    memset(there, 9, sizeof there);
+    memset(source, 9, sizeof source);
     OK(client.hipMalloc(&memory, 16 << 20));
-    OK(client.hipMemcpy2DAsync(memory, 4096, there, 2048, 2048, 255, hipMemcpyHostToDevice, stream));
+    OK(client.hipMemcpy2DAsync(memory, 4096, source, 2048, 2048, 255, hipMemcpyHostToDevice, stream));
     OK(client.hipMemset(memory, 1, 1 << 10));
-    OK(client.hipMemcpy(back, there, sizeof back, hipMemcpyHostToHost));
+    OK(client.hipMemcpy(returned, source, sizeof returned, hipMemcpyHostToHost));
     CHECK(totals_inside().inflight == 0 && totals_inside().busy_ns == 0);
-    OK(client.hipMemcpy2DAsync(memory, 4096, there, 2048, 2048, 1024, hipMemcpyHostToDevice, stream));
+    OK(client.hipMemcpy2DAsync(memory, 4096, source, 2048, 2048, 1024, hipMemcpyHostToDevice, stream));
     hipMemcpy3DParms box = {.srcPtr = {.ptr = memory, .pitch = 4096, .ysize = 512},
-                            .dstPtr = {.ptr = back, .pitch = 2048, .ysize = 512},
+                            .dstPtr = {.ptr = returned, .pitch = 2048, .ysize = 512},
                             .extent = {2048, 512, 2},
                             .kind = hipMemcpyDeviceToHost};
-    memset(back, 0, sizeof back);
+    memset(returned, 0, sizeof returned);
     OK(client.hipMemcpy3DAsync(&box, stream));
     copy_batches(memory, stream);
     copy_arrays(memory, stream);
     OK(client.hipMemPrefetchAsync(memory, 4 << 20, 0, stream));
     OK(client.hipMemPrefetchAsync_v2(memory, 4 << 20, (hipMemLocation){hipMemLocationTypeDevice, 0}, 0, stream));
-    OK(client.hipMemcpy2DAsync_spt(memory, 4096, there, 2048, 2048, 1024, hipMemcpyHostToDevice, NULL));
+    OK(client.hipMemcpy2DAsync_spt(memory, 4096, source, 2048, 2048, 1024, hipMemcpyHostToDevice, NULL));
     OK(client.hipMemset((char *)memory + (8 << 20), 3, 2 << 20));
     OK(client.hipMemcpyDtoD((char *)memory + (8 << 20), memory, 2 << 20));
-    OK(client.hipMemcpy2D(memory, 4096, there, 2048, 2048, 1024, hipMemcpyHostToDevice));
+    OK(client.hipMemcpy2D(memory, 4096, source, 2048, 2048, 1024, hipMemcpyHostToDevice));
     CHECK(client.hipMemcpy3DAsync(NULL, stream) != hipSuccess);
     CHECK(client.hipMemcpyBatchAsync(NULL, NULL, NULL, 7, NULL, NULL, 0, NULL, stream) != hipSuccess);
     CHECK(client.hipMemcpy3DBatchAsync(7, NULL, NULL, 0, stream) != hipSuccess);
     OK(client.hipDeviceSynchronize());
-    CHECK(memcmp(there, back, sizeof there) == 0);
-    SETTLED(12);
+    CHECK(memcmp(source, returned, sizeof source) == 0);
+    CHECK_SETTLED(12);
 }
 
 static hipGraphExec_t graph_of(hipFunction_t function, int nodes)
@@ -241,7 +241,7 @@ static hipGraphExec_t graph_of(hipFunction_t function, int nodes)
     return executable;
 }
 
-/* A graph is one launch, and as long as all that is in it. */
+/* A graph counts as one launch, with the device time of all its nodes. */
 static void role_graphs(void)
 {
     hipGraphExec_t executable = graph_of(client_function("work_100us"), 10);
@@ -250,7 +250,7 @@ static void role_graphs(void)
     for (int i = 0; i < 5; i++)
         OK(client.hipGraphLaunch(executable, stream));
     OK(client.hipGraphLaunch_spt(executable, stream));
-    SETTLED(6);
+    CHECK_SETTLED(6);
     CHECK(world_launches(getpid()) == 60);
     CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
 }
@@ -279,7 +279,7 @@ static void role_capture(void)
         OK(client.hipGraphDestroy(graph));
         OK(client.hipGraphLaunch(executable, other));
     }
-    SETTLED(outside + 30);
+    CHECK_SETTLED(outside + 30);
     CHECK(world_launches(getpid()) == outside + 30 * 50);
 }
 
@@ -302,7 +302,7 @@ static void role_capture_forms(void)
         OK(form ? client.hipStreamEndCapture_spt(NULL, &graph) : client.hipStreamEndCapture(stream, &graph));
         CHECK((graph == into) == (form == 0));
     }
-    SETTLED(2);
+    CHECK_SETTLED(2);
     CHECK(world_launches(getpid()) == 2);
 }
 
@@ -315,19 +315,19 @@ struct order {
 
 struct step {
     struct order *order;
-    int place;
+    int expected;
 };
 
-static void in_order(void *argument)
+static void check_step_order(void *argument)
 {
     struct step *step = argument;
 
-    if (atomic_fetch_add(&step->order->next, 1) != step->place)
+    if (atomic_fetch_add(&step->order->next, 1) != step->expected)
         step->order->wrong++;
 }
 
 /* A stream's work runs in its order, sampled launches and all. */
-static void role_order(void)
+static void role_stream_order(void)
 {
     hipFunction_t function = client_function("work_3000us");
     struct order order = {0};
@@ -337,20 +337,20 @@ static void role_order(void)
     for (int i = 0; i < 20; i++) {
         steps[i] = (struct step){&order, i};
         OK(client_launch(function, 8, stream));
-        OK(client.hipLaunchHostFunc(stream, in_order, &steps[i]));
+        OK(client.hipLaunchHostFunc(stream, check_step_order, &steps[i]));
     }
     OK(client.hipStreamSynchronize(stream));
     CHECK(atomic_load(&order.next) == 20 && order.wrong == 0);
-    SETTLED(20);
+    CHECK_SETTLED(20);
 }
 
 /* The reported device time is the one that the device spent: together, apart, and with pauses. False when it is not. */
-static bool tell_truth(uint64_t *count)
+static bool reported_time_is_true(uint64_t *count)
 {
     hipFunction_t functions[] = {client_function("work_50us"), client_function("work_150us"),
                                  client_function("work_7us")};
     hipStream_t streams[] = {new_stream(), NULL};
-    uint64_t launched = 0, truth_before = world_busy_ns(getpid()), told_before = totals_inside().busy_ns;
+    uint64_t launched = 0, driver_before = world_busy_ns(getpid()), reported_before = totals_inside().busy_ns;
 
     for (int round = 0; round < 40; round++) {
         for (int i = 0; i < 60; i++, launched++)
@@ -359,21 +359,21 @@ static bool tell_truth(uint64_t *count)
         usleep((useconds_t)(round % 3) * 2000);
     }
     *count += launched;
-    SETTLED(*count);
-    uint64_t truth = world_busy_ns(getpid()) - truth_before, told = totals_inside().busy_ns - told_before;
-    fprintf(stderr, "# device %.3f ms, told %.3f ms\n", (double)truth / 1e6, (double)told / 1e6);
-    return told > truth * 93 / 100 && told < truth * 107 / 100;
+    CHECK_SETTLED(*count);
+    uint64_t spent = world_busy_ns(getpid()) - driver_before, reported = totals_inside().busy_ns - reported_before;
+    fprintf(stderr, "# device %.3f ms, reported %.3f ms\n", (double)spent / 1e6, (double)reported / 1e6);
+    return reported > spent * 93 / 100 && reported < spent * 107 / 100;
 }
 
 /* A process that is delayed between an event and its launch reports too much: it fails only when three attempts do. */
-static void role_truth(void)
+static void role_reported_time(void)
 {
     uint64_t count = 0;
-    bool told = false;
+    bool is_true = false;
 
-    for (int i = 0; i < 3 && !told; i++)
-        told = tell_truth(&count);
-    CHECK(told);
+    for (int i = 0; i < 3 && !is_true; i++)
+        is_true = reported_time_is_true(&count);
+    CHECK(is_true);
 }
 
 /* ---- objects that end ---- */
@@ -391,7 +391,7 @@ static void role_streams(void)
             OK(client_launch(function, 8, stream));
         OK(client.hipStreamDestroy(stream));
     }
-    SETTLED(count);
+    CHECK_SETTLED(count);
 }
 
 /* A device that is reset with work in flight, and used again. */
@@ -404,11 +404,11 @@ static void role_reset(void)
         OK(client_launch(function, 8, stream));
     OK(client_launch(function, 8, NULL));
     OK(client.hipDeviceReset());
-    SETTLED(4);
+    CHECK_SETTLED(4);
     CHECK(client_load());
     OK(client_launch(client_function("work_10us"), 8, new_stream()));
     OK(client_launch(client_function("work_10us"), 8, NULL));
-    SETTLED(6);
+    CHECK_SETTLED(6);
 }
 
 static void *launch_and_leave(void *argument)
@@ -432,10 +432,10 @@ static void role_threads(void)
         for (int i = 0; i < 8; i++)
             pthread_join(threads[i], NULL);
     }
-    SETTLED(3 * 8 * 500);
+    CHECK_SETTLED(3 * 8 * 500);
 }
 
-/* A child cannot use the runtime, as with the runtime alone; the parent goes on, before and behind it. */
+/* A child cannot use the runtime, as with the runtime alone; the parent launches before and after the fork. */
 static void role_fork(void)
 {
     hipFunction_t function = client_function("work_5000us");
@@ -447,11 +447,11 @@ static void role_fork(void)
         _exit(client_launch(function, 8, NULL) == hipSuccess ? 1 : 0);
     OK(client_launch(function, 8, NULL));
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    SETTLED(2);
+    CHECK_SETTLED(2);
 }
 
-/* A device that falls out: every call fails, and nothing is in flight forever. */
-static void role_lost(void)
+/* A device that is lost: every call fails, and nothing is in flight forever. */
+static void role_lost_device(void)
 {
     hipFunction_t function = client_function("work_5000us");
 
@@ -459,7 +459,7 @@ static void role_lost(void)
         OK(client_launch(function, 8, NULL));
     atomic_store(&fake_state()->devices[0].lost, 1);
     CHECK(client_launch(function, 8, NULL) != hipSuccess);
-    CHECK(count_becomes(is_idle, 0));
+    CHECK(totals_become(is_idle, 0));
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
@@ -493,10 +493,10 @@ static void role_waits(void)
     pthread_t thread;
 
     CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
-    CHECK(count_becomes(one_waits, 0));
+    CHECK(totals_become(one_launch_waits, 0));
     CHECK(world_launches(getpid()) == 0);
     pthread_join(thread, NULL);
-    SETTLED(1);
+    CHECK_SETTLED(1);
 }
 
 /* Its vGPU is destroyed: the launch is refused, and a program that only asks for the last error gets the error. */

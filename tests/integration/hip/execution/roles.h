@@ -9,22 +9,22 @@
 #define FACET_TEST_HIP_ROLES_H
 
 #define ROLES(X)                                                                                                       \
-    X(kinds)                                                                                                           \
-    X(several)                                                                                                         \
+    X(launch_calls)                                                                                                    \
+    X(launches_of_one_call)                                                                                            \
     X(lookup)                                                                                                          \
-    X(failures)                                                                                                        \
-    X(shapes)                                                                                                          \
+    X(refused_launches)                                                                                                \
+    X(transfer_shapes)                                                                                                 \
     X(transfers)                                                                                                       \
     X(graphs)                                                                                                          \
     X(capture)                                                                                                         \
     X(capture_forms)                                                                                                   \
-    X(order)                                                                                                           \
-    X(truth)                                                                                                           \
+    X(stream_order)                                                                                                    \
+    X(reported_time)                                                                                                   \
     X(streams)                                                                                                         \
     X(reset)                                                                                                           \
     X(threads)                                                                                                         \
     X(fork)                                                                                                            \
-    X(lost)
+    X(lost_device)
 
 /* Does the action of the name, or "exit", "hang", "waits", "outlives": 0, or ends the process with 1 and names the
  * failed check. */

@@ -46,12 +46,12 @@ static int teardown(void **state)
 }
 
 /* Waits ten seconds at most until the counts are as expected. */
-static bool comes_to(bool (*is_so)(const struct facet_usage_totals *totals))
+static bool comes_to(bool (*holds)(const struct facet_usage_totals *totals))
 {
     for (int i = 0; i < 2000; i++) {
         struct facet_usage_totals totals = world_totals(&world, vgpu);
 
-        if (is_so(&totals))
+        if (holds(&totals))
             return true;
         usleep(5000);
     }
@@ -68,7 +68,7 @@ static bool five_in_flight(const struct facet_usage_totals *totals)
     return totals->inflight == 5;
 }
 
-static bool one_waits(const struct facet_usage_totals *totals)
+static bool one_launch_waits(const struct facet_usage_totals *totals)
 {
     return totals->waiting == 1;
 }
@@ -113,7 +113,7 @@ static void test_frozen_launch_waits(void **state)
 
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], true, &error), FACET_OK);
     pid_t pid = start_role("waits");
-    assert_true(comes_to(one_waits));
+    assert_true(comes_to(one_launch_waits));
     usleep(50000);
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
@@ -121,7 +121,7 @@ static void test_frozen_launch_waits(void **state)
     assert_true(world_totals(&world, vgpu).throttled_ns > 0);
 }
 
-static void test_vgpu_that_goes(void **state)
+static void test_launch_in_a_destroyed_vgpu_fails(void **state)
 {
     struct facet_error error = {0};
     pid_t pid = start_role("outlives");
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     }
 #define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown),
     const struct CMUnitTest tests[] = {ROLES(TEST) TEST(exit_with_work_in_flight) TEST(killed_with_work_in_flight)
-                                           TEST(frozen_launch_waits) TEST(vgpu_that_goes)};
+                                           TEST(frozen_launch_waits) TEST(launch_in_a_destroyed_vgpu_fails)};
 #undef TEST
     return cmocka_run_group_tests_name("HIP launches", tests, NULL, NULL);
 }

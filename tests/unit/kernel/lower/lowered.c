@@ -13,7 +13,7 @@
 
 const struct facet_lower_argument lowered_pointers[3] = {
     {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_GLOBAL, 16, 8}};
-int input[MOST * 8], output[MOST * 8];
+int input[WORDS * 8], output[WORDS * 8];
 
 LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file)
 {
@@ -49,11 +49,11 @@ static LLVMTargetMachineRef make_machine(const char *more)
     return machine;
 }
 
-enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, struct facet_lower_kernel *kernel,
+enum facet_status lowered_make(LLVMModuleRef module, const struct mode *mode, struct facet_lower_kernel *kernel,
                                struct facet_error *error)
 {
-    LLVMTargetMachineRef machine = make_machine(way->features);
-    struct facet_lower_options options = {.machine = machine, .optimize = way->optimize, .check = way->check};
+    LLVMTargetMachineRef machine = make_machine(mode->features);
+    struct facet_lower_options options = {.machine = machine, .optimize = mode->optimize, .check = mode->check};
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     char *triple = LLVMGetTargetMachineTriple(machine);
     enum facet_status status;
@@ -81,7 +81,7 @@ static void make_visible(LLVMModuleRef module, const char *name)
     LLVMSetVisibility(LLVMGetNamedGlobal(module, name), LLVMDefaultVisibility);
 }
 
-struct loaded lowered_load(const struct way *way, const char *file, const char *name,
+struct loaded lowered_load(const struct mode *mode, const char *file, const char *name,
                            const struct facet_lower_argument *arguments, const struct facet_host_check *functions)
 {
     struct loaded loaded = {.kernel = {.name = name, .arguments = arguments}};
@@ -91,9 +91,9 @@ struct loaded lowered_load(const struct way *way, const char *file, const char *
     struct facet_error error = {0};
     char symbol[64];
 
-    if (lowered_make(module, way, &loaded.kernel, &error) != FACET_OK)
+    if (lowered_make(module, mode, &loaded.kernel, &error) != FACET_OK)
         fail_msg("%s", error.message);
-    if (way->check) {
+    if (mode->check) {
         make_visible(module, FACET_LOWER_CHECK);
         make_visible(module, FACET_LOWER_SITES);
     }
@@ -102,7 +102,7 @@ struct loaded lowered_load(const struct way *way, const char *file, const char *
                                             LLVMOrcCreateNewThreadSafeModule(module, safe)));
     snprintf(symbol, sizeof(symbol), FACET_LOWER_RUN "%s", name);
     loaded.run = (facet_host_run_func)(uintptr_t)find_symbol(&loaded, symbol);
-    if (way->check) {
+    if (mode->check) {
         *(const struct facet_host_check **)find_symbol(&loaded, FACET_LOWER_CHECK) = functions;
         loaded.sites = find_symbol(&loaded, FACET_LOWER_SITES);
     }
@@ -147,7 +147,7 @@ void lowered_unload(struct loaded *loaded)
 
 void lowered_fill(uint32_t seed, int below)
 {
-    for (size_t i = 0; i < MOST * 8; i++) {
+    for (size_t i = 0; i < WORDS * 8; i++) {
         seed = seed * 1664525u + 1013904223u;
         input[i] = (int)(seed >> 8) % below;
         output[i] = -7;

@@ -22,9 +22,9 @@
 
 #include "kernel/compile/lower.h"
 
-#define MOST 4096
+#define WORDS 4096
 
-struct way {
+struct mode {
     uint32_t optimize;
     const char *features; /* behind the machine's own */
     uint32_t check;
@@ -51,10 +51,10 @@ struct block {
 
 extern const char *lowered_processor; /* NULL: this machine's */
 LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file);
-enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, struct facet_lower_kernel *kernel,
+enum facet_status lowered_make(LLVMModuleRef module, const struct mode *mode, struct facet_lower_kernel *kernel,
                                struct facet_error *error);
 /* `functions`: of a checked way. */
-struct loaded lowered_load(const struct way *way, const char *file, const char *name,
+struct loaded lowered_load(const struct mode *mode, const char *file, const char *name,
                            const struct facet_lower_argument *arguments, const struct facet_host_check *functions);
 /* Runs groups one by one. Memory behind the part that a group may use must stay unchanged. */
 void lowered_run(const struct loaded *loaded, const void *block, const uint32_t *grid, const uint32_t *size,
@@ -62,7 +62,7 @@ void lowered_run(const struct loaded *loaded, const void *block, const uint32_t 
 void lowered_unload(struct loaded *loaded);
 
 extern const struct facet_lower_argument lowered_pointers[3];
-extern int input[MOST * 8], output[MOST * 8];
+extern int input[WORDS * 8], output[WORDS * 8];
 void lowered_fill(uint32_t seed, int below);
 
 #endif

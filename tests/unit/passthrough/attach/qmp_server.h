@@ -20,17 +20,17 @@
 /* Faults of one answer. */
 enum server_fault {
     FAULT_NONE,
-    FAULT_REFUSE,   /* an error, as QEMU refuses */
-    FAULT_CLOSE,    /* before the answer; the command is done */
-    FAULT_CUT,      /* in the middle of it */
-    FAULT_SILENCE,  /* the command is done, but not answered */
-    FAULT_GARBAGE,  /* no JSON */
-    FAULT_ARRAY,    /* JSON, but no object */
-    FAULT_NUMBER,   /* a number where an answer should be */
-    FAULT_STRANGER, /* the answer to another command */
-    FAULT_NOTHING,  /* neither a return nor an error */
-    FAULT_HUGE,     /* a line that does not end */
-    FAULT_FLOOD,    /* events that do not end */
+    FAULT_REFUSE,       /* an error, as QEMU refuses */
+    FAULT_CLOSE,        /* before the answer; the command is done */
+    FAULT_CUT,          /* in the middle of it */
+    FAULT_SILENCE,      /* the command is done, but not answered */
+    FAULT_GARBAGE,      /* no JSON */
+    FAULT_ARRAY,        /* JSON, but no object */
+    FAULT_NUMBER,       /* a number where an answer should be */
+    FAULT_OTHER_ANSWER, /* the answer to another command */
+    FAULT_EMPTY_ANSWER, /* neither a return nor an error */
+    FAULT_HUGE,         /* a line that does not end */
+    FAULT_FLOOD,        /* events that do not end */
     FAULTS,
 };
 
@@ -48,12 +48,12 @@ struct server {
     pthread_mutex_t turn; /* held while a client is served */
     /* Set before a test connects, by server_set(). */
     enum server_fault fault;
-    int fault_at;   /* the number of the answer, the greeting being 1; 0: none */
-    bool in_pieces; /* a byte at a time */
-    bool chatty;    /* an event before each answer */
-    bool stubborn;  /* the guest keeps its devices */
-    bool refusing;  /* and says so */
-    bool late;      /* it was asked before: "already in the process of unplug" */
+    int fault_at;                /* the number of the answer, the greeting being 1; 0: none */
+    bool in_pieces;              /* a byte at a time */
+    bool sends_events;           /* an event before each answer */
+    bool keeps_devices;          /* the guest does not release its devices */
+    bool reports_refusal;        /* and the monitor reports that it refused */
+    bool reports_unplug_pending; /* an unplug is pending already: "already in the process of unplug" */
     const char *state;
     /* Read after it closed. */
     atomic_int answers;
@@ -192,17 +192,17 @@ static inline void server_unplug(struct server *server, const char *id, char *ev
     const struct server_device *found = server_device(server, id);
     size_t used = 0;
 
-    if (!found || server->stubborn)
+    if (!found || server->keeps_devices)
         return;
-    if (server->refusing) {
+    if (server->reports_refusal) {
         snprintf(events, size, "{\"event\":\"DEVICE_UNPLUG_GUEST_ERROR\",\"data\":{\"device\":\"%s\"}}\n", id);
         return;
     }
-    struct server_device gone = *found;
+    struct server_device removed = *found;
     for (int i = server->device_count; i > 0; i--) {
         struct server_device device = server->devices[i - 1];
-        bool with = device.port == gone.port && gone.function == 0;
-        if (strcmp(device.id, id) != 0 && !with)
+        bool is_companion = device.port == removed.port && removed.function == 0;
+        if (strcmp(device.id, id) != 0 && !is_companion)
             continue;
         server_remove(server, device.id);
         used += (size_t)snprintf(events + used, size - used,
@@ -241,11 +241,12 @@ static inline bool server_do(struct server *server, const char *line, char *valu
             return false;
         server_unplug(server, text, events, event_size);
         snprintf(value, size,
-                 server->late ? "{\"class\":\"GenericError\",\"desc\":\"Device %s is already in the process "
-                                "of unplug\"}"
-                              : "{}",
+                 server->reports_unplug_pending
+                     ? "{\"class\":\"GenericError\",\"desc\":\"Device %s is already in the process "
+                       "of unplug\"}"
+                     : "{}",
                  text);
-        return !server->late;
+        return !server->reports_unplug_pending;
     }
     return true;
 }
@@ -281,7 +282,7 @@ static inline bool server_fail(const struct server *server, int fd, const char *
     case FAULT_NUMBER:
         snprintf(text, sizeof text, "{\"return\":7,\"id\":%d}\n", serial);
         break;
-    case FAULT_STRANGER:
+    case FAULT_OTHER_ANSWER:
         snprintf(text, sizeof text, "{\"return\":{},\"id\":%d}\n", serial + 1000);
         break;
     default:
@@ -304,7 +305,7 @@ static inline bool server_answer(struct server *server, int fd, const char *line
                     ? false
                     : server_do(server, line, value, sizeof value, events, sizeof events);
     snprintf(answer, sizeof answer, "{\"%s\":%s,\"id\":%d}\n", good ? "return" : "error", value, serial);
-    if (server->chatty && !server_send(server, fd, "{\"event\":\"VSERPORT_CHANGE\"}\n", 28))
+    if (server->sends_events && !server_send(server, fd, "{\"event\":\"VSERPORT_CHANGE\"}\n", 28))
         return false;
     if (!(fails ? server_fail(server, fd, answer, serial) : server_send(server, fd, answer, strlen(answer))))
         return false;

@@ -236,7 +236,7 @@ static void a_refusal_of_qemu_leaves_nothing(void **state)
     assert_string_equal(reports[0].port, "rp2");
 }
 
-/* The guest is told when the VM starts over; a second one asks meanwhile, and has until then to do so. */
+/* The guest learns of the request when the VM is reset; a second request may come until then. */
 static void *reset_soon(void *context)
 {
     char answer[4096];
@@ -287,7 +287,8 @@ static void wait_until_used(const struct machine *machine, const char *id)
 static void a_report_says_whether_a_running_guest_uses_a_function(void **state)
 {
     const struct machine *machine = machine_of(state);
-    const struct facet_attach_function early[] = {FUNCTION(AT(1, 0, 0))}, late[] = {FUNCTION(AT(2, 0, 0))};
+    const struct facet_attach_function early[] = {FUNCTION(AT(1, 0, 0))},
+                                       reports_unplug_pending[] = {FUNCTION(AT(2, 0, 0))};
     struct facet_attach_report reports[1];
     struct facet_error error = {0};
     char answer[4096];
@@ -297,7 +298,7 @@ static void a_report_says_whether_a_running_guest_uses_a_function(void **state)
     control_monitor(machine, "cont", answer, sizeof answer);
     wait_until_used(machine, "facet-0000-01-00.0");
     /* The firmware ignores functions that come later. */
-    assert_int_equal(attach_functions(machine, "edu", REQUEST(late), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(reports_unplug_pending), reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_NO);
 }
 

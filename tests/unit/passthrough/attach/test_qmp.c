@@ -80,17 +80,17 @@ static void clear_server(void)
 
 /* --- a good day --- */
 
-static void in_and_out(void **state)
+static void functions_are_attached_and_detached(void **state)
 {
     struct facet_attach_report reports[3];
     struct facet_error error = {0};
 
     for (int slow = 0; slow < 2; slow++) {
         server_set(&server, in_pieces = slow);
-        server_set(&server, chatty = slow);
+        server_set(&server, sends_events = slow);
         assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
         assert_int_equal(server.device_count, 3);
-        /* The guest is told of a device by its function 0: that goes in last. */
+        /* The guest discovers a device by its function 0, which is therefore attached last. */
         assert_string_equal(server.devices[0].id, "facet-0000-01-00.1");
         assert_string_equal(server.devices[1].id, "facet-0000-01-00.0");
         assert_string_equal(reports[0].port, "rp1");
@@ -123,18 +123,18 @@ static void a_guest_that_refuses_is_told_from_a_slow_one(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(attach_functions(30000, reports, &error), FACET_OK);
-    server_set(&server, refusing = true);
+    server_set(&server, reports_refusal = true);
     assert_int_equal(detach_functions(30000, &error), FACET_BUSY);
     assert_says(error, "'facet-0000-01-00.0': the guest refuses to give it up");
-    server_set(&server, refusing = false);
-    server_set(&server, stubborn = true);
+    server_set(&server, reports_refusal = false);
+    server_set(&server, keeps_devices = true);
     assert_int_equal(detach_functions(200, &error), FACET_TIMEOUT);
     assert_says(error, "the guest has not given it up in time");
     server_set(&server, state = "paused");
     assert_int_equal(detach_functions(200, &error), FACET_TIMEOUT);
     assert_says(error, "the VM is 'paused'");
-    server_set(&server, stubborn = false);
-    server_set(&server, late = true);
+    server_set(&server, keeps_devices = false);
+    server_set(&server, reports_unplug_pending = true);
     assert_int_equal(detach_functions(30000, &error), FACET_OK);
 }
 
@@ -162,7 +162,7 @@ static void more_than_there_are_ports_is_refused_before_anything_is_done(void **
     facet_qmp_close(qmp);
 }
 
-static void descriptors_go_along(void **state)
+static void descriptors_are_passed_along(void **state)
 {
     int first = dup(0), second = dup(0);
     const struct facet_attach_function one[] = {FUNCTION(AT(1, 0, 0), .fd = first)};
@@ -187,7 +187,7 @@ static void descriptors_go_along(void **state)
 static bool can_undo(enum server_fault fault)
 {
     return fault == FAULT_REFUSE || fault == FAULT_SILENCE || fault == FAULT_GARBAGE || fault == FAULT_ARRAY ||
-           fault == FAULT_NUMBER || fault == FAULT_STRANGER || fault == FAULT_NOTHING;
+           fault == FAULT_NUMBER || fault == FAULT_OTHER_ANSWER || fault == FAULT_EMPTY_ANSWER;
 }
 
 static bool is_expected(enum facet_status status)
@@ -344,12 +344,12 @@ static void a_wrong_socket_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(in_and_out),
+        TEST(functions_are_attached_and_detached),
         TEST(a_device_plugged_by_another_tool_is_found_by_its_address),
         TEST(a_guest_that_refuses_is_told_from_a_slow_one),
         TEST(a_paused_guest_uses_nothing),
         TEST(more_than_there_are_ports_is_refused_before_anything_is_done),
-        TEST(descriptors_go_along),
+        TEST(descriptors_are_passed_along),
         TEST(every_fault_at_every_step_of_attaching),
         TEST(every_fault_at_every_step_of_detaching),
         TEST(memory_may_run_out_anywhere),

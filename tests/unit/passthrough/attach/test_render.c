@@ -16,7 +16,7 @@
 #define MIB  (UINT64_C(1) << 20)
 #define GIB  (UINT64_C(1) << 30)
 
-/* All texts, each with '|' behind it. */
+/* All texts, each followed by '|'. */
 static void assert_renders(uint32_t form, const struct facet_attach_request *request, const char *expected)
 {
     struct facet_attach_texts *texts = NULL;
@@ -35,15 +35,15 @@ static void assert_renders(uint32_t form, const struct facet_attach_request *req
 }
 
 static void assert_refuses(uint32_t form, const struct facet_attach_request *request, enum facet_status expected,
-                           const char *says)
+                           const char *fragment)
 {
     struct facet_attach_texts *texts = NULL;
     struct facet_error error = {0};
 
     assert_int_equal(facet_attach_render(form, request, &texts, &error), expected);
     assert_null(texts);
-    if (!strstr(error.message, says))
-        fail_msg("'%s' does not say '%s'", error.message, says);
+    if (!strstr(error.message, fragment))
+        fail_msg("'%s' does not say '%s'", error.message, fragment);
 }
 
 /* A GPU as they are: registers below 4 GiB, memory and a doorbell above, a ROM. */
@@ -204,7 +204,7 @@ static void wrong_requests_are_refused_in_every_form(void **state)
     const struct {
         struct facet_attach_function list[2];
         enum facet_status status;
-        const char *says;
+        const char *fragment;
     } cases[] = {
         {{FUNCTION(AT(1, 0, 0)), FUNCTION(AT(1, 0, 0), .id = "other")}, FACET_INVALID_ARGUMENT, "named twice"},
         {{FUNCTION(AT(1, 0, 0), .id = "a"), FUNCTION(AT(2, 0, 0), .id = "a")}, FACET_INVALID_ARGUMENT, "named twice"},
@@ -240,7 +240,7 @@ static void wrong_requests_are_refused_in_every_form(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (uint32_t form = 0; form < FACET_ATTACH_FORMS; form++)
-            assert_refuses(form, REQUEST(cases[i].list), cases[i].status, cases[i].says);
+            assert_refuses(form, REQUEST(cases[i].list), cases[i].status, cases[i].fragment);
 }
 
 static void options_that_a_form_cannot_express_are_refused(void **state)

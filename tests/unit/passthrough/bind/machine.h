@@ -122,8 +122,8 @@ static inline void machine_text(const struct model *model, char *text, size_t si
     }
 }
 
-#define OLD "nvidia//auto snd_hda_intel//auto amdgpu//auto"
-#define NEW "vfio-pci/vfio-pci/on vfio-pci/vfio-pci/on amdgpu//auto"
+#define BOUND_TO_HOST "nvidia//auto snd_hda_intel//auto amdgpu//auto"
+#define BOUND_TO_VFIO "vfio-pci/vfio-pci/on vfio-pci/vfio-pci/on amdgpu//auto"
 
 static inline bool machine_is(const struct model *model, const char *expected)
 {
@@ -156,9 +156,9 @@ static inline unsigned machine_journals(const struct model *model)
 static inline void machine_arm(struct model *model, enum model_fault fault, unsigned at)
 {
     model->fault = fault;
-    model->at = at;
+    model->fault_at = at;
     model->calls = 0;
-    model->stays = false;
+    model->keeps_failing = false;
     model->only_writes = false;
 }
 
@@ -212,7 +212,8 @@ static inline enum facet_status machine_unbind(struct facet_passthrough *manager
     return status;
 }
 
-static inline bool machine_noted(const struct facet_passthrough_report *report, enum facet_passthrough_note_kind kind)
+static inline bool machine_has_note(const struct facet_passthrough_report *report,
+                                    enum facet_passthrough_note_kind kind)
 {
     for (uint32_t i = 0; i < report->note_count; i++)
         if (report->notes[i].kind == kind)

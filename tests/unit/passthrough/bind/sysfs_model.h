@@ -23,12 +23,12 @@
 #include "passthrough/bind/manager.h"
 
 enum model_fault {
-    MODEL_SOUND = 0,
+    MODEL_NO_FAULT = 0,
     MODEL_FAIL,      /* EIO, and nothing happened */
     MODEL_FAIL_DONE, /* EIO, and it happened */
     MODEL_HANG,      /* a write never comes back; other calls fail */
-    MODEL_HANG_DONE, /* the same, but it happened */
-    MODEL_LATE,      /* given up on, killed, and it happened all the same */
+    MODEL_HANG_DONE, /* a write never comes back, but it happened */
+    MODEL_LATE,      /* the writer is given up and killed, and the write happens nevertheless */
     MODEL_KILL,      /* the caller dies before it */
     MODEL_KILL_DONE, /* the caller dies after it */
     MODEL_FAULTS,
@@ -37,10 +37,10 @@ enum model_fault {
 struct model {
     char path[64];
     int root, state;
-    unsigned calls;   /* counted since it was armed */
-    unsigned at;      /* the call at fault; 0: none */
-    bool stays;       /* all after it as well */
-    bool only_writes; /* only these count */
+    unsigned calls;     /* counted since it was armed */
+    unsigned fault_at;  /* the number of the call that fails; 0: none */
+    bool keeps_failing; /* the calls after it fail, too */
+    bool only_writes;   /* only these count */
     enum model_fault fault;
     unsigned writes;                                       /* that reached the kernel */
     uint64_t deadline_ns;                                  /* of the last write */
@@ -193,8 +193,8 @@ static inline void model_override_of(const struct model *model, const char *addr
         text[0] = '\0';
 }
 
-/* The kernel searches for a driver: of the override, else of the model. It is no error that there is none, or that it
- * does not want the device: that shows in the link alone. */
+/* The kernel searches for a driver: of the override, else of the model. It is no error if there is no driver, or if the
+ * driver refuses the device: only the link shows it. */
 static inline int model_probe(const struct model *model, const char *address)
 {
     char driver[64], natural[64];
@@ -265,7 +265,7 @@ static inline int model_drop(const char *path, const struct stat *status, int ty
     return remove(path);
 }
 
-/* All that hung have come back. */
+/* Lets all hanging writes return. */
 static inline void model_return(struct model *model)
 {
     char path[128];
@@ -283,10 +283,10 @@ static inline enum model_fault model_enter(struct bind_host *host, const char *w
     if (model->before)
         model->before(model, what);
     if (model->only_writes && !is_write)
-        return MODEL_SOUND;
+        return MODEL_NO_FAULT;
     model->calls++;
-    if (!model->at || model->calls < model->at || (model->calls > model->at && !model->stays))
-        return MODEL_SOUND;
+    if (!model->fault_at || model->calls < model->fault_at || (model->calls > model->fault_at && !model->keeps_failing))
+        return MODEL_NO_FAULT;
     if (model->fault == MODEL_KILL)
         raise(SIGKILL);
     return model->fault;
@@ -296,7 +296,7 @@ static inline int model_leave(enum model_fault fault, int errnum)
 {
     if (fault == MODEL_KILL_DONE)
         raise(SIGKILL);
-    return fault == MODEL_SOUND || fault == MODEL_LATE ? errnum : EIO;
+    return fault == MODEL_NO_FAULT || fault == MODEL_LATE ? errnum : EIO;
 }
 
 static inline bool model_happens(enum model_fault fault)
@@ -359,7 +359,7 @@ static inline enum facet_status model_op_scan(struct bind_host *host, struct fac
 
     if (fault == MODEL_KILL_DONE)
         raise(SIGKILL);
-    if (fault != MODEL_SOUND)
+    if (fault != MODEL_NO_FAULT)
         return facet_error_set(error, FACET_IO, "the look failed, as asked for");
     return bind_host_real.scan(host, ret_snapshot, error);
 }
@@ -368,14 +368,14 @@ static inline int model_op_lock(struct bind_host *host, const char *name, uint64
 {
     enum model_fault fault = model_enter(host, "lock", false);
 
-    return fault != MODEL_SOUND ? model_leave(fault, EIO) : bind_host_real.lock(host, name, deadline_ns, ret_fd);
+    return fault != MODEL_NO_FAULT ? model_leave(fault, EIO) : bind_host_real.lock(host, name, deadline_ns, ret_fd);
 }
 
 static inline int model_op_create(struct bind_host *host, const char *name, int *ret_fd)
 {
     enum model_fault fault = model_enter(host, "create", false);
 
-    return fault == MODEL_SOUND || fault == MODEL_KILL_DONE
+    return fault == MODEL_NO_FAULT || fault == MODEL_KILL_DONE
                ? model_leave(fault, bind_host_real.create(host, name, ret_fd))
                : ENOSPC;
 }
@@ -385,7 +385,7 @@ static inline int model_op_append(struct bind_host *host, int fd, const char *by
 {
     enum model_fault fault = model_enter(host, "append", false);
 
-    return model_leave(fault, bind_host_real.append(host, fd, bytes, fault == MODEL_SOUND ? size : size / 2));
+    return model_leave(fault, bind_host_real.append(host, fd, bytes, fault == MODEL_NO_FAULT ? size : size / 2));
 }
 
 static inline int model_op_sync(struct bind_host *host, int fd)

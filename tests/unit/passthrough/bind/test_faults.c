@@ -21,7 +21,7 @@ struct trial {
     struct facet_passthrough *manager;
     bool binds;
     enum model_fault fault;
-    unsigned at;
+    unsigned fault_at;
 };
 
 static void trial_begin(struct trial *trial)
@@ -52,23 +52,24 @@ static void fail_trial(const struct trial *trial, const char *what, const struct
     machine_text(&trial->model, text, sizeof text);
     for (uint32_t i = 0; i < report->note_count; i++)
         print_message("note %s: %s\n", facet_passthrough_note_name(report->notes[i].kind), report->notes[i].text);
-    fail_msg("%s, fault %d at %u%s: %s; %s", trial->binds ? "bind" : "unbind", trial->fault, trial->at,
-             trial->model.stays ? " and on" : "", what, text);
+    fail_msg("%s, fault %d at %u%s: %s; %s", trial->binds ? "bind" : "unbind", trial->fault, trial->fault_at,
+             trial->model.keeps_failing ? " and on" : "", what, text);
 }
 
 /* Bound with a journal, or the host's without one. */
 static bool is_settled(const struct trial *trial)
 {
-    return (machine_is(&trial->model, NEW) && machine_journals(&trial->model) == 1) ||
-           (machine_is(&trial->model, OLD) && machine_journals(&trial->model) == 0);
+    return (machine_is(&trial->model, BOUND_TO_VFIO) && machine_journals(&trial->model) == 1) ||
+           (machine_is(&trial->model, BOUND_TO_HOST) && machine_journals(&trial->model) == 0);
 }
 
 static void check_outcome(const struct trial *trial, enum facet_status status,
                           const struct facet_passthrough_report *report)
 {
-    bool is_before = machine_is(&trial->model, trial->binds ? OLD : NEW);
+    bool is_before = machine_is(&trial->model, trial->binds ? BOUND_TO_HOST : BOUND_TO_VFIO);
 
-    if (status == FACET_OK && (!machine_is(&trial->model, trial->binds ? NEW : OLD) || !is_settled(trial)))
+    if (status == FACET_OK &&
+        (!machine_is(&trial->model, trial->binds ? BOUND_TO_VFIO : BOUND_TO_HOST) || !is_settled(trial)))
         fail_trial(trial, "said to be done", report);
     if (status == FACET_OK)
         return;
@@ -76,8 +77,8 @@ static void check_outcome(const struct trial *trial, enum facet_status status,
         fail_trial(trial, "failed, and reported as done", report);
     if (report->outcome != FACET_PASSTHROUGH_BROKEN && !(is_before && is_settled(trial)))
         fail_trial(trial, "said to be as before", report);
-    if (report->outcome == FACET_PASSTHROUGH_BROKEN && !machine_noted(report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED) &&
-        !machine_noted(report, FACET_PASSTHROUGH_NOTE_STUCK))
+    if (report->outcome == FACET_PASSTHROUGH_BROKEN && !machine_has_note(report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED) &&
+        !machine_has_note(report, FACET_PASSTHROUGH_NOTE_STUCK))
         fail_trial(trial, "broken without a word", report);
     if (!is_settled(trial) && machine_journals(&trial->model) == 0)
         fail_trial(trial, "left without a journal", report);
@@ -88,27 +89,27 @@ static void check_recovery(struct trial *trial, const struct facet_passthrough_r
 {
     REPORT(after);
 
-    machine_arm(&trial->model, MODEL_SOUND, 0);
+    machine_arm(&trial->model, MODEL_NO_FAULT, 0);
     model_return(&trial->model);
     assert_int_equal(facet_passthrough_recover(trial->manager, &after, NULL), FACET_OK);
     if (!is_settled(trial) || after.outcome == FACET_PASSTHROUGH_BROKEN)
         fail_trial(trial, "not recovered", &after);
     if (report->outcome == FACET_PASSTHROUGH_BROKEN && after.note_count == 0 && machine_journals(&trial->model) == 0 &&
-        !machine_is(&trial->model, OLD))
+        !machine_is(&trial->model, BOUND_TO_HOST))
         fail_trial(trial, "recovered without a word", &after);
 }
 
-static bool run_trial(struct trial *trial, bool stays, bool only_writes)
+static bool run_trial(struct trial *trial, bool keeps_failing, bool only_writes)
 {
     REPORT(report);
     struct facet_error error = {.status = FACET_OK};
 
     trial_begin(trial);
-    machine_arm(&trial->model, trial->fault, trial->at);
-    trial->model.stays = stays;
+    machine_arm(&trial->model, trial->fault, trial->fault_at);
+    trial->model.keeps_failing = keeps_failing;
     trial->model.only_writes = only_writes;
     enum facet_status status = trial_run(trial, &report, &error);
-    bool was_reached = trial->model.calls >= trial->at;
+    bool was_reached = trial->model.calls >= trial->fault_at;
     if (status && !error.message[0])
         fail_trial(trial, "refused without a message", &report);
     check_outcome(trial, status, &report);
@@ -117,20 +118,20 @@ static bool run_trial(struct trial *trial, bool stays, bool only_writes)
     return was_reached;
 }
 
-static void run_all(enum model_fault fault, bool stays, bool only_writes)
+static void run_all(enum model_fault fault, bool keeps_failing, bool only_writes)
 {
     for (int direction = 0; direction < 2; direction++) {
         struct trial trial = {.binds = direction == 0, .fault = fault};
 
         do {
-            trial.at++;
-            assert_true(trial.at < CALLS_MOST);
-        } while (run_trial(&trial, stays, only_writes));
-        assert_true(trial.at > 6);
+            trial.fault_at++;
+            assert_true(trial.fault_at < CALLS_MOST);
+        } while (run_trial(&trial, keeps_failing, only_writes));
+        assert_true(trial.fault_at > 6);
     }
 }
 
-static void test_nth_fails(void **state)
+static void test_each_failing_call_is_undone(void **state)
 {
     run_all(MODEL_FAIL, false, false);
     run_all(MODEL_FAIL_DONE, false, false);
@@ -144,7 +145,7 @@ static void test_nth_and_all_after_fail(void **state)
     run_all(MODEL_FAIL, true, true);
 }
 
-static void test_nth_write_hangs(void **state)
+static void test_each_hanging_write_is_reported(void **state)
 {
     run_all(MODEL_HANG, false, true);
     run_all(MODEL_HANG_DONE, false, true);
@@ -158,9 +159,9 @@ static void test_nth_write_is_late(void **state)
     run_all(MODEL_LATE, true, true);
 }
 
-/* ---- a write that hangs is reported, and left alone until it comes back ---- */
+/* ---- a write that hangs is reported, and left alone until it returns ---- */
 
-static void test_stuck(void **state)
+static void test_stuck_write_is_reported(void **state)
 {
     struct trial trial = {.binds = true};
     REPORT(report);
@@ -168,12 +169,12 @@ static void test_stuck(void **state)
     struct facet_passthrough_list *list = NULL;
 
     trial_begin(&trial);
-    machine_arm(&trial.model, MODEL_HANG, 2); /* nvidia does not let go */
+    machine_arm(&trial.model, MODEL_HANG, 2); /* nvidia does not release the device */
     trial.model.only_writes = true;
     assert_int_equal(trial_run(&trial, &report, &error), FACET_TIMEOUT);
     assert_non_null(strstr(error.message, "nvidia/unbind"));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STUCK));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STUCK));
 
     assert_int_equal(facet_passthrough_look(trial.manager, &list, &report, NULL), FACET_OK);
     bool found = false;
@@ -187,21 +188,21 @@ static void test_stuck(void **state)
     trial.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STUCK));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STUCK));
     assert_int_equal(trial_run(&trial, &report, &error), FACET_BAD_STATE);
     assert_int_equal(trial.model.writes, 0);
 
     model_return(&trial.model);
-    model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* it let go after all */
+    model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* it released the device after all */
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
-    assert_true(machine_is(&trial.model, OLD));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
+    assert_true(machine_is(&trial.model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&trial.model), 0);
     trial_end(&trial);
 }
 
 /* The kernel says that all went well, and vfio-pci does not have the function. */
-static void test_not_taken(void **state)
+static void test_function_that_vfio_does_not_take_is_reported(void **state)
 {
     struct trial trial = {.binds = true};
     REPORT(report);
@@ -212,13 +213,13 @@ static void test_not_taken(void **state)
     assert_int_equal(trial_run(&trial, &report, &error), FACET_IO);
     assert_non_null(strstr(error.message, "vfio-pci did not take it"));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&trial.model, OLD));
+    assert_true(machine_is(&trial.model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&trial.model), 0);
     trial_end(&trial);
 }
 
 /* A driver that does not take its device back: bound again, so that the group is one again. */
-static void test_return_refused(void **state)
+static void test_refused_return_binds_again(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -228,11 +229,11 @@ static void test_return_refused(void **state)
     model_text(trial.model.root, "model/refuses-nvidia", "");
     assert_int_equal(trial_run(&trial, &report, &error), FACET_IO);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&trial.model, NEW));
+    assert_true(machine_is(&trial.model, BOUND_TO_VFIO));
     assert_int_equal(machine_journals(&trial.model), 1);
     unlinkat(trial.model.root, "model/refuses-nvidia", 0);
     assert_int_equal(trial_run(&trial, &report, &error), FACET_OK);
-    assert_true(machine_is(&trial.model, OLD));
+    assert_true(machine_is(&trial.model, BOUND_TO_HOST));
     trial_end(&trial);
 }
 
@@ -259,10 +260,10 @@ static bool run_kill_trial(struct trial *trial)
     REPORT(report);
 
     trial_begin(trial);
-    machine_arm(&trial->model, trial->fault, trial->at);
+    machine_arm(&trial->model, trial->fault, trial->fault_at);
     bool was_killed = run_killed(trial);
     bool was_settled = is_settled(trial);
-    machine_arm(&trial->model, MODEL_SOUND, 0);
+    machine_arm(&trial->model, MODEL_NO_FAULT, 0);
     assert_int_equal(facet_passthrough_recover(trial->manager, &report, NULL), FACET_OK);
     if (!is_settled(trial))
         fail_trial(trial, "neither old nor new after recovery", &report);
@@ -272,17 +273,17 @@ static bool run_kill_trial(struct trial *trial)
     return was_killed;
 }
 
-static void test_killed(void **state)
+static void test_kill_at_each_call_is_recovered(void **state)
 {
     for (int direction = 0; direction < 2; direction++)
         for (enum model_fault fault = MODEL_KILL; fault <= MODEL_KILL_DONE; fault++) {
             struct trial trial = {.binds = direction == 0, .fault = fault};
 
             do {
-                trial.at++;
-                assert_true(trial.at < CALLS_MOST);
+                trial.fault_at++;
+                assert_true(trial.fault_at < CALLS_MOST);
             } while (run_kill_trial(&trial));
-            assert_true(trial.at > 15);
+            assert_true(trial.fault_at > 15);
         }
 }
 
@@ -299,19 +300,19 @@ static void kill_recovery(struct trial *trial, unsigned at)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_recovery_killed(void **state)
+static void test_killed_recovery_is_recovered(void **state)
 {
     for (int direction = 0; direction < 2; direction++)
         for (unsigned first = 6; first < 20; first += 3)
             for (unsigned second = 1; second < 16; second++) {
-                struct trial trial = {.binds = direction == 0, .fault = MODEL_KILL, .at = first};
+                struct trial trial = {.binds = direction == 0, .fault = MODEL_KILL, .fault_at = first};
                 REPORT(report);
 
                 trial_begin(&trial);
-                machine_arm(&trial.model, trial.fault, trial.at);
+                machine_arm(&trial.model, trial.fault, trial.fault_at);
                 run_killed(&trial);
                 kill_recovery(&trial, second);
-                machine_arm(&trial.model, MODEL_SOUND, 0);
+                machine_arm(&trial.model, MODEL_NO_FAULT, 0);
                 assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
                 if (!is_settled(&trial))
                     fail_trial(&trial, "neither old nor new after two deaths", &report);
@@ -321,7 +322,7 @@ static void test_recovery_killed(void **state)
 
 /* ---- journals of another time, and damaged ones ---- */
 
-static void test_restarted(void **state)
+static void test_journal_of_an_earlier_boot_is_dropped(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -331,13 +332,13 @@ static void test_restarted(void **state)
     trial.model.writes = 0;
     assert_int_equal(trial_run(&trial, &report, NULL), FACET_NOT_FOUND);
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STALE));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STALE));
     assert_int_equal(trial.model.writes, 0);
     assert_int_equal(machine_journals(&trial.model), 0);
     trial_end(&trial);
 }
 
-static void test_damaged(void **state)
+static void test_damaged_journal_is_reported(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -352,9 +353,9 @@ static void test_damaged(void **state)
     assert_int_equal(machine_bind(trial.manager, GPU, &report, &error), FACET_CORRUPT);
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
     assert_int_equal(trial.model.writes, 0);
-    /* It is left as it is, and other groups are not kept from anything. */
+    /* The journal stays unchanged, and other groups can still be bound. */
     model_get(trial.model.state, "group-17.journal", text, sizeof text);
     assert_string_equal(text, "facet-passthrough-journal 1 0000000000000000");
     assert_int_equal(machine_bind(trial.manager, SECOND, &report, &error), FACET_OK);
@@ -362,7 +363,7 @@ static void test_damaged(void **state)
 }
 
 /* A sound journal under another group's name is foreign. */
-static void test_foreign(void **state)
+static void test_foreign_journal_is_left_alone(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -371,7 +372,7 @@ static void test_foreign(void **state)
     assert_int_equal(renameat(trial.model.state, "group-17.journal", trial.model.state, "group-3.journal"), 0);
     trial.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DAMAGED));
     assert_int_equal(trial.model.writes, 0);
     trial_end(&trial);
 }
@@ -379,12 +380,18 @@ static void test_foreign(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nth_fails),       cmocka_unit_test(test_nth_and_all_after_fail),
-        cmocka_unit_test(test_nth_write_hangs), cmocka_unit_test(test_nth_write_is_late),
-        cmocka_unit_test(test_stuck),           cmocka_unit_test(test_not_taken),
-        cmocka_unit_test(test_return_refused),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_recovery_killed), cmocka_unit_test(test_restarted),
-        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_each_failing_call_is_undone),
+        cmocka_unit_test(test_nth_and_all_after_fail),
+        cmocka_unit_test(test_each_hanging_write_is_reported),
+        cmocka_unit_test(test_nth_write_is_late),
+        cmocka_unit_test(test_stuck_write_is_reported),
+        cmocka_unit_test(test_function_that_vfio_does_not_take_is_reported),
+        cmocka_unit_test(test_refused_return_binds_again),
+        cmocka_unit_test(test_kill_at_each_call_is_recovered),
+        cmocka_unit_test(test_killed_recovery_is_recovered),
+        cmocka_unit_test(test_journal_of_an_earlier_boot_is_dropped),
+        cmocka_unit_test(test_damaged_journal_is_reported),
+        cmocka_unit_test(test_foreign_journal_is_left_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

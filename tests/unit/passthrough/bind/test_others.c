@@ -60,7 +60,7 @@ static void test_override_in_the_way(void **state)
     stage_begin(&stage);
     model_text(stage.model.root, model_device(GPU, "driver_override"), "vfio-pci\n");
     assert_int_equal(machine_bind(stage.manager, GPU, &stage.report, NULL), FACET_OK);
-    assert_true(machine_is(&stage.model, NEW));
+    assert_true(machine_is(&stage.model, BOUND_TO_VFIO));
     assert_int_equal(machine_unbind(stage.manager, GPU, &stage.report, NULL), FACET_OK);
     assert_true(machine_is(&stage.model, "nvidia/vfio-pci/auto snd_hda_intel//auto amdgpu//auto"));
     assert_int_equal(machine_journals(&stage.model), 0);
@@ -68,7 +68,7 @@ static void test_override_in_the_way(void **state)
 }
 
 /* An unused driver was unloaded: it is loaded again, and a failure to do so is reported. */
-static void test_driver_unloaded(void **state)
+static void test_unloaded_driver_is_loaded_again(void **state)
 {
     struct stage stage;
 
@@ -78,10 +78,10 @@ static void test_driver_unloaded(void **state)
     assert_int_equal(machine_unbind(stage.manager, GPU, &stage.report, &stage.error), FACET_NOT_FOUND);
     assert_non_null(strstr(stage.error.message, "loading the module nvidia"));
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&stage.model, NEW));
+    assert_true(machine_is(&stage.model, BOUND_TO_VFIO));
     model_folder(stage.model.root, "model/modules/nvidia");
     assert_int_equal(machine_unbind(stage.manager, GPU, &stage.report, &stage.error), FACET_OK);
-    assert_true(machine_is(&stage.model, OLD));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     stage_end(&stage);
 }
 
@@ -97,7 +97,7 @@ static void test_driver_unloaded_after_a_crash(void **state)
     drop_driver(&stage.model, "nvidia");
     model_folder(stage.model.root, "model/modules/nvidia");
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
-    assert_true(machine_is(&stage.model, OLD));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     stage_end(&stage);
 }
 
@@ -119,7 +119,7 @@ static void test_driver_of_the_host(void **state)
 }
 
 /* A newer program's wish, longer by zeros: the plan keeps a copy, and judges that again. */
-static void test_a_newer_wish(void **state)
+static void test_a_longer_wish_of_a_newer_program_is_kept(void **state)
 {
     struct facet_pci_address address;
     struct {
@@ -141,7 +141,7 @@ static void test_a_newer_wish(void **state)
 /* ---- cards ---- */
 
 /* It was pulled and put back, and is in another group: the journal's entry is settled first. */
-static void test_other_group(void **state)
+static void test_function_in_another_group_is_settled_first(void **state)
 {
     struct stage stage;
 
@@ -158,7 +158,7 @@ static void test_other_group(void **state)
 }
 
 /* In the configuration space of a virtual function its model is all ones; only the kernel knows it. */
-static void test_virtual_function(void **state)
+static void test_virtual_function_model_is_the_kernels(void **state)
 {
     int fd;
     struct stage stage;
@@ -214,7 +214,7 @@ static bool kills_before(struct stage *stage, const char *what)
     return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
 }
 
-/* All was bound when the crash came, and a machine has it by now: its device is not torn from it. */
+/* All functions were bound when the process died, and a VM uses the device by now: it is not taken away. */
 static void test_opened_after_a_crash(void **state)
 {
     struct stage stage;
@@ -225,14 +225,14 @@ static void test_opened_after_a_crash(void **state)
     stage.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
     assert_non_null(strstr(stage.report.notes[0].text, "4711 (qemu)"));
     assert_int_equal(stage.model.writes, 0);
     assert_int_equal(machine_journals(&stage.model), 1);
 
     unlinkat(stage.model.root, "proc/4711/fd/3", 0);
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
-    assert_true(machine_is(&stage.model, OLD));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     stage_end(&stage);
 }
 
@@ -256,7 +256,7 @@ static void hold_for_a_moment(const struct model *model)
     close(ends[1]);
 }
 
-/* A writer that outlived its parent is about to come back. */
+/* A writer that outlived its parent is about to return. */
 static void test_waits_for_a_writer(void **state)
 {
     struct stage stage;
@@ -266,13 +266,13 @@ static void test_waits_for_a_writer(void **state)
     hold_for_a_moment(&stage.model);
     stage.manager->config.lock_deadline_ns = 60 * FACET_NS_PER_S;
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
-    assert_false(machine_noted(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
-    assert_true(machine_is(&stage.model, OLD));
+    assert_false(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_is(&stage.model, BOUND_TO_HOST));
     assert_true(wait(NULL) > 0);
     stage_end(&stage);
 }
 
-/* A function that does not come back is not waited for without end, and is not reported as recovered. */
+/* A function that does not return is not waited for forever, and is not reported as recovered. */
 static void test_locked_after_a_crash(void **state)
 {
     struct bind_host host;
@@ -285,7 +285,7 @@ static void test_locked_after_a_crash(void **state)
     assert_int_equal(bind_host_real.lock(&host, "group-17.lock", 0, &fd), 0);
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
     close(fd);
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_int_equal(stage.report.outcome, FACET_PASSTHROUGH_DONE);
@@ -308,7 +308,7 @@ static void note_deadline(struct model *model, const char *what)
 }
 
 /* A driver that starts a large device, and the kernel that resets one, may need most of a minute. */
-static void test_deadlines(void **state)
+static void test_writes_have_their_deadlines(void **state)
 {
     struct stage stage;
 
@@ -320,7 +320,7 @@ static void test_deadlines(void **state)
 }
 
 /* Fifty functions that are as they should be do not hide the one that is not. */
-static void test_notes(void **state)
+static void test_important_note_is_not_hidden(void **state)
 {
     REPORT(report);
 
@@ -330,8 +330,8 @@ static void test_notes(void **state)
     bind_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT, NULL, "another card");
     assert_int_equal(report.note_count, FACET_PASSTHROUGH_NOTES);
     assert_int_equal(report.notes_lost, 3);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
 }
 
 /* ---- files ---- */
@@ -356,7 +356,7 @@ static void test_files_in_the_way(void **state)
 }
 
 /* A machine without a directory of journals has bound nothing. */
-static void test_no_journals(void **state)
+static void test_no_journals_means_nothing_bound(void **state)
 {
     struct facet_pci_address address;
     struct facet_passthrough_plan *plan = NULL;
@@ -374,20 +374,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_override_in_the_way),
-        cmocka_unit_test(test_driver_unloaded),
+        cmocka_unit_test(test_unloaded_driver_is_loaded_again),
         cmocka_unit_test(test_driver_unloaded_after_a_crash),
         cmocka_unit_test(test_driver_of_the_host),
-        cmocka_unit_test(test_a_newer_wish),
-        cmocka_unit_test(test_other_group),
-        cmocka_unit_test(test_virtual_function),
+        cmocka_unit_test(test_a_longer_wish_of_a_newer_program_is_kept),
+        cmocka_unit_test(test_function_in_another_group_is_settled_first),
+        cmocka_unit_test(test_virtual_function_model_is_the_kernels),
         cmocka_unit_test(test_other_card_is_bound),
         cmocka_unit_test(test_opened_after_a_crash),
         cmocka_unit_test(test_waits_for_a_writer),
         cmocka_unit_test(test_locked_after_a_crash),
-        cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_writes_have_their_deadlines),
+        cmocka_unit_test(test_important_note_is_not_hidden),
         cmocka_unit_test(test_files_in_the_way),
-        cmocka_unit_test(test_no_journals),
+        cmocka_unit_test(test_no_journals_means_nothing_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static struct facet_passthrough_rule_finding apply_first(const struct world *wor
     return check;
 }
 
-static void test_applies(void **state)
+static void test_a_rule_is_applied_once(void **state)
 {
     struct world *world = *state;
     struct facet_passthrough_rules *rules = NULL;
@@ -76,10 +76,10 @@ static void test_applies(void **state)
     assert_string_equal(rules->rules[0].name, GPU ".json");
     assert_int_equal(rules->rules[0].function_count, 2);
     facet_passthrough_rules_destroy(rules);
-    assert_true(machine_is(&world->model, OLD));
+    assert_true(machine_is(&world->model, BOUND_TO_HOST));
 
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_MET);
-    assert_true(machine_is(&world->model, NEW));
+    assert_true(machine_is(&world->model, BOUND_TO_VFIO));
     world->model.writes = 0;
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_MET);
     assert_int_equal(world->model.writes, 0);
@@ -109,7 +109,7 @@ static void change_group(struct world *world)
     machine_add(&world->model, &late);
 }
 
-static void test_drifts(void **state)
+static void test_changed_device_is_not_bound(void **state)
 {
     void (*const changes[])(struct world * world) = {change_model, change_subsystem, change_gone, change_group};
 
@@ -140,7 +140,7 @@ static void plant_rule(const struct world *world, const char *name, const char *
 }
 
 /* A value that the rule has and the host does not report is no match. */
-static void test_serial_and_slot(void **state)
+static void test_serial_and_slot_must_match(void **state)
 {
     struct world *world = *state;
 
@@ -159,7 +159,7 @@ static void test_serial_and_slot(void **state)
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_MET);
 }
 
-static void test_refused(void **state)
+static void test_refused_rule_is_reported(void **state)
 {
     struct world *world = *state;
 
@@ -179,7 +179,7 @@ static void test_refused(void **state)
 
 /* ---- files ---- */
 
-static void test_files(void **state)
+static void test_rule_files_are_written_and_removed(void **state)
 {
     struct world *world = *state;
     struct facet_passthrough_rules *rules = NULL;
@@ -216,11 +216,11 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_applies, setup, teardown),
-        cmocka_unit_test(test_drifts),
-        cmocka_unit_test_setup_teardown(test_serial_and_slot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_rule_is_applied_once, setup, teardown),
+        cmocka_unit_test(test_changed_device_is_not_bound),
+        cmocka_unit_test_setup_teardown(test_serial_and_slot_must_match, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_rule_is_reported, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rule_files_are_written_and_removed, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

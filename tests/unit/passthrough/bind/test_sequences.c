@@ -117,7 +117,7 @@ static bool is_reported(const struct facet_passthrough_list *list, const struct 
         under_way = under_way || list->entries[i].state == FACET_PASSTHROUGH_STATE_DETACHING ||
                     list->entries[i].state == FACET_PASSTHROUGH_STATE_RETURNING ||
                     list->entries[i].state == FACET_PASSTHROUGH_STATE_STUCK;
-    return under_way || machine_noted(report, FACET_PASSTHROUGH_NOTE_HALF_BOUND);
+    return under_way || machine_has_note(report, FACET_PASSTHROUGH_NOTE_HALF_BOUND);
 }
 
 /* The GPU with one and its sound with the other. */
@@ -155,7 +155,7 @@ static void arm_at_random(struct world *world)
     machine_arm(&world->model, (enum model_fault)random_below(&world->seed, MODEL_KILL),
                 random_below(&world->seed, 60));
     world->model.only_writes = random_below(&world->seed, 2);
-    world->model.stays = random_below(&world->seed, 8) == 0;
+    world->model.keeps_failing = random_below(&world->seed, 8) == 0;
 }
 
 static void run_sequence(uint64_t seed)
@@ -170,7 +170,7 @@ static void run_sequence(uint64_t seed)
 
         arm_at_random(&world);
         deeds[deed](&world);
-        machine_arm(&world.model, MODEL_SOUND, 0);
+        machine_arm(&world.model, MODEL_NO_FAULT, 0);
         snprintf(when, sizeof when, "seed %llu, step %u, deed %u", (unsigned long long)seed, i, deed);
         check_world(&world, when);
     }
@@ -186,7 +186,7 @@ static void run_sequence(uint64_t seed)
     machine_drop(&world.model);
 }
 
-static void test_sequences(void **state)
+static void test_random_sequences_keep_the_machine_sound(void **state)
 {
     for (uint64_t seed = 1; seed <= 60; seed++)
         run_sequence(seed);
@@ -217,7 +217,7 @@ static int work_in_child(struct model *model, bool binds)
     return bad;
 }
 
-static void test_processes(void **state)
+static void test_random_steps_of_three_processes(void **state)
 {
     struct model model;
     pid_t pids[3];
@@ -235,16 +235,16 @@ static void test_processes(void **state)
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
     }
-    assert_true((machine_is(&model, NEW) && machine_journals(&model) == 1) ||
-                (machine_is(&model, OLD) && machine_journals(&model) == 0));
+    assert_true((machine_is(&model, BOUND_TO_VFIO) && machine_journals(&model) == 1) ||
+                (machine_is(&model, BOUND_TO_HOST) && machine_journals(&model) == 0));
     machine_drop(&model);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_random_sequences_keep_the_machine_sound),
+        cmocka_unit_test(test_random_steps_of_three_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static const char *const table[FACET_PASSTHROUGH_STATES] = {
     /* lost */ "xx.x....",
 };
 
-static void test_every_pair(void **state)
+static void test_every_transition_follows_the_table(void **state)
 {
     for (uint32_t from = 0; from < FACET_PASSTHROUGH_STATES; from++)
         for (uint32_t to = 0; to < FACET_PASSTHROUGH_STATES; to++)
@@ -36,7 +36,7 @@ static void test_every_pair(void **state)
 }
 
 /* Nothing is a dead end, and everything can be reached from the host. */
-static void test_reach(void **state)
+static void test_every_state_is_reachable(void **state)
 {
     uint32_t reached = 1u << FACET_PASSTHROUGH_STATE_HOST;
 
@@ -68,7 +68,7 @@ static enum facet_passthrough_state expected_state(unsigned bits)
     return bits & 8 ? FACET_PASSTHROUGH_STATE_IN_VM : FACET_PASSTHROUGH_STATE_READY;
 }
 
-static void test_every_fact(void **state)
+static void test_every_set_of_facts_has_a_state(void **state)
 {
     for (unsigned bits = 0; bits < 128; bits++) {
         struct facet_passthrough_facts facts = {
@@ -87,7 +87,7 @@ static void test_every_fact(void **state)
     assert_int_equal(facet_passthrough_state_of(NULL), FACET_PASSTHROUGH_STATE_ABSENT);
 }
 
-static void test_names(void **state)
+static void test_states_have_names(void **state)
 {
     assert_string_equal(facet_passthrough_state_name(FACET_PASSTHROUGH_STATE_IN_VM), "in_vm");
     assert_null(facet_passthrough_state_name(FACET_PASSTHROUGH_STATES));
@@ -107,10 +107,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_pair),
-        cmocka_unit_test(test_reach),
-        cmocka_unit_test(test_every_fact),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_every_transition_follows_the_table),
+        cmocka_unit_test(test_every_state_is_reachable),
+        cmocka_unit_test(test_every_set_of_facts_has_a_state),
+        cmocka_unit_test(test_states_have_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of transactions where another tool has a driver let go of a function, and the driver does
- * not: nothing is written, it is said why, and all goes on when it came back. Never: hangs itself; that is
- * test_faults.c. */
+/* Owns: proofs of transactions while another tool's unbind of a function hangs: nothing is written, the error says why,
+ * and transactions work again after the unbind has returned. Never: hangs itself; that is test_faults.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +64,8 @@ static void a_stuck_function_is_not_given_back_before_it_recovers(void **state)
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_BUSY);
     assert_string_equal(error.message, GPU " " WHY);
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_STUCK));
-    assert_false(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_STUCK));
+    assert_false(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
 
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
     assert_int_equal(find_entry(list, GPU)->state, FACET_PASSTHROUGH_STATE_STUCK);
@@ -79,7 +78,7 @@ static void a_stuck_function_is_not_given_back_before_it_recovers(void **state)
 
     come_back(&model, fd);
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_OK);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     facet_passthrough_close(manager);
     machine_drop(&model);
 }
@@ -129,13 +128,13 @@ static void an_interrupted_bind_is_not_undone_before_the_function_recovers(void 
     model.writes = 0;
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_BUSY));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_BUSY));
     assert_non_null(strstr(report.notes[0].text, "is stuck: its driver, or a reset"));
     assert_int_equal(model.writes, 0);
     come_back(&model, fd);
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     facet_passthrough_close(manager);
     machine_drop(&model);
 }

@@ -9,7 +9,7 @@
 
 #include "machine.h"
 
-static void test_plan(void **state)
+static void test_plan_has_each_step(void **state)
 {
     static const struct {
         uint32_t kind;
@@ -48,7 +48,7 @@ static void test_plan(void **state)
     machine_drop(&model);
 }
 
-static void test_there_and_back(void **state)
+static void test_bind_and_unbind_restore_the_machine(void **state)
 {
     struct model model;
     REPORT(report);
@@ -59,7 +59,7 @@ static void test_there_and_back(void **state)
     assert_int_equal(machine_bind(manager, SOUND, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_DONE);
     assert_int_equal(report.note_count, 0);
-    assert_true(machine_is(&model, NEW));
+    assert_true(machine_is(&model, BOUND_TO_VFIO));
     assert_int_equal(machine_journals(&model), 1);
     model_get(model.root, model_device(GPU, "reset"), text, sizeof text);
     assert_string_equal(text, "1");
@@ -72,7 +72,7 @@ static void test_there_and_back(void **state)
 
     assert_int_equal(machine_unbind(manager, SOUND, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_DONE);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&model), 0);
     assert_int_equal(machine_unbind(manager, SOUND, &report, NULL), FACET_NOT_FOUND);
     facet_passthrough_close(manager);
@@ -98,7 +98,7 @@ static void test_restores_the_journal(void **state)
 
     struct facet_passthrough *manager = machine_open(&model);
     assert_int_equal(machine_bind(manager, GPU, &report, NULL), FACET_OK);
-    assert_true(machine_is(&model, NEW));
+    assert_true(machine_is(&model, BOUND_TO_VFIO));
     assert_int_equal(machine_unbind(manager, GPU, &report, NULL), FACET_OK);
     machine_text(&model, text, sizeof text);
     assert_string_equal(text, before);
@@ -107,7 +107,7 @@ static void test_restores_the_journal(void **state)
 }
 
 /* The variant that the kernel's modules have for this very model; for the rest the general one. */
-static void test_variant(void **state)
+static void test_variant_driver_is_chosen_for_its_model(void **state)
 {
     struct model model;
     struct facet_passthrough_plan *plan = NULL;
@@ -131,7 +131,7 @@ static void test_variant(void **state)
     /* The module cannot be loaded: nothing else is touched. */
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_NOT_FOUND);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&model), 0);
     model_folder(model.root, "model/modules/nvgrace-gpu-vfio-pci");
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_OK);
@@ -141,7 +141,7 @@ static void test_variant(void **state)
     machine_drop(&model);
 }
 
-static void test_rights(void **state)
+static void test_owner_of_the_config_gets_the_vfio_node(void **state)
 {
     struct model model;
     struct facet_passthrough *manager = NULL;
@@ -271,7 +271,7 @@ static void test_refuses_a_plan_whose_function_changed(void **state)
 }
 
 /* Two plans of one group: the second to come finds that all is done. */
-static void test_two_plans(void **state)
+static void test_second_plan_finds_the_work_done(void **state)
 {
     struct model model;
     struct facet_passthrough_plan *first = NULL, *second = NULL;
@@ -290,7 +290,7 @@ static void test_two_plans(void **state)
     machine_drop(&model);
 }
 
-static void test_lock(void **state)
+static void test_second_transaction_is_refused(void **state)
 {
     struct model model;
     REPORT(report);
@@ -317,7 +317,7 @@ static void stop_answering(struct model *model, const char *what)
         model_text(model->root, model_device(SOUND, "config"), "\377\377\377\377");
 }
 
-static void test_answers(void **state)
+static void test_unanswering_function_undoes_the_bind(void **state)
 {
     struct model model;
     REPORT(report);
@@ -329,7 +329,7 @@ static void test_answers(void **state)
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_DEVICE_LOST);
     assert_non_null(strstr(error.message, SOUND));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_is(&model, OLD));
+    assert_true(machine_is(&model, BOUND_TO_HOST));
     assert_int_equal(machine_journals(&model), 0);
     facet_passthrough_close(manager);
     machine_drop(&model);
@@ -342,7 +342,7 @@ static void pull_out(struct model *model, const char *what)
         machine_remove(model, SOUND);
 }
 
-static void test_pulled_out(void **state)
+static void test_pulled_out_function_undoes_the_bind(void **state)
 {
     struct model model;
     REPORT(report);
@@ -354,7 +354,7 @@ static void test_pulled_out(void **state)
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_DEVICE_LOST);
     assert_non_null(strstr(error.message, SOUND));
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_GONE));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_GONE));
     assert_true(machine_is(&model, "nvidia//auto // amdgpu//auto"));
     assert_int_equal(machine_journals(&model), 0);
     facet_passthrough_close(manager);
@@ -362,7 +362,7 @@ static void test_pulled_out(void **state)
 }
 
 /* Another card at the address of one that was bound must not be written to. */
-static void test_exchanged(void **state)
+static void test_exchanged_card_is_not_written_to(void **state)
 {
     struct model model;
     REPORT(report);
@@ -372,8 +372,8 @@ static void test_exchanged(void **state)
     assert_int_equal(machine_bind(manager, GPU, &report, NULL), FACET_OK);
     model_text(model.root, model_device(SOUND, "device"), "0x9999\n");
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_DRIFT));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ADOPTED));
     assert_int_equal(machine_unbind(manager, GPU, &report, NULL), FACET_OK);
     assert_true(machine_is(&model, "nvidia//auto vfio-pci/vfio-pci/on amdgpu//auto"));
     facet_passthrough_close(manager);
@@ -394,7 +394,7 @@ static const struct facet_passthrough_entry *find_entry(const struct facet_passt
     return NULL;
 }
 
-static void test_list(void **state)
+static void test_bound_groups_are_listed(void **state)
 {
     struct model model;
     struct facet_passthrough_list *list = NULL;
@@ -418,7 +418,7 @@ static void test_list(void **state)
     model_text(model.root, model_device(SOUND, "driver_override"), "(null)\n");
     model_probe(&model, SOUND);
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
-    assert_true(machine_noted(&report, FACET_PASSTHROUGH_NOTE_HALF_BOUND));
+    assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_HALF_BOUND));
     facet_passthrough_list_destroy(list);
     machine_remove(&model, GPU);
     assert_int_equal(facet_passthrough_look(manager, &list, &report, NULL), FACET_OK);
@@ -428,7 +428,7 @@ static void test_list(void **state)
     machine_drop(&model);
 }
 
-static void test_arguments(void **state)
+static void test_wrong_arguments_are_refused(void **state)
 {
     struct facet_passthrough_config config = {.size = sizeof config, .root = -1};
     struct facet_passthrough *manager = NULL;
@@ -451,21 +451,21 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_plan_has_each_step),
+        cmocka_unit_test(test_bind_and_unbind_restore_the_machine),
         cmocka_unit_test(test_restores_the_journal),
-        cmocka_unit_test(test_variant),
-        cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_variant_driver_is_chosen_for_its_model),
+        cmocka_unit_test(test_owner_of_the_config_gets_the_vfio_node),
         cmocka_unit_test(test_refuses_by_the_verdict),
         cmocka_unit_test(test_refuses_to_unbind_a_function_that_a_machine_has_open),
         cmocka_unit_test(test_refuses_a_plan_whose_function_changed),
-        cmocka_unit_test(test_two_plans),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_pulled_out),
-        cmocka_unit_test(test_exchanged),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_second_plan_finds_the_work_done),
+        cmocka_unit_test(test_second_transaction_is_refused),
+        cmocka_unit_test(test_unanswering_function_undoes_the_bind),
+        cmocka_unit_test(test_pulled_out_function_undoes_the_bind),
+        cmocka_unit_test(test_exchanged_card_is_not_written_to),
+        cmocka_unit_test(test_bound_groups_are_listed),
+        cmocka_unit_test(test_wrong_arguments_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "passthrough/bind/host.h"
 
-struct place {
+struct target_folder {
     char path[64];
     struct bind_host host;
 };
@@ -41,34 +41,34 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static int setup(void **state)
 {
-    struct place *place = calloc(1, sizeof *place);
+    struct target_folder *target_folder = calloc(1, sizeof *target_folder);
 
-    assert_non_null(place);
-    snprintf(place->path, sizeof place->path, "/tmp/facet-write-XXXXXX");
-    assert_non_null(mkdtemp(place->path));
-    place->host.ops = &bind_host_real;
-    place->host.root = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    place->host.state = place->host.root;
-    int fd = openat(place->host.root, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_non_null(target_folder);
+    snprintf(target_folder->path, sizeof target_folder->path, "/tmp/facet-write-XXXXXX");
+    assert_non_null(mkdtemp(target_folder->path));
+    target_folder->host.ops = &bind_host_real;
+    target_folder->host.root = open(target_folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    target_folder->host.state = target_folder->host.root;
+    int fd = openat(target_folder->host.root, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
-    *state = place;
+    *state = target_folder;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct place *place = *state;
+    struct target_folder *target_folder = *state;
 
-    close(place->host.root);
-    nftw(place->path, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
-    free(place);
+    close(target_folder->host.root);
+    nftw(target_folder->path, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
+    free(target_folder);
     return 0;
 }
 
-static void read_file(const struct place *place, char *text, size_t size)
+static void read_file(const struct target_folder *target_folder, char *text, size_t size)
 {
-    int fd = openat(place->host.root, "file", O_RDONLY | O_CLOEXEC);
+    int fd = openat(target_folder->host.root, "file", O_RDONLY | O_CLOEXEC);
     ssize_t length = read(fd, text, size - 1);
 
     assert_true(length >= 0);
@@ -76,34 +76,35 @@ static void read_file(const struct place *place, char *text, size_t size)
     close(fd);
 }
 
-static void test_writes(void **state)
+static void test_written_value_reaches_the_file(void **state)
 {
-    struct place *place = *state;
+    struct target_folder *target_folder = *state;
     struct bind_stuck stuck = {.pid = 0};
     char text[32];
 
-    assert_int_equal(bind_write(&place->host, "/file", "vfio-pci", 10 * FACET_NS_PER_S, &stuck), 0);
-    read_file(place, text, sizeof text);
+    assert_int_equal(bind_write(&target_folder->host, "/file", "vfio-pci", 10 * FACET_NS_PER_S, &stuck), 0);
+    read_file(target_folder, text, sizeof text);
     assert_string_equal(text, "vfio-pci");
     assert_int_equal(stuck.pid, 0);
-    assert_int_equal(bind_write(&place->host, "/none", "x", FACET_NS_PER_S, &stuck), ENOENT);
+    assert_int_equal(bind_write(&target_folder->host, "/none", "x", FACET_NS_PER_S, &stuck), ENOENT);
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1); /* all children are reaped */
     assert_int_equal(errno, ECHILD);
 }
 
 /* Only a regular file is an attribute; nothing is made, nothing outside is reached. */
-static void test_refuses_others(void **state)
+static void test_only_regular_files_are_written(void **state)
 {
-    struct place *place = *state;
+    struct target_folder *target_folder = *state;
     struct bind_stuck stuck = {.pid = 0};
 
-    assert_int_equal(mkfifoat(place->host.root, "pipe", 0600), 0);
-    assert_int_equal(symlinkat("/etc/passwd-facet-none", place->host.root, "outside"), 0);
-    assert_int_not_equal(bind_write(&place->host, "/pipe", "x", FACET_NS_PER_S, &stuck), 0);
-    assert_int_not_equal(bind_write(&place->host, "/outside", "x", FACET_NS_PER_S, &stuck), 0);
-    assert_int_not_equal(bind_write(&place->host, "/../../etc/none", "x", FACET_NS_PER_S, &stuck), 0);
-    assert_int_equal(bind_load(&place->host, "vfio-pci", FACET_NS_PER_S, &stuck), EXDEV); /* not of this machine */
-    assert_int_equal(bind_host_real.set_owner(&place->host, "/file", geteuid(), getegid()), ENOTTY);
+    assert_int_equal(mkfifoat(target_folder->host.root, "pipe", 0600), 0);
+    assert_int_equal(symlinkat("/etc/passwd-facet-none", target_folder->host.root, "outside"), 0);
+    assert_int_not_equal(bind_write(&target_folder->host, "/pipe", "x", FACET_NS_PER_S, &stuck), 0);
+    assert_int_not_equal(bind_write(&target_folder->host, "/outside", "x", FACET_NS_PER_S, &stuck), 0);
+    assert_int_not_equal(bind_write(&target_folder->host, "/../../etc/none", "x", FACET_NS_PER_S, &stuck), 0);
+    assert_int_equal(bind_load(&target_folder->host, "vfio-pci", FACET_NS_PER_S, &stuck),
+                     EXDEV); /* not of this machine */
+    assert_int_equal(bind_host_real.set_owner(&target_folder->host, "/file", geteuid(), getegid()), ENOTTY);
 }
 
 /* ---- hanging ---- */
@@ -126,13 +127,13 @@ static void limit_files(void (*handler)(int number))
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void test_given_up_on(void **state)
+static void test_late_write_is_given_up(void **state)
 {
-    struct place *place = *state;
+    struct target_folder *target_folder = *state;
     struct bind_stuck stuck = {.pid = 0};
 
     limit_files(sleep_on);
-    int errnum = bind_write(&place->host, "/file", "vfio-pci", FACET_NS_PER_S / 5, &stuck);
+    int errnum = bind_write(&target_folder->host, "/file", "vfio-pci", FACET_NS_PER_S / 5, &stuck);
     limit_files(SIG_DFL);
     assert_int_equal(errnum, ETIMEDOUT);
     assert_int_equal(stuck.pid, 0); /* it could be killed */
@@ -153,7 +154,7 @@ static void reap_all(int number)
 
 static void test_children_of_the_program(void **state)
 {
-    struct place *place = *state;
+    struct target_folder *target_folder = *state;
     struct bind_host machine = {
         .ops = &bind_host_real, .root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .state = -1};
     struct bind_stuck stuck = {.pid = 0};
@@ -163,7 +164,7 @@ static void test_children_of_the_program(void **state)
     for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++) {
         signal(SIGCHLD, handlers[i]);
         snprintf(text, sizeof text, "vfio-%zu", i);
-        assert_int_equal(bind_write(&place->host, "/file", text, 1000 * FACET_NS_PER_S, &stuck), 0);
+        assert_int_equal(bind_write(&target_folder->host, "/file", text, 1000 * FACET_NS_PER_S, &stuck), 0);
         /* The kernel may lack the module, and this machine the program: both are reported, and nothing is changed. */
         assert_int_equal(bind_load(&machine, "facet-there-is-none", 1000 * FACET_NS_PER_S, &stuck), ENOENT);
         assert_int_equal(stuck.pid, 0);
@@ -171,27 +172,27 @@ static void test_children_of_the_program(void **state)
         assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
         assert_int_equal(errno, ECHILD);
     }
-    read_file(place, text, sizeof text);
+    read_file(target_folder, text, sizeof text);
     assert_string_equal(text, "vfio-2");
     close(machine.root);
 }
 
 /* ---- killed while a write hangs ---- */
 
-/* Waits in another process: for a lock, and in a write that does not come back. */
-static _Noreturn void hold_and_hang(struct place *place, int ready)
+/* Waits in another process: for a lock, and in a write that does not return. */
+static _Noreturn void hold_and_hang(struct target_folder *target_folder, int ready)
 {
     struct bind_stuck stuck = {.pid = 0};
     int lock = -1;
 
-    if (bind_host_real.lock(&place->host, "group-1.lock", 0, &lock) != 0)
+    if (bind_host_real.lock(&target_folder->host, "group-1.lock", 0, &lock) != 0)
         _exit(1);
-    place->host.locks = &lock;
-    place->host.lock_count = 1;
+    target_folder->host.locks = &lock;
+    target_folder->host.lock_count = 1;
     if (write(ready, "x", 1) != 1)
         _exit(1);
     limit_files(sleep_on);
-    bind_write(&place->host, "/file", "vfio-pci", 1000 * FACET_NS_PER_S, &stuck);
+    bind_write(&target_folder->host, "/file", "vfio-pci", 1000 * FACET_NS_PER_S, &stuck);
     _exit(2);
 }
 
@@ -207,9 +208,9 @@ static pid_t child_of(pid_t parent)
     return length > 0 ? atoi(text) : 0;
 }
 
-static void test_lock_outlives_us(void **state)
+static void test_lock_is_held_until_the_write_ends(void **state)
 {
-    struct place *place = *state;
+    struct target_folder *target_folder = *state;
     int ends[2], fd = -1;
     char byte;
 
@@ -218,7 +219,7 @@ static void test_lock_outlives_us(void **state)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (pid == 0)
-        hold_and_hang(place, ends[1]);
+        hold_and_hang(target_folder, ends[1]);
     assert_int_equal(read(ends[0], &byte, 1), 1);
     pid_t writer = 0;
     for (int i = 0; i < 1000 && writer == 0; i++) {
@@ -231,15 +232,15 @@ static void test_lock_outlives_us(void **state)
     close(ends[1]);
     if (writer == 0) /* a kernel that does not list children */
         skip();
-    assert_int_equal(bind_host_real.lock(&place->host, "group-1.lock", 0, &fd), EBUSY);
+    assert_int_equal(bind_host_real.lock(&target_folder->host, "group-1.lock", 0, &fd), EBUSY);
     kill(writer, SIGKILL);
-    assert_int_equal(bind_host_real.lock(&place->host, "group-1.lock", 10 * FACET_NS_PER_S, &fd), 0);
+    assert_int_equal(bind_host_real.lock(&target_folder->host, "group-1.lock", 10 * FACET_NS_PER_S, &fd), 0);
     close(fd);
 }
 
 /* ---- live processes ---- */
 
-static void test_alive(void **state)
+static void test_live_writer_is_recognised(void **state)
 {
     struct bind_host host = {
         .ops = &bind_host_real, .root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .state = -1};
@@ -255,7 +256,7 @@ static void test_alive(void **state)
         _exit(0);
     siginfo_t ended;
     assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
-    assert_int_equal(bind_start_of(host.root, pid), 0); /* a zombie has come back */
+    assert_int_equal(bind_start_of(host.root, pid), 0); /* a zombie has returned from its write */
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     close(host.root);
 }
@@ -263,12 +264,12 @@ static void test_alive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_writes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refuses_others, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_given_up_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_written_value_reaches_the_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_regular_files_are_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late_write_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_children_of_the_program, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lock_outlives_us, setup, teardown),
-        cmocka_unit_test(test_alive),
+        cmocka_unit_test_setup_teardown(test_lock_is_held_until_the_write_ends, setup, teardown),
+        cmocka_unit_test(test_live_writer_is_recognised),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

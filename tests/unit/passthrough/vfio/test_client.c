@@ -76,7 +76,7 @@ static void have_iommufd(void)
 
 /* --- spaces --- */
 
-static void test_way_is_chosen(void **state)
+static void test_iommufd_is_preferred_to_groups(void **state)
 {
     expect_status(open_space(FACET_VFIO_ANY), FACET_OK, "");
     assert_int_equal(facet_vfio_space_way(space), FACET_VFIO_GROUP);
@@ -158,7 +158,7 @@ static void check_runs(void)
     assert_int_equal(fake.mapping_count, 0);
 }
 
-static void test_memory(void **state)
+static void test_memory_is_mapped_by_group(void **state)
 {
     struct facet_vfio_space_info info;
 
@@ -177,7 +177,7 @@ static void test_memory(void **state)
     assert_int_equal(info.mappings_left, UINT32_MAX);
 }
 
-static void test_memory_by_iommufd(void **state)
+static void test_memory_is_mapped_by_iommufd(void **state)
 {
     struct facet_vfio_space_info info;
 
@@ -192,7 +192,7 @@ static void test_memory_by_iommufd(void **state)
     assert_int_equal(info.mappings_left, UINT32_MAX);
 }
 
-static void test_no_mapping_left(void **state)
+static void test_too_many_mappings_are_refused(void **state)
 {
     open_gpu();
     for (uint64_t i = 0; i < FAKE_MAPPINGS; i++)
@@ -214,7 +214,7 @@ static void limit_memory(rlim_t bytes)
     fake.map_errno = ENOMEM;
 }
 
-static void test_memlock(void **state)
+static void test_memlock_error_names_the_limit(void **state)
 {
     open_gpu();
     limit_memory(32768);
@@ -229,7 +229,7 @@ static void test_memlock(void **state)
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit_before), 0);
 }
 
-static void test_memlock_by_iommufd(void **state)
+static void test_memlock_error_of_iommufd_names_the_limit(void **state)
 {
     have_iommufd();
     expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
@@ -244,7 +244,7 @@ static void test_memlock_by_iommufd(void **state)
 
 /* --- opening --- */
 
-static void test_address(void **state)
+static void test_wrong_addresses_are_refused(void **state)
 {
     static const char *const wrong[] = {"",
                                         "gpu0",
@@ -281,7 +281,7 @@ static void test_two_of_a_group(void **state)
     assert_null(space->groups);
 }
 
-static void test_two_groups(void **state)
+static void test_two_groups_share_a_space(void **state)
 {
     struct facet_vfio_device *other = NULL;
 
@@ -337,7 +337,7 @@ static void test_group_is_busy(void **state)
     expect_status(open_function(FAKE_GPU), FACET_PERMISSION, "0000:01:00.0: opening /dev/vfio/7");
 }
 
-static void test_driver_is_another(void **state)
+static void test_a_function_of_another_driver_is_refused(void **state)
 {
     expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
     fake.open_errno = ENOENT;
@@ -383,7 +383,7 @@ static void test_iommufd_is_refused(void **state)
 
 /* --- regions --- */
 
-static void test_regions(void **state)
+static void test_regions_are_described(void **state)
 {
     struct facet_vfio_region region = {0};
 
@@ -403,7 +403,7 @@ static void test_regions(void **state)
     expect_status(facet_vfio_device_region(device, 9, &region, &error), FACET_OUT_OF_RANGE, "it has 9 regions");
 }
 
-static void test_reading_and_writing(void **state)
+static void test_regions_are_read_and_written(void **state)
 {
     uint8_t bytes[8] = {0};
 
@@ -426,7 +426,7 @@ static void test_reading_and_writing(void **state)
     expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_IO, "only 2 of 4");
 }
 
-static void test_mapping_a_region(void **state)
+static void test_a_region_is_mapped(void **state)
 {
     void *bar = NULL;
     char byte = 0;
@@ -452,7 +452,7 @@ static void test_mapping_a_region(void **state)
 
 /* --- interrupts, reset --- */
 
-static void test_interrupts(void **state)
+static void test_interrupts_reach_their_eventfds(void **state)
 {
     struct facet_vfio_interrupt_info info;
     int signals[8] = {0};
@@ -481,7 +481,7 @@ static void test_interrupts(void **state)
     close(signals[0]);
 }
 
-static void test_reset(void **state)
+static void test_reset_of_device_and_bus(void **state)
 {
     open_gpu();
     expect_status(facet_vfio_device_reset(device, &error), FACET_OK, "");
@@ -499,7 +499,7 @@ static void test_reset(void **state)
 
 /* --- chains of capabilities --- */
 
-static void test_capabilities(void **state)
+static void test_capability_chains_are_read_safely(void **state)
 {
     struct {
         uint32_t head[4];
@@ -525,27 +525,27 @@ static void test_capabilities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_way_is_chosen),
+        CASE(test_iommufd_is_preferred_to_groups),
         CASE(test_space_is_refused),
         CASE(test_space_waits_for_a_device),
-        CASE(test_memory),
-        CASE(test_memory_by_iommufd),
-        CASE(test_no_mapping_left),
-        CASE(test_memlock),
-        CASE(test_memlock_by_iommufd),
-        CASE(test_address),
+        CASE(test_memory_is_mapped_by_group),
+        CASE(test_memory_is_mapped_by_iommufd),
+        CASE(test_too_many_mappings_are_refused),
+        CASE(test_memlock_error_names_the_limit),
+        CASE(test_memlock_error_of_iommufd_names_the_limit),
+        CASE(test_wrong_addresses_are_refused),
         CASE(test_two_of_a_group),
-        CASE(test_two_groups),
+        CASE(test_two_groups_share_a_space),
         CASE(test_group_is_not_viable),
         CASE(test_group_is_busy),
-        CASE(test_driver_is_another),
+        CASE(test_a_function_of_another_driver_is_refused),
         CASE(test_iommufd_is_refused),
-        CASE(test_regions),
-        CASE(test_reading_and_writing),
-        CASE(test_mapping_a_region),
-        CASE(test_interrupts),
-        CASE(test_reset),
-        CASE(test_capabilities),
+        CASE(test_regions_are_described),
+        CASE(test_regions_are_read_and_written),
+        CASE(test_a_region_is_mapped),
+        CASE(test_interrupts_reach_their_eventfds),
+        CASE(test_reset_of_device_and_bus),
+        CASE(test_capability_chains_are_read_safely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,22 +136,22 @@ static uint64_t fail_each(enum facet_vfio_way way, bool memory_fails)
     return at - 1;
 }
 
-static void test_calls_by_group(void **state)
+static void test_each_failing_call_by_group(void **state)
 {
     assert_in_range(fail_each(FACET_VFIO_GROUP, false), 30, 100);
 }
 
-static void test_calls_by_iommufd(void **state)
+static void test_each_failing_call_by_iommufd(void **state)
 {
     assert_in_range(fail_each(FACET_VFIO_CDEV, false), 20, 100);
 }
 
-static void test_memory_by_group(void **state)
+static void test_each_failing_allocation_by_group(void **state)
 {
     assert_in_range(fail_each(FACET_VFIO_GROUP, true), 8, 100);
 }
 
-static void test_memory_by_iommufd(void **state)
+static void test_each_failing_allocation_by_iommufd(void **state)
 {
     assert_in_range(fail_each(FACET_VFIO_CDEV, true), 5, 100);
 }
@@ -159,10 +159,10 @@ static void test_memory_by_iommufd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_by_group),
-        cmocka_unit_test(test_calls_by_iommufd),
-        cmocka_unit_test(test_memory_by_group),
-        cmocka_unit_test(test_memory_by_iommufd),
+        cmocka_unit_test(test_each_failing_call_by_group),
+        cmocka_unit_test(test_each_failing_call_by_iommufd),
+        cmocka_unit_test(test_each_failing_allocation_by_group),
+        cmocka_unit_test(test_each_failing_allocation_by_iommufd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,23 +22,24 @@
 
 #define CARD "0000:01:00.0"
 
-/* The changes so far, as one text: "1:power D0>D3hot; ". The callback ends the watch at `most` changes; 0: never. */
-struct told {
+/* The changes so far (`count` of them), as one text: "1:power D0>D3hot; ". The callback ends the watch at `end_at`
+ * changes; 0: never. */
+struct change_list {
     char text[512];
-    uint32_t count, most;
+    uint32_t count, end_at;
 };
 
 static bool note_change(void *user, const struct facet_pci_change *change)
 {
-    struct told *told = user;
-    size_t used = strlen(told->text);
+    struct change_list *change_list = user;
+    size_t used = strlen(change_list->text);
 
     assert_int_equal(change->size, sizeof *change);
     assert_non_null(change->function);
     assert_int_equal(facet_pci_address_compare(&change->function->address, &change->address), 0);
-    snprintf(told->text + used, sizeof told->text - used, "%x:%s %s>%s; ", change->address.bus,
+    snprintf(change_list->text + used, sizeof change_list->text - used, "%x:%s %s>%s; ", change->address.bus,
              facet_pci_change_name(change->kind), change->before, change->after);
-    return ++told->count != told->most;
+    return ++change_list->count != change_list->end_at;
 }
 
 static struct facet_pci_snapshot *scan_machine(const struct machine *machine)
@@ -54,14 +55,15 @@ static struct facet_pci_snapshot *scan_machine(const struct machine *machine)
 }
 
 /* The changes since `before`, which is released. */
-static const char *changes_since(const struct machine *machine, struct facet_pci_snapshot *before, struct told *told)
+static const char *changes_since(const struct machine *machine, struct facet_pci_snapshot *before,
+                                 struct change_list *change_list)
 {
     struct facet_pci_snapshot *after = scan_machine(machine);
 
-    facet_pci_compare(before, after, note_change, told);
+    facet_pci_compare(before, after, note_change, change_list);
     facet_pci_snapshot_destroy(before);
     facet_pci_snapshot_destroy(after);
-    return told->text;
+    return change_list->text;
 }
 
 static int set_up(void **state)
@@ -84,10 +86,10 @@ static int tear_down(void **state)
 
 static void the_same_machine_has_no_changes(void **state)
 {
-    assert_string_equal(changes_since(*state, scan_machine(*state), &(struct told){0}), "");
+    assert_string_equal(changes_since(*state, scan_machine(*state), &(struct change_list){0}), "");
 }
 
-static void functions_that_come_and_go_are_told_in_order(void **state)
+static void functions_that_come_and_go_are_reported_in_order(void **state)
 {
     struct facet_pci_snapshot *before = scan_machine(*state);
 
@@ -95,14 +97,15 @@ static void functions_that_come_and_go_are_told_in_order(void **state)
     machine_plug(*state, "0000:05:00.0");
     machine_link(*state, "0000:05:00.0", "driver", "../../drivers/nvidia");
     machine_unplug(*state, CARD);
-    assert_string_equal(changes_since(*state, before, &(struct told){0}), "0:added >; 1:removed >; 5:added >nvidia; ");
+    assert_string_equal(changes_since(*state, before, &(struct change_list){0}),
+                        "0:added >; 1:removed >; 5:added >nvidia; ");
 }
 
 /* Each attribute by itself, and its change. */
-static void each_attribute_tells_its_change(void **state)
+static void each_attribute_reports_its_change(void **state)
 {
     static const struct {
-        const char *name, *text, *told;
+        const char *name, *text, *expected;
     } cases[] = {
         {"power_state", "D3hot", "1:power D0>D3hot; "},
         {"current_link_width", "8", "1:width 16>8; "},
@@ -118,11 +121,11 @@ static void each_attribute_tells_its_change(void **state)
         machine_plug(*state, CARD);
         struct facet_pci_snapshot *before = scan_machine(*state);
         machine_write(*state, CARD, cases[i].name, cases[i].text);
-        assert_string_equal(changes_since(*state, before, &(struct told){0}), cases[i].told);
+        assert_string_equal(changes_since(*state, before, &(struct change_list){0}), cases[i].expected);
     }
 }
 
-static void links_tell_drivers_groups_and_virtual_functions(void **state)
+static void links_report_drivers_groups_and_virtual_functions(void **state)
 {
     struct facet_pci_snapshot *before = scan_machine(*state);
 
@@ -130,7 +133,7 @@ static void links_tell_drivers_groups_and_virtual_functions(void **state)
     machine_link(*state, CARD, "iommu_group", "../../../kernel/iommu_groups/12");
     machine_write(*state, CARD, "sriov_numvfs", "1");
     machine_link(*state, CARD, "virtfn0", "../0000:01:00.4");
-    assert_string_equal(changes_since(*state, before, &(struct told){0}),
+    assert_string_equal(changes_since(*state, before, &(struct change_list){0}),
                         "1:driver >vfio-pci; 1:group >12; 1:virtuals 0>1; ");
 }
 
@@ -145,9 +148,9 @@ static void a_hang_and_its_end_are_reported(void **state)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* the lock that a scan's hanging reader holds */
     struct facet_pci_snapshot *during = scan_machine(machine);
-    assert_string_equal(changes_since(machine, before, &(struct told){0}), "1:stuck >; ");
+    assert_string_equal(changes_since(machine, before, &(struct change_list){0}), "1:stuck >; ");
     close(fd);
-    assert_string_equal(changes_since(machine, during, &(struct told){0}), "1:released >; ");
+    assert_string_equal(changes_since(machine, during, &(struct change_list){0}), "1:released >; ");
 }
 
 /* Neither a value that becomes unreadable nor one that becomes readable again is reported as a change. */
@@ -158,10 +161,10 @@ static void an_unreadable_value_is_no_change(void **state)
     machine_write(*state, CARD, "current_link_width", "many");
     machine_write(*state, CARD, "aer_dev_fatal", "TOTAL_ERR_FATAL -1");
     machine_write(*state, CARD, "sriov_numvfs", "");
-    assert_string_equal(changes_since(*state, before, &(struct told){0}), "");
+    assert_string_equal(changes_since(*state, before, &(struct change_list){0}), "");
     before = scan_machine(*state);
     machine_write(*state, CARD, "current_link_width", "4");
-    assert_string_equal(changes_since(*state, before, &(struct told){0}), "");
+    assert_string_equal(changes_since(*state, before, &(struct change_list){0}), "");
 }
 
 static void a_counter_that_went_back_began_anew(void **state)
@@ -169,18 +172,18 @@ static void a_counter_that_went_back_began_anew(void **state)
     machine_write(*state, CARD, "aer_dev_correctable", "TOTAL_ERR_COR 9");
     struct facet_pci_snapshot *before = scan_machine(*state);
     machine_write(*state, CARD, "aer_dev_correctable", "TOTAL_ERR_COR 3");
-    assert_string_equal(changes_since(*state, before, &(struct told){0}), "1:correctable 0>3; ");
+    assert_string_equal(changes_since(*state, before, &(struct change_list){0}), "1:correctable 0>3; ");
 }
 
 static void a_callback_that_ends_the_watch_gets_no_more_changes(void **state)
 {
-    struct told told = {.most = 1};
+    struct change_list change_list = {.end_at = 1};
     struct facet_pci_snapshot *before = scan_machine(*state);
 
     machine_plug(*state, "0000:02:00.0");
     machine_plug(*state, "0000:03:00.0");
-    changes_since(*state, before, &told);
-    assert_int_equal(told.count, 1);
+    changes_since(*state, before, &change_list);
+    assert_int_equal(change_list.count, 1);
 }
 
 static void every_kind_has_a_name(void **state)
@@ -209,11 +212,11 @@ static void a_wait_that_ends_without_a_change_says_so(void **state)
 {
     struct facet_pci_watch *watch = watch_open(*state);
     struct facet_error error = {0};
-    struct told told = {0};
+    struct change_list change_list = {0};
 
-    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
-    assert_int_equal(facet_pci_watch_wait(watch, 50 * 1000000, note_change, &told, &error), FACET_TIMEOUT);
-    assert_int_equal(told.count, 0);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &change_list, &error), FACET_TIMEOUT);
+    assert_int_equal(facet_pci_watch_wait(watch, 50 * 1000000, note_change, &change_list, &error), FACET_TIMEOUT);
+    assert_int_equal(change_list.count, 0);
     facet_pci_watch_close(watch);
 }
 
@@ -228,20 +231,20 @@ static void a_change_ends_the_wait_once(void **state)
 {
     struct facet_pci_watch *watch = watch_open(*state);
     struct facet_error error = {0};
-    struct told told = {0};
+    struct change_list change_list = {0};
     pthread_t thread;
 
     assert_int_equal(pthread_create(&thread, NULL, plug_later, *state), 0);
-    assert_int_equal(facet_pci_watch_wait(watch, UINT64_MAX, note_change, &told, &error), FACET_OK);
+    assert_int_equal(facet_pci_watch_wait(watch, UINT64_MAX, note_change, &change_list, &error), FACET_OK);
     pthread_join(thread, NULL);
-    assert_string_equal(told.text, "9:added >; ");
+    assert_string_equal(change_list.text, "9:added >; ");
     assert_true(facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)) == 2);
     /*
      * The scan may have run while the thread still wrote the function's files, so one more wait may report a change.
      * After that nothing is left to report.
      */
-    facet_pci_watch_wait(watch, 0, note_change, &told, &error);
-    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
+    facet_pci_watch_wait(watch, 0, note_change, &change_list, &error);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &change_list, &error), FACET_TIMEOUT);
     facet_pci_watch_close(watch);
 }
 
@@ -250,17 +253,17 @@ static void a_scan_that_fails_is_an_error_and_the_last_one_stays(void **state)
     struct machine *machine = *state;
     struct facet_pci_watch *watch = watch_open(machine);
     struct facet_error error = {0};
-    struct told told = {0};
+    struct change_list change_list = {0};
     char sys[80], away[80];
 
     snprintf(sys, sizeof sys, "%s/sys", machine->path);
     snprintf(away, sizeof away, "%s/away", machine->path);
     assert_int_equal(rename(sys, away), 0);
-    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_NOT_FOUND);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &change_list, &error), FACET_NOT_FOUND);
     assert_int_equal(facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)), 1);
     assert_int_equal(rename(away, sys), 0);
-    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &told, &error), FACET_TIMEOUT);
-    assert_int_equal(told.count, 0);
+    assert_int_equal(facet_pci_watch_wait(watch, 0, note_change, &change_list, &error), FACET_TIMEOUT);
+    assert_int_equal(change_list.count, 0);
     facet_pci_watch_close(watch);
 }
 
@@ -294,9 +297,9 @@ int main(void)
 #define WITH_MACHINE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_MACHINE(the_same_machine_has_no_changes),
-        WITH_MACHINE(functions_that_come_and_go_are_told_in_order),
-        WITH_MACHINE(each_attribute_tells_its_change),
-        WITH_MACHINE(links_tell_drivers_groups_and_virtual_functions),
+        WITH_MACHINE(functions_that_come_and_go_are_reported_in_order),
+        WITH_MACHINE(each_attribute_reports_its_change),
+        WITH_MACHINE(links_report_drivers_groups_and_virtual_functions),
         WITH_MACHINE(a_hang_and_its_end_are_reported),
         WITH_MACHINE(an_unreadable_value_is_no_change),
         WITH_MACHINE(a_counter_that_went_back_began_anew),

@@ -7,7 +7,7 @@ static enum facet_status jobs_of(const char *text, struct facet_job_list **ret_l
     return facet_job_list_parse(text, strlen(text), "jobs.csv", ret_list, error);
 }
 
-static void test_columns_by_name(void **state)
+static void test_columns_are_found_by_name(void **state)
 {
     static const char text[] = "\xef\xbb\xbfqos,gpu_spec,num_gpu,gpu_milli,cpu_milli,memory_mib,name\r\n"
                                "LS,\"T4|P100\",1,460,6000,12288,\"a \"\"b\"\", c\"\r\n"
@@ -43,7 +43,7 @@ static void test_first_five_columns_are_enough(void **state)
     facet_job_list_free(list);
 }
 
-static void test_nodes(void **state)
+static void test_node_list_is_parsed(void **state)
 {
     static const char text[] = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,32000,262144,0,\n";
     struct facet_node_list *list = NULL;
@@ -66,7 +66,7 @@ static void test_nodes(void **state)
 static void test_wrong_lines_are_named(void **state)
 {
     static const struct {
-        const char *text, *said;
+        const char *text, *fragment;
     } cases[] = {
         {"", "jobs.csv: empty"},
         {"\n\n", "jobs.csv: empty"},
@@ -94,8 +94,8 @@ static void test_wrong_lines_are_named(void **state)
 
         assert_int_equal(jobs_of(cases[i].text, &list, &error), FACET_INVALID_ARGUMENT);
         assert_null(list);
-        if (!strstr(error.message, cases[i].said))
-            fail_msg("case %zu: '%s' does not say '%s'", i, error.message, cases[i].said);
+        if (!strstr(error.message, cases[i].fragment))
+            fail_msg("case %zu: '%s' does not say '%s'", i, error.message, cases[i].fragment);
     }
 }
 
@@ -130,12 +130,9 @@ static void test_model_is_wanted_where_there_are_gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_by_name),
-        cmocka_unit_test(test_first_five_columns_are_enough),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_wrong_lines_are_named),
-        cmocka_unit_test(test_zero_bytes_and_long_lines),
-        cmocka_unit_test(test_model_is_wanted_where_there_are_gpus),
+        cmocka_unit_test(test_columns_are_found_by_name), cmocka_unit_test(test_first_five_columns_are_enough),
+        cmocka_unit_test(test_node_list_is_parsed),       cmocka_unit_test(test_wrong_lines_are_named),
+        cmocka_unit_test(test_zero_bytes_and_long_lines), cmocka_unit_test(test_model_is_wanted_where_there_are_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void test_without_links_by_numa_node(void **state)
 }
 
 /* Against all sets, over many random topologies: nothing has more links. */
-static void test_nothing_is_better(void **state)
+static void test_chosen_devices_have_the_most_links(void **state)
 {
     uint64_t random = 3;
 
@@ -134,7 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stays_on_a_board),
         cmocka_unit_test(test_without_links_by_numa_node),
-        cmocka_unit_test(test_nothing_is_better),
+        cmocka_unit_test(test_chosen_devices_have_the_most_links),
         cmocka_unit_test(test_choosing_is_refused),
         cmocka_unit_test(test_partitions_leave_the_most_ways),
         cmocka_unit_test(test_partitions_are_refused),

@@ -291,7 +291,7 @@ static void test_facet_learns_the_mix_of_jobs(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void test_names(void **state)
+static void test_policies_are_found_by_name(void **state)
 {
     struct facet_error error = {0};
     uint32_t policy = 99;
@@ -352,7 +352,7 @@ int main(void)
         cmocka_unit_test(test_facet_keeps_cpu_for_gpus),
         cmocka_unit_test(test_facet_learns_the_mix_of_jobs),
         cmocka_unit_test(test_mixes_of_many_amounts_of_cpu),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_policies_are_found_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,7 @@ static void random_walk(uint32_t policy)
     facet_fleet_destroy(fleet);
 }
 
-static void test_a_million_steps(void **state)
+static void test_a_million_steps_keep_the_fleet_sound(void **state)
 {
     (void)state;
     for (uint32_t policy = 0; policy < FACET_PLACEMENT_POLICIES; policy++)
@@ -150,7 +150,7 @@ static void test_a_million_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_fleet_sound)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

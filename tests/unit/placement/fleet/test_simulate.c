@@ -85,7 +85,7 @@ static void test_a_seed_says_all(void **state)
     assert_true(first.node_order != other.node_order);
 }
 
-static void test_jobs_leave(void **state)
+static void test_ended_jobs_free_their_devices(void **state)
 {
     struct facet_simulate_config config = config_of(*state, FACET_PLACEMENT_FACET, 3);
     struct facet_simulate_result result;
@@ -127,7 +127,7 @@ static int stop_simulation(void *data, uint64_t done, uint64_t total)
     return done > total / 2;
 }
 
-static void test_wrong_configurations(void **state)
+static void test_wrong_configurations_are_refused(void **state)
 {
     static const uint32_t falling[] = {1000, 1000};
     struct facet_simulate_config config = config_of(*state, 0, 0);
@@ -194,10 +194,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loads_are_reached_in_order),
         cmocka_unit_test(test_a_seed_says_all),
-        cmocka_unit_test(test_jobs_leave),
+        cmocka_unit_test(test_ended_jobs_free_their_devices),
         cmocka_unit_test(test_time_is_the_callers),
         cmocka_unit_test(test_times_of_long_runs),
-        cmocka_unit_test(test_wrong_configurations),
+        cmocka_unit_test(test_wrong_configurations_are_refused),
     };
 
     return cmocka_run_group_tests(tests, make_lists, free_lists);

@@ -5,7 +5,7 @@
 
 #include "node.h"
 
-static void test_names(void **state)
+static void test_enumerators_have_names(void **state)
 {
     assert_string_equal(facet_map_kind_name(FACET_MAP_FRACTION), "fraction");
     assert_string_equal(facet_map_strategy_name(FACET_MAP_FILL), "fill");
@@ -31,7 +31,7 @@ static struct facet_agents_config agents_config(uint32_t mode, uint32_t kind, ui
                                         .manual = manual};
 }
 
-static void test_agents(void **state)
+static void test_agents_split_by_each_mode(void **state)
 {
     struct facet_agents_config config = agents_config(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_DISCRETE, 3, 5 * ONE, 0, 0);
     int64_t withheld[3] = {0};
@@ -50,7 +50,7 @@ static void test_agents(void **state)
     assert_true(withheld[0] == 10 * ONE && withheld[1] == 10 * ONE);
 }
 
-static void test_agents_refused(void **state)
+static void test_wrong_agents_are_refused(void **state)
 {
     const struct facet_agents_config bad[] = {
         agents_config(3, 0, 1, ONE, 0, 0),       agents_config(0, 2, 1, ONE, 0, 0),
@@ -70,7 +70,7 @@ static void test_agents_refused(void **state)
     assert_int_equal(facet_agents_split(NULL, NULL, NULL), FACET_INVALID_ARGUMENT);
 }
 
-static void test_aligned_memory(void **state)
+static void test_memory_is_aligned(void **state)
 {
     static const uint64_t cases[][5] = {{19950, 1000, 10, 18950, 1000},
                                         {19999, 1000, 10, 19000, 999},
@@ -96,10 +96,10 @@ static void test_aligned_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_agents),
-        cmocka_unit_test(test_agents_refused),
-        cmocka_unit_test(test_aligned_memory),
+        cmocka_unit_test(test_enumerators_have_names),
+        cmocka_unit_test(test_agents_split_by_each_mode),
+        cmocka_unit_test(test_wrong_agents_are_refused),
+        cmocka_unit_test(test_memory_is_aligned),
     };
 
     return cmocka_run_group_tests_name("placement/maps_agents", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static int64_t granted_in_all(struct facet_maps *maps)
     return sum;
 }
 
-static void test_create(void **state)
+static void test_failed_create_leaves_nothing(void **state)
 {
     uint64_t nth = 1;
 
@@ -103,7 +103,7 @@ static void test_create(void **state)
     assert_true(nth > 40);
 }
 
-static void test_allocate(void **state)
+static void test_failed_allocate_grants_nothing(void **state)
 {
     static const struct facet_maps_item items[] = {{"a", 10 * ONE}, {"b", 10 * ONE}};
     const struct facet_maps_request request = request_of(items, 2);
@@ -131,7 +131,7 @@ static void test_allocate(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_commit(void **state)
+static void test_failed_commit_grants_nothing(void **state)
 {
     const struct facet_maps_part parts[] = {{.place = 3, .amount = ONE}, {.place = 12, .amount = 2 * ONE}};
     uint32_t failed = 0;
@@ -154,7 +154,7 @@ static void test_commit(void **state)
     assert_true(failed > 0);
 }
 
-static void test_copy_and_reset(void **state)
+static void test_failed_copy_and_reset_change_nothing(void **state)
 {
     static const struct facet_maps_item item = {"a", 5 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -191,8 +191,10 @@ static void test_copy_and_reset(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_create), cmocka_unit_test(test_allocate),
-                                       cmocka_unit_test(test_commit), cmocka_unit_test(test_copy_and_reset)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_failed_create_leaves_nothing),
+                                       cmocka_unit_test(test_failed_allocate_grants_nothing),
+                                       cmocka_unit_test(test_failed_commit_grants_nothing),
+                                       cmocka_unit_test(test_failed_copy_and_reset_change_nothing)};
 
     return cmocka_run_group_tests_name("placement/maps_faults", tests, NULL, NULL);
 }

@@ -64,27 +64,27 @@ static enum facet_status create_maps(const struct facet_map_config *maps, uint32
     return status;
 }
 
-static void test_bad_configurations(void **state)
+static void test_wrong_configurations_are_refused(void **state)
 {
     const struct facet_map_config good = {.name = "x"}, no_name = {0}, kind = {.name = "x", .kind = 2};
     const struct facet_map_config strategy = {.name = "x", .strategy = 2}, fraction = {.name = "x", .quantum = 500000};
     const struct facet_map_config negative = {.name = "x", .kind = FACET_MAP_FRACTION, .quantum = -1};
     const struct facet_map_config missing = {.name = "x", .exclusive_count = 1}, two[] = {good, good};
-    const struct facet_map_device fine = {.id = "a", .slot = "x", .capacity = ONE};
+    const struct facet_map_device valid = {.id = "a", .slot = "x", .capacity = ONE};
     const struct facet_map_device no_id = {.slot = "x"}, no_slot = {.id = "a"},
                                   map = {.id = "a", .slot = "x", .map = 1};
     const struct facet_map_device type = {.id = "a", .slot = "x", .type = 4};
     const struct facet_map_device capacity = {.id = "a", .slot = "x", .capacity = -1};
-    const struct facet_map_device twice[] = {fine, fine};
-    const struct facet_map_device much[] = {{.id = "a", .slot = "x", .capacity = INT64_MAX},
-                                            {.id = "b", .slot = "x", .capacity = 1}};
-    const struct facet_map_device mixed[] = {fine, {.id = "b", .slot = "x", .type = FACET_SLOT_BYTES}};
-    const struct facet_map_device across[] = {fine, {.id = "b", .slot = "x", .map = 1}};
+    const struct facet_map_device twice[] = {valid, valid};
+    const struct facet_map_device overflowing[] = {{.id = "a", .slot = "x", .capacity = INT64_MAX},
+                                                   {.id = "b", .slot = "x", .capacity = 1}};
+    const struct facet_map_device mixed[] = {valid, {.id = "b", .slot = "x", .type = FACET_SLOT_BYTES}};
+    const struct facet_map_device across[] = {valid, {.id = "b", .slot = "x", .map = 1}};
     const struct facet_map_config pair[] = {good, {.name = "y"}};
 
     assert_int_equal(create_maps(NULL, 1, NULL, 0, "config"), FACET_INVALID_ARGUMENT);
     assert_int_equal(create_maps(&good, 0, NULL, 0, "map_count"), FACET_OUT_OF_RANGE);
-    assert_int_equal(create_maps(&good, 1, &fine, FACET_PLACES_MOST + 1, "device_count"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&good, 1, &valid, FACET_PLACES_MOST + 1, "device_count"), FACET_OUT_OF_RANGE);
     assert_int_equal(create_maps(&no_name, 1, NULL, 0, "name"), FACET_INVALID_ARGUMENT);
     assert_int_equal(create_maps(two, 2, NULL, 0, "name"), FACET_ALREADY_EXISTS);
     assert_int_equal(create_maps(&kind, 1, NULL, 0, "kind"), FACET_INVALID_ARGUMENT);
@@ -98,7 +98,7 @@ static void test_bad_configurations(void **state)
     assert_int_equal(create_maps(&good, 1, &type, 1, "type"), FACET_INVALID_ARGUMENT);
     assert_int_equal(create_maps(&good, 1, &capacity, 1, "capacity"), FACET_OUT_OF_RANGE);
     assert_int_equal(create_maps(&good, 1, twice, 2, "id"), FACET_ALREADY_EXISTS);
-    assert_int_equal(create_maps(&good, 1, much, 2, "capacity"), FACET_OUT_OF_RANGE);
+    assert_int_equal(create_maps(&good, 1, overflowing, 2, "capacity"), FACET_OUT_OF_RANGE);
     assert_int_equal(create_maps(&good, 1, mixed, 2, "type"), FACET_INVALID_ARGUMENT);
     assert_int_equal(create_maps(pair, 2, across, 2, "map"), FACET_INVALID_ARGUMENT);
 }
@@ -127,7 +127,7 @@ static void test_all_slots_or_none(void **state)
 }
 
 static void expect_refused(struct facet_maps *maps, const struct facet_maps_item *items, uint32_t count,
-                           enum facet_status status, uint32_t reason, const char *says)
+                           enum facet_status status, uint32_t reason, const char *fragment)
 {
     const struct facet_maps_request request = request_of(items, count);
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
@@ -136,15 +136,15 @@ static void expect_refused(struct facet_maps *maps, const struct facet_maps_item
 
     assert_int_equal(facet_maps_allocate(maps, &request, &grant, &refusal, &error), status);
     assert_true(grant == 9 && refusal.reason == reason);
-    assert_non_null(strstr(error.message, says));
+    assert_non_null(strstr(error.message, fragment));
     check_untouched(maps);
 }
 
-#define REFUSED(maps, status, reason, says, ...)                                                                       \
+#define REFUSED(maps, status, reason, fragment, ...)                                                                   \
     expect_refused(maps, (const struct facet_maps_item[]){__VA_ARGS__},                                                \
-                   (uint32_t)LENGTH(((const struct facet_maps_item[]){__VA_ARGS__})), status, reason, says)
+                   (uint32_t)LENGTH(((const struct facet_maps_item[]){__VA_ARGS__})), status, reason, fragment)
 
-static void test_refusals(void **state)
+static void test_refusals_name_their_reason(void **state)
 {
     struct facet_maps *maps = open_node();
 
@@ -165,7 +165,7 @@ static void test_refusals(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_malformed_requests(void **state)
+static void test_malformed_requests_are_refused(void **state)
 {
     const struct facet_maps_item item = {"cpu", ONE};
     const struct facet_maps_request good = request_of(&item, 1);
@@ -193,7 +193,7 @@ static void test_malformed_requests(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_nothing_asked(void **state)
+static void test_request_of_nothing_is_granted(void **state)
 {
     const struct facet_maps_item items[] = {{"cpu", 0}, {"nosuch", 0}};
     const struct facet_maps_request request = request_of(items, 2);
@@ -209,7 +209,7 @@ static void test_nothing_asked(void **state)
 
 /* --- handles --- */
 
-static void test_released_once(void **state)
+static void test_grant_is_released_once(void **state)
 {
     const struct facet_maps_item item = {"cpu", 3 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -233,7 +233,7 @@ static void test_released_once(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_plan_then_commit(void **state)
+static void test_a_plan_is_committed_as_planned(void **state)
 {
     const struct facet_maps_item items[] = {{"cuda.shares", 1500000}, {"cpu", 3 * ONE}};
     const struct facet_maps_request request = request_of(items, 2);
@@ -399,13 +399,13 @@ static void test_handles_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_configurations),
+        cmocka_unit_test(test_wrong_configurations_are_refused),
         cmocka_unit_test(test_all_slots_or_none),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_malformed_requests),
-        cmocka_unit_test(test_nothing_asked),
-        cmocka_unit_test(test_released_once),
-        cmocka_unit_test(test_plan_then_commit),
+        cmocka_unit_test(test_refusals_name_their_reason),
+        cmocka_unit_test(test_malformed_requests_are_refused),
+        cmocka_unit_test(test_request_of_nothing_is_granted),
+        cmocka_unit_test(test_grant_is_released_once),
+        cmocka_unit_test(test_a_plan_is_committed_as_planned),
         cmocka_unit_test(test_bad_parts_are_not_restored),
         cmocka_unit_test(test_unhealthy_devices_get_nothing_new),
         cmocka_unit_test(test_reserved_slots_are_granted_to_none),

@@ -203,7 +203,7 @@ static void change_place(struct world *world, uint64_t *seed)
     assert_int_equal(facet_maps_set_strategy(world->maps, map, (uint32_t)draw_below(seed, 2), NULL), FACET_OK);
 }
 
-static void test_a_million_steps(void **state)
+static void test_a_million_steps_keep_the_maps_sound(void **state)
 {
     static struct world world;
     uint64_t seed = effort_seed(463325252), granted_in_all = 0, refused_in_all = 0, rounded_in_all = 0;
@@ -239,7 +239,7 @@ static void test_a_million_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_maps_sound)};
 
     return cmocka_run_group_tests_name("placement/maps_properties", tests, NULL, NULL);
 }

@@ -22,10 +22,10 @@ static void check_grant(struct facet_maps *maps, struct facet_maps_request reque
     do {                                                                                                               \
         struct facet_maps *opened = (maps_);                                                                           \
         const struct facet_maps_item item = {"x", (amount)};                                                           \
-        struct facet_maps_request asked = request_of(&item, 1);                                                        \
+        struct facet_maps_request request = request_of(&item, 1);                                                      \
         const int64_t expected[] = {__VA_ARGS__};                                                                      \
         members;                                                                                                       \
-        check_grant(opened, asked, expected, (uint32_t)LENGTH(expected));                                              \
+        check_grant(opened, request, expected, (uint32_t)LENGTH(expected));                                            \
         facet_maps_destroy(opened);                                                                                    \
     } while (0)
 
@@ -33,11 +33,11 @@ static void check_grant(struct facet_maps *maps, struct facet_maps_request reque
     do {                                                                                                               \
         struct facet_maps *opened = (maps_);                                                                           \
         const struct facet_maps_item item = {"x", (amount)};                                                           \
-        struct facet_maps_request asked = request_of(&item, 1);                                                        \
+        struct facet_maps_request request = request_of(&item, 1);                                                      \
         struct facet_maps_refusal refusal = {.size = sizeof refusal};                                                  \
         uint64_t grant = 5;                                                                                            \
         members;                                                                                                       \
-        assert_int_not_equal(facet_maps_allocate(opened, &asked, &grant, &refusal, NULL), FACET_OK);                   \
+        assert_int_not_equal(facet_maps_allocate(opened, &request, &grant, &refusal, NULL), FACET_OK);                 \
         assert_int_equal(grant, 5);                                                                                    \
         assert_int_equal(refusal.reason, (why));                                                                       \
         assert_int_equal(refusal.asked, (amount));                                                                     \
@@ -48,29 +48,32 @@ static void check_grant(struct facet_maps *maps, struct facet_maps_request reque
 #define DISCRETE(strategy, ...) OPEN(FACET_MAP_DISCRETE, FACET_MAP_##strategy, 0, __VA_ARGS__)
 #define FRACTION(strategy, quantum, ...)                                                                               \
     OPEN(FACET_MAP_FRACTION, FACET_MAP_##strategy, (int64_t)((quantum)*1000000 + 0.5), __VA_ARGS__)
-#define U(amount) ((int64_t)((amount)*1000000 + 0.5))
-#define NOTHING   (void)asked
+#define UNITS(amount) ((int64_t)((amount)*1000000 + 0.5))
+#define NO_CHANGE     (void)request
 
-static void test_discrete(void **state)
+static void test_discrete_amounts_are_split(void **state)
 {
-    GIVES(DISCRETE(FILL, 100 * ONE, 100 * ONE), 130 * ONE, NOTHING, 100 * ONE, 30 * ONE);
-    GIVES(DISCRETE(EVENLY, 100 * ONE, 100 * ONE), 131 * ONE, NOTHING, 66 * ONE, 65 * ONE);
-    GIVES(DISCRETE(EVENLY, 10 * ONE, 10 * ONE, 10 * ONE), 7 * ONE, NOTHING, 3 * ONE, 2 * ONE, 2 * ONE);
-    GIVES(DISCRETE(EVENLY, ONE, 9 * ONE, 2 * ONE), 10 * ONE, NOTHING, ONE, 7 * ONE, 2 * ONE);
-    GIVES(DISCRETE(EVENLY, U(1.5), U(1.5)), 2 * ONE, NOTHING, ONE, ONE);
-    REFUSES(DISCRETE(EVENLY, ONE, ONE), 3 * ONE, NOTHING, FACET_REFUSED_SHORT, 2 * ONE);
-    REFUSES(DISCRETE(FILL, U(1.5), U(1.5)), 3 * ONE, NOTHING, FACET_REFUSED_SHORT, 2 * ONE);
-    REFUSES(DISCRETE(FILL, ONE, ONE), U(1.5), NOTHING, FACET_REFUSED_QUANTUM, ONE);
-    REFUSES(DISCRETE(EVENLY, ONE, ONE), U(1.5), asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, ONE);
-    REFUSES(DISCRETE(EVENLY, ONE, ONE), -ONE, NOTHING, FACET_REFUSED_AMOUNT, 0);
+    GIVES(DISCRETE(FILL, 100 * ONE, 100 * ONE), 130 * ONE, NO_CHANGE, 100 * ONE, 30 * ONE);
+    GIVES(DISCRETE(EVENLY, 100 * ONE, 100 * ONE), 131 * ONE, NO_CHANGE, 66 * ONE, 65 * ONE);
+    GIVES(DISCRETE(EVENLY, 10 * ONE, 10 * ONE, 10 * ONE), 7 * ONE, NO_CHANGE, 3 * ONE, 2 * ONE, 2 * ONE);
+    GIVES(DISCRETE(EVENLY, ONE, 9 * ONE, 2 * ONE), 10 * ONE, NO_CHANGE, ONE, 7 * ONE, 2 * ONE);
+    GIVES(DISCRETE(EVENLY, UNITS(1.5), UNITS(1.5)), 2 * ONE, NO_CHANGE, ONE, ONE);
+    REFUSES(DISCRETE(EVENLY, ONE, ONE), 3 * ONE, NO_CHANGE, FACET_REFUSED_SHORT, 2 * ONE);
+    REFUSES(DISCRETE(FILL, UNITS(1.5), UNITS(1.5)), 3 * ONE, NO_CHANGE, FACET_REFUSED_SHORT, 2 * ONE);
+    REFUSES(DISCRETE(FILL, ONE, ONE), UNITS(1.5), NO_CHANGE, FACET_REFUSED_QUANTUM, ONE);
+    REFUSES(DISCRETE(EVENLY, ONE, ONE), UNITS(1.5), request.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, ONE);
+    REFUSES(DISCRETE(EVENLY, ONE, ONE), -ONE, NO_CHANGE, FACET_REFUSED_AMOUNT, 0);
 }
 
 static void test_fraction_best_fit(void **state)
 {
-    GIVES(FRACTION(EVENLY, .01, U(.05), U(.1), U(.2), U(.3), 0), U(.2), NOTHING, 0, 0, U(.2), 0, 0);
-    GIVES(FRACTION(EVENLY, .01, U(.05), U(.1), U(.2), U(.3), 0), U(.2), asked.least = U(.25), 0, 0, 0, U(.2), 0);
-    GIVES(FRACTION(EVENLY, .01, ONE, ONE, ONE), ONE, NOTHING, 0, 0, ONE);
-    REFUSES(FRACTION(EVENLY, .01, U(.05), U(.3)), U(.06), asked.least = U(.6), FACET_REFUSED_SHORT, 0);
+    GIVES(FRACTION(EVENLY, .01, UNITS(.05), UNITS(.1), UNITS(.2), UNITS(.3), 0), UNITS(.2), NO_CHANGE, 0, 0, UNITS(.2),
+          0, 0);
+    GIVES(FRACTION(EVENLY, .01, UNITS(.05), UNITS(.1), UNITS(.2), UNITS(.3), 0), UNITS(.2), request.least = UNITS(.25),
+          0, 0, 0, UNITS(.2), 0);
+    GIVES(FRACTION(EVENLY, .01, ONE, ONE, ONE), ONE, NO_CHANGE, 0, 0, ONE);
+    REFUSES(FRACTION(EVENLY, .01, UNITS(.05), UNITS(.3)), UNITS(.06), request.least = UNITS(.6), FACET_REFUSED_SHORT,
+            0);
 }
 
 /* A refusal names the amount that is left, and why it is not given. */
@@ -91,10 +94,10 @@ static void test_places_passed_over_are_named(void **state)
 {
     struct facet_maps *maps = DISCRETE(EVENLY, 2 * ONE, 2 * ONE, 0);
 
-    check_refusal(FRACTION(EVENLY, .001, U(.005)), U(.005), 0,
+    check_refusal(FRACTION(EVENLY, .001, UNITS(.005)), UNITS(.005), 0,
                   "slot 'x': 0.005 asked for, 0 can be had on 0 places: 0.005 short; 1 with less than 0.01 free, the "
                   "minimum, is passed over");
-    check_refusal(FRACTION(EVENLY, .01, U(.2), U(.3), ONE, 0), U(1.25), U(.5),
+    check_refusal(FRACTION(EVENLY, .01, UNITS(.2), UNITS(.3), ONE, 0), UNITS(1.25), UNITS(.5),
                   "slot 'x': 1.25 asked for, 1 can be had on 1 places: 0.25 short; 2 with less than 0.5 free, the "
                   "minimum, are passed over");
     assert_int_equal(facet_maps_set_health(maps, 0, "d1", 1, NULL), FACET_OK);
@@ -102,58 +105,60 @@ static void test_places_passed_over_are_named(void **state)
     check_refusal(maps, 3 * ONE, 0, "slot 'x': 3 asked for, 2 can be had on 1 places: 1 short; 1 is not healthy");
 }
 
-static void test_fraction_split(void **state)
+static void test_fractions_are_split_evenly(void **state)
 {
-    GIVES(FRACTION(EVENLY, .01, U(.3), U(.3), U(.9)), ONE, NOTHING, U(.3), U(.3), U(.4));
-    GIVES(FRACTION(EVENLY, .01, U(.8), U(.75), U(.7), U(.3), 0), U(2.31), NOTHING, U(.67), U(.67), U(.67), U(.3), 0);
-    GIVES(FRACTION(EVENLY, .01, U(.8), U(.75), U(.7), U(.3), 0), 2 * ONE, NOTHING, U(.67), U(.67), U(.66), 0, 0);
-    GIVES(FRACTION(EVENLY, .01, 2 * ONE, 3 * ONE, 3 * ONE, 5 * ONE), 6 * ONE, NOTHING, 0, 3 * ONE, 3 * ONE, 0);
-    GIVES(FRACTION(EVENLY, .01, ONE, U(1.5), 2 * ONE, 3 * ONE, 3 * ONE, 4 * ONE, U(4.5), 5 * ONE, 5 * ONE), 11 * ONE,
-          asked.least = U(.84), 0, 0, 0, U(2.75), U(2.75), U(2.75), U(2.75), 0, 0);
-    GIVES(FRACTION(FILL, .01, ONE, ONE), U(1.5), NOTHING, ONE, U(.5));
+    GIVES(FRACTION(EVENLY, .01, UNITS(.3), UNITS(.3), UNITS(.9)), ONE, NO_CHANGE, UNITS(.3), UNITS(.3), UNITS(.4));
+    GIVES(FRACTION(EVENLY, .01, UNITS(.8), UNITS(.75), UNITS(.7), UNITS(.3), 0), UNITS(2.31), NO_CHANGE, UNITS(.67),
+          UNITS(.67), UNITS(.67), UNITS(.3), 0);
+    GIVES(FRACTION(EVENLY, .01, UNITS(.8), UNITS(.75), UNITS(.7), UNITS(.3), 0), 2 * ONE, NO_CHANGE, UNITS(.67),
+          UNITS(.67), UNITS(.66), 0, 0);
+    GIVES(FRACTION(EVENLY, .01, 2 * ONE, 3 * ONE, 3 * ONE, 5 * ONE), 6 * ONE, NO_CHANGE, 0, 3 * ONE, 3 * ONE, 0);
+    GIVES(FRACTION(EVENLY, .01, ONE, UNITS(1.5), 2 * ONE, 3 * ONE, 3 * ONE, 4 * ONE, UNITS(4.5), 5 * ONE, 5 * ONE),
+          11 * ONE, request.least = UNITS(.84), 0, 0, 0, UNITS(2.75), UNITS(2.75), UNITS(2.75), UNITS(2.75), 0, 0);
+    GIVES(FRACTION(FILL, .01, ONE, ONE), UNITS(1.5), NO_CHANGE, ONE, UNITS(.5));
 }
 
-static void test_quantum(void **state)
+static void test_amounts_are_whole_quanta(void **state)
 {
     /* Exact: divided in quanta, or refused. */
-    GIVES(FRACTION(EVENLY, .1, ONE, ONE), U(1.5), NOTHING, U(.8), U(.7));
-    GIVES(FRACTION(EVENLY, .25, ONE, ONE), U(1.75), NOTHING, ONE, U(.75));
-    GIVES(FRACTION(EVENLY, .00001, ONE), U(.01234), NOTHING, U(.01234));
-    REFUSES(FRACTION(EVENLY, .01, ONE), 15000, NOTHING, FACET_REFUSED_QUANTUM, 10000);
-    REFUSES(FRACTION(EVENLY, .01, ONE), 996000, NOTHING, FACET_REFUSED_QUANTUM, 990000);
-    REFUSES(FRACTION(EVENLY, .01, 0), 4000, NOTHING, FACET_REFUSED_QUANTUM, 0);
-    REFUSES(FRACTION(FILL, .3, ONE, ONE), U(.5), NOTHING, FACET_REFUSED_QUANTUM, U(.3));
-    REFUSES(FRACTION(FILL, .3, ONE, ONE), U(2.1), NOTHING, FACET_REFUSED_SHORT, U(1.8));
+    GIVES(FRACTION(EVENLY, .1, ONE, ONE), UNITS(1.5), NO_CHANGE, UNITS(.8), UNITS(.7));
+    GIVES(FRACTION(EVENLY, .25, ONE, ONE), UNITS(1.75), NO_CHANGE, ONE, UNITS(.75));
+    GIVES(FRACTION(EVENLY, .00001, ONE), UNITS(.01234), NO_CHANGE, UNITS(.01234));
+    REFUSES(FRACTION(EVENLY, .01, ONE), 15000, NO_CHANGE, FACET_REFUSED_QUANTUM, 10000);
+    REFUSES(FRACTION(EVENLY, .01, ONE), 996000, NO_CHANGE, FACET_REFUSED_QUANTUM, 990000);
+    REFUSES(FRACTION(EVENLY, .01, 0), 4000, NO_CHANGE, FACET_REFUSED_QUANTUM, 0);
+    REFUSES(FRACTION(FILL, .3, ONE, ONE), UNITS(.5), NO_CHANGE, FACET_REFUSED_QUANTUM, UNITS(.3));
+    REFUSES(FRACTION(FILL, .3, ONE, ONE), UNITS(2.1), NO_CHANGE, FACET_REFUSED_SHORT, UNITS(1.8));
     /* Rounded down, for a request with that rule. */
-    GIVES(FRACTION(FILL, .3, ONE, ONE), U(.5), asked.rules = FACET_MAPS_ROUND_DOWN, U(.3), 0);
-    GIVES(FRACTION(EVENLY, .1, ONE, ONE), U(1.5), asked.rules = FACET_MAPS_ROUND_DOWN, U(.7), U(.7));
-    GIVES(FRACTION(EVENLY, .01, ONE), 15000, asked.rules = FACET_MAPS_ROUND_DOWN, 10000);
-    REFUSES(FRACTION(EVENLY, .25, ONE), U(.24), asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
-    REFUSES(FRACTION(EVENLY, .01, 0), 4000, asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
+    GIVES(FRACTION(FILL, .3, ONE, ONE), UNITS(.5), request.rules = FACET_MAPS_ROUND_DOWN, UNITS(.3), 0);
+    GIVES(FRACTION(EVENLY, .1, ONE, ONE), UNITS(1.5), request.rules = FACET_MAPS_ROUND_DOWN, UNITS(.7), UNITS(.7));
+    GIVES(FRACTION(EVENLY, .01, ONE), 15000, request.rules = FACET_MAPS_ROUND_DOWN, 10000);
+    REFUSES(FRACTION(EVENLY, .25, ONE), UNITS(.24), request.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
+    REFUSES(FRACTION(EVENLY, .01, 0), 4000, request.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
 }
 
-static void test_guard(void **state)
+static void test_guard_refuses_fragments(void **state)
 {
-    GIVES(FRACTION(EVENLY, .1, U(.9), ONE), U(1.4), asked.guard = 1, U(.7), U(.7));
-    GIVES(FRACTION(FILL, .1, ONE, ONE, ONE), U(2.5), asked.guard = 1, ONE, ONE, U(.5));
-    REFUSES(FRACTION(FILL, .1, ONE), U(1.1), asked.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
-    REFUSES(FRACTION(EVENLY, .1, ONE, ONE), 3 * ONE, asked.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
+    GIVES(FRACTION(EVENLY, .1, UNITS(.9), ONE), UNITS(1.4), request.guard = 1, UNITS(.7), UNITS(.7));
+    GIVES(FRACTION(FILL, .1, ONE, ONE, ONE), UNITS(2.5), request.guard = 1, ONE, ONE, UNITS(.5));
+    REFUSES(FRACTION(FILL, .1, ONE), UNITS(1.1), request.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
+    REFUSES(FRACTION(EVENLY, .1, ONE, ONE), 3 * ONE, request.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
     /* Devices that could never share it evenly are not fragmented; for the original they are. */
-    GIVES(FRACTION(EVENLY, .1, U(.5), ONE), U(1.2), asked.guard = 1, U(.5), U(.7));
-    REFUSES(FRACTION(EVENLY, .1, U(.5), ONE), U(1.2), asked.guard = 1;
-            asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_FRAGMENTED, 0);
+    GIVES(FRACTION(EVENLY, .1, UNITS(.5), ONE), UNITS(1.2), request.guard = 1, UNITS(.5), UNITS(.7));
+    REFUSES(FRACTION(EVENLY, .1, UNITS(.5), ONE), UNITS(1.2), request.guard = 1;
+            request.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_FRAGMENTED, 0);
 }
 
 static void test_guard_compares_with_the_free_amounts(void **state)
 {
     struct facet_maps *maps = FRACTION(EVENLY, .1, ONE, ONE, ONE, ONE);
-    const struct facet_maps_item item = {"x", U(2.8)};
+    const struct facet_maps_item item = {"x", UNITS(2.8)};
     struct facet_maps_request request = request_of(&item, 1);
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
     uint64_t grant;
 
-    assert_int_equal(facet_maps_reserve(maps, 0, U(.5), NULL), FACET_OK);
-    assert_int_equal(facet_maps_reserve(maps, 1, U(.5), NULL), FACET_OK);
+    assert_int_equal(facet_maps_reserve(maps, 0, UNITS(.5), NULL), FACET_OK);
+    assert_int_equal(facet_maps_reserve(maps, 1, UNITS(.5), NULL), FACET_OK);
     request.guard = 1;
     assert_int_equal(facet_maps_allocate(maps, &request, &grant, &refusal, NULL), FACET_NO_SPACE);
     assert_int_equal(refusal.reason, FACET_REFUSED_FRAGMENTED);
@@ -207,7 +212,7 @@ static void check_sockets(uint32_t strategy, uint32_t affinity, int64_t gpus, in
     facet_maps_destroy(maps);
 }
 
-static void test_affinity(void **state)
+static void test_affinity_chooses_the_socket(void **state)
 {
     /* The first: one node, or one of each. The later ones follow, in any order of the request. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 0, (int64_t[]){1, 1, 0, 0, 2, 1, 0, 0});
@@ -242,7 +247,7 @@ static void test_affinity_of_the_caller(void **state)
 
 /* --- many places: the sorts agree --- */
 
-static void test_many_places(void **state)
+static void test_many_devices_are_filled(void **state)
 {
     static struct facet_map_device devices[LARGE];
     static char ids[LARGE][12];
@@ -277,16 +282,16 @@ static void test_many_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discrete),
+        cmocka_unit_test(test_discrete_amounts_are_split),
         cmocka_unit_test(test_fraction_best_fit),
-        cmocka_unit_test(test_fraction_split),
-        cmocka_unit_test(test_quantum),
+        cmocka_unit_test(test_fractions_are_split_evenly),
+        cmocka_unit_test(test_amounts_are_whole_quanta),
         cmocka_unit_test(test_places_passed_over_are_named),
-        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard_refuses_fragments),
         cmocka_unit_test(test_guard_compares_with_the_free_amounts),
-        cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_affinity_chooses_the_socket),
         cmocka_unit_test(test_affinity_of_the_caller),
-        cmocka_unit_test(test_many_places),
+        cmocka_unit_test(test_many_devices_are_filled),
     };
 
     return cmocka_run_group_tests_name("placement/maps_strategies", tests, NULL, NULL);

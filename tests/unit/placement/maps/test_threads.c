@@ -56,7 +56,7 @@ static void *read_repeatedly(void *argument)
     return NULL;
 }
 
-static void test_all_at_once(void **state)
+static void test_threads_never_exceed_the_capacity(void **state)
 {
     pthread_t threads[THREADS + 1];
 
@@ -76,7 +76,7 @@ static void test_all_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_at_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_never_exceed_the_capacity)};
 
     return cmocka_run_group_tests_name("placement/maps_threads", tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider that plays the faults which the facade must bear.
+ * A fake provider with the faults that the facade must survive.
  *
  * Owns: FACET_PLAYED, words separated by commas: "many" 70 devices instead of two; "long" a variable longer than
  * TensorFusion's ABI holds; "nodes" nodes and no variables; "crash" dies when asked
- * for metrics while the file FACET_PLAYED_FUSE exists. Built with PLAYED_ALONE, it can save no processes.
+ * for metrics while the file FACET_PLAYED_FUSE exists. Built with FAKE_ALONE, it can save no processes.
  * Never: ships.
  */
 #include <facet/provider.h>
@@ -23,20 +23,20 @@ struct facet_provider_instance {
     bool saved;
 };
 
-static bool plays(const char *word)
+static bool has_word(const char *word)
 {
     const char *words = getenv("FACET_PLAYED");
 
     return words && strstr(words, word);
 }
 
-static enum facet_status played_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
+static enum facet_status fake_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
 {
     struct facet_provider_instance *instance = calloc(1, sizeof *instance);
 
     if (!instance)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory");
-    instance->count = plays("many") ? MANY : 2;
+    instance->count = has_word("many") ? MANY : 2;
     for (uint32_t i = 0; i < instance->count; i++) {
         struct facet_device_info *info = &instance->infos[i];
 
@@ -55,27 +55,26 @@ static enum facet_status played_open(struct facet_provider_instance **ret_instan
     return FACET_OK;
 }
 
-static void played_close(struct facet_provider_instance *instance)
+static void fake_close(struct facet_provider_instance *instance)
 {
     free(instance);
 }
 
-static enum facet_status played_list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
-                                     uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+static enum facet_status fake_list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                   uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
     return facet_kit_list(instance->infos, instance->count, items, item_size, capacity, ret_count, error);
 }
 
-static enum facet_status played_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
-                                       struct facet_error *error)
+static enum facet_status fake_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                     struct facet_error *error)
 {
     *ret_health = FACET_HEALTH_OK;
     return facet_kit_check_device(device, instance->count, error);
 }
 
-static enum facet_status played_create(struct facet_provider_instance *instance, uint32_t device,
-                                       const char *template_id, uint32_t start, struct facet_partition_info *ret_info,
-                                       struct facet_error *error)
+static enum facet_status fake_create(struct facet_provider_instance *instance, uint32_t device, const char *template_id,
+                                     uint32_t start, struct facet_partition_info *ret_info, struct facet_error *error)
 {
     struct facet_partition_info info = {.size = sizeof info, .device = device};
 
@@ -87,9 +86,9 @@ static enum facet_status played_create(struct facet_provider_instance *instance,
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
-static enum facet_status played_partitions(struct facet_provider_instance *instance, uint32_t device, void *items,
-                                           uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
-                                           struct facet_error *error)
+static enum facet_status fake_partitions(struct facet_provider_instance *instance, uint32_t device, void *items,
+                                         uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                         struct facet_error *error)
 {
     struct facet_partition_info info = {.size = sizeof info, .device = device};
 
@@ -98,8 +97,8 @@ static enum facet_status played_partitions(struct facet_provider_instance *insta
     return facet_kit_list_items(&info, sizeof info, instance->partitions, items, item_size, capacity, ret_count, error);
 }
 
-static enum facet_status played_destroy(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
-                                        struct facet_error *error)
+static enum facet_status fake_destroy(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
+                                      struct facet_error *error)
 {
     if (!instance->partitions)
         return facet_kit_fail(error, FACET_NOT_FOUND, "there is none");
@@ -107,21 +106,21 @@ static enum facet_status played_destroy(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-static enum facet_status played_metrics(struct facet_provider_instance *instance, uint32_t device,
-                                        struct facet_device_metrics *ret_metrics, struct facet_error *error)
+static enum facet_status fake_metrics(struct facet_provider_instance *instance, uint32_t device,
+                                      struct facet_device_metrics *ret_metrics, struct facet_error *error)
 {
     struct facet_device_metrics metrics = {.size = sizeof metrics, .device = device, .timestamp_ns = 1};
 
-    if (plays("crash") && access(getenv("FACET_PLAYED_FUSE"), F_OK) == 0)
+    if (has_word("crash") && access(getenv("FACET_PLAYED_FUSE"), F_OK) == 0)
         abort();
     metrics.valid = FACET_METRIC_COMPUTE_ACTIVE;
     metrics.compute_active_milli = 505;
     return facet_kit_struct(&metrics, sizeof metrics, ret_metrics, error);
 }
 
-static enum facet_status played_processes(struct facet_provider_instance *instance, uint32_t device, void *items,
-                                          uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
-                                          struct facet_error *error)
+static enum facet_status fake_processes(struct facet_provider_instance *instance, uint32_t device, void *items,
+                                        uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                        struct facet_error *error)
 {
     const struct facet_process_metrics processes[2] = {
         {.size = sizeof *processes,
@@ -149,14 +148,14 @@ static void fill_item(struct facet_container_item *item, uint32_t kind, const ch
     FACET_KIT_TEXT(item->guest, guest);
 }
 
-static enum facet_status played_items(struct facet_provider_instance *instance, uint32_t device, const char *partition,
-                                      void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
-                                      struct facet_error *error)
+static enum facet_status fake_items(struct facet_provider_instance *instance, uint32_t device, const char *partition,
+                                    void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                    struct facet_error *error)
 {
     struct facet_container_item found[4];
     char value[300] = "1", file[32];
 
-    if (plays("long"))
+    if (has_word("long"))
         memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     snprintf(file, sizeof file, "/opt/played%u", device);
@@ -164,15 +163,15 @@ static enum facet_status played_items(struct facet_provider_instance *instance, 
     fill_item(&found[1], FACET_CONTAINER_MOUNT, "/opt/played", "/opt/played");
     fill_item(&found[2], FACET_CONTAINER_MOUNT, file, "/opt/own");
     fill_item(&found[3], FACET_CONTAINER_ENVIRONMENT, value, "PLAYED");
-    return facet_kit_list_items(found, sizeof *found, plays("nodes") ? 3 : 4, items, item_size, capacity, ret_count,
+    return facet_kit_list_items(found, sizeof *found, has_word("nodes") ? 3 : 4, items, item_size, capacity, ret_count,
                                 error);
 }
 
 /* Knows every process. */
-static enum facet_status played_save(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
-                                     struct facet_error *error)
+static enum facet_status fake_save(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
+                                   struct facet_error *error)
 {
-#ifdef PLAYED_ALONE
+#ifdef FAKE_ALONE
     return facet_kit_fail(error, FACET_IO, "the driver refused");
 #endif
     if (instance->saved)
@@ -181,8 +180,8 @@ static enum facet_status played_save(struct facet_provider_instance *instance, c
     return FACET_OK;
 }
 
-static enum facet_status played_bring_back(struct facet_provider_instance *instance, const int32_t *pids,
-                                           uint32_t count, struct facet_error *error)
+static enum facet_status fake_restore(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
+                                      struct facet_error *error)
 {
     if (!instance->saved)
         return facet_kit_fail(error, FACET_NOT_FOUND, "nothing is saved");
@@ -190,33 +189,30 @@ static enum facet_status played_bring_back(struct facet_provider_instance *insta
     return FACET_OK;
 }
 
-static enum facet_status played_snapshot(struct facet_provider_instance *instance, uint32_t device, const char *worker,
-                                         int fd, struct facet_error *error)
-{
-    return worker || fd != -1 ? FACET_INVALID_ARGUMENT : played_save(instance, NULL, 0, error);
-}
-
-static enum facet_status played_resume(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+static enum facet_status fake_snapshot(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                        int fd, struct facet_error *error)
 {
-    return worker || fd != -1 ? FACET_INVALID_ARGUMENT : played_bring_back(instance, NULL, 0, error);
+    return worker || fd != -1 ? FACET_INVALID_ARGUMENT : fake_save(instance, NULL, 0, error);
 }
 
-static const struct facet_device_ops device_ops = {.size = sizeof device_ops,
-                                                   .open = played_open,
-                                                   .close = played_close,
-                                                   .list = played_list,
-                                                   .health = played_health};
+static enum facet_status fake_resume(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                                     int fd, struct facet_error *error)
+{
+    return worker || fd != -1 ? FACET_INVALID_ARGUMENT : fake_restore(instance, NULL, 0, error);
+}
+
+static const struct facet_device_ops device_ops = {
+    .size = sizeof device_ops, .open = fake_open, .close = fake_close, .list = fake_list, .health = fake_health};
 static const struct facet_partition_ops partition_ops = {
-    .size = sizeof partition_ops, .create = played_create, .list = played_partitions, .destroy = played_destroy};
+    .size = sizeof partition_ops, .create = fake_create, .list = fake_partitions, .destroy = fake_destroy};
 static const struct facet_metrics_ops metrics_ops = {
-    .size = sizeof metrics_ops, .device = played_metrics, .processes = played_processes};
-static const struct facet_container_ops container_ops = {.size = sizeof container_ops, .items = played_items};
+    .size = sizeof metrics_ops, .device = fake_metrics, .processes = fake_processes};
+static const struct facet_container_ops container_ops = {.size = sizeof container_ops, .items = fake_items};
 static const struct facet_snapshot_ops snapshot_ops = {.size = sizeof snapshot_ops,
-                                                       .snapshot = played_snapshot,
-                                                       .resume = played_resume,
-                                                       .snapshot_processes = played_save,
-                                                       .resume_processes = played_bring_back};
+                                                       .snapshot = fake_snapshot,
+                                                       .resume = fake_resume,
+                                                       .snapshot_processes = fake_save,
+                                                       .resume_processes = fake_restore};
 
 static const struct facet_provider provider = {
     .size = sizeof provider,

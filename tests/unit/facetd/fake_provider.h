@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider behind the registry, played: partitions and limits that outlive a process, as in a driver.
+ * A fake of a provider behind the registry: partitions and limits that outlive a process, as in a driver.
  *
  * Owns: a device of four slices with the templates "half" and "quarter"; limits of workers in steps of an eighth; a
  * switch that makes it lost; counting each call as a step.
  * Never: starts a process; is used by more than one test program.
  */
-#ifndef FACETD_TEST_PLAYED_PROVIDER_H
-#define FACETD_TEST_PLAYED_PROVIDER_H
+#ifndef FACETD_TEST_FAKE_PROVIDER_H
+#define FACETD_TEST_FAKE_PROVIDER_H
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "played.h"
+#include "fake_scheduler.h"
 #include "sessions.h"
 
 #include <jansson.h>
@@ -23,24 +23,24 @@ enum { SLICES = 4, WORKERS = 4 };
 static const struct {
     const char *id;
     uint32_t length;
-} played_templates[] = {{"half", 2}, {"quarter", 1}};
+} fake_templates[] = {{"half", 2}, {"quarter", 1}};
 
 /* Shared with forked children: it is the driver's memory. */
-struct played_state {
-    uint32_t made; /* partitions ever: part of their uuids */
+struct fake_device_state {
+    uint32_t made_count; /* partitions ever: part of their uuids */
     bool lost;
     bool unreadable;                            /* which partitions there are */
     struct facet_partition_info parts[SLICES];  /* by first slice; length 0: none */
     struct facet_worker_limit workers[WORKERS]; /* empty name: none */
 };
 
-static struct played_state *played;
+static struct fake_device_state *fake_device;
 
 static void provider_reset(void)
 {
-    if (!played)
-        played = mmap(NULL, sizeof *played, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    memset(played, 0, sizeof *played);
+    if (!fake_device)
+        fake_device = mmap(NULL, sizeof *fake_device, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(fake_device, 0, sizeof *fake_device);
 }
 
 /* The present parts, without uuids: one that is made again has another. */
@@ -50,18 +50,18 @@ static void provider_describe(char *text, size_t size)
 
     text[0] = '\0';
     for (uint32_t i = 0; i < SLICES; i++)
-        if (played->parts[i].length)
-            used += (size_t)snprintf(text + used, size - used, " %s@%u", played->parts[i].template_id, i);
+        if (fake_device->parts[i].length)
+            used += (size_t)snprintf(text + used, size - used, " %s@%u", fake_device->parts[i].template_id, i);
     for (uint32_t i = 0; i < WORKERS; i++)
-        if (played->workers[i].worker[0])
-            used +=
-                (size_t)snprintf(text + used, size - used, " limit %s %llu %u", played->workers[i].worker,
-                                 (unsigned long long)played->workers[i].memory_bytes, played->workers[i].compute_milli);
+        if (fake_device->workers[i].worker[0])
+            used += (size_t)snprintf(text + used, size - used, " limit %s %llu %u", fake_device->workers[i].worker,
+                                     (unsigned long long)fake_device->workers[i].memory_bytes,
+                                     fake_device->workers[i].compute_milli);
 }
 
-static enum facet_status played_step(struct facet_error *error)
+static enum facet_status fake_device_step(struct facet_error *error)
 {
-    if (played->lost)
+    if (fake_device->lost)
         return facet_error_set(error, FACET_DEVICE_LOST, "the provider is lost");
     return step_fails(error) ? FACET_IO : FACET_OK;
 }
@@ -81,7 +81,7 @@ static enum facet_status give_items(const void *source, uint32_t source_size, ui
 static bool is_free(uint32_t start, uint32_t length)
 {
     for (uint32_t i = 0; i < SLICES; i++)
-        if (played->parts[i].length && i < start + length && start < i + played->parts[i].length)
+        if (fake_device->parts[i].length && i < start + length && start < i + fake_device->parts[i].length)
             return false;
     return start + length <= SLICES;
 }
@@ -95,10 +95,10 @@ static enum facet_status list_templates(struct facet_provider_instance *instance
     for (uint32_t i = 0; i < 2; i++) {
         list[i] = (struct facet_partition_template){.size = sizeof list[i],
                                                     .valid = FACET_PARTITION_HAS_MEMORY,
-                                                    .memory_bytes = (UINT64_C(1) << 28) * played_templates[i].length,
-                                                    .compute_milli = 250 * played_templates[i].length,
-                                                    .length = played_templates[i].length};
-        snprintf(list[i].id, sizeof list[i].id, "%s", played_templates[i].id);
+                                                    .memory_bytes = (UINT64_C(1) << 28) * fake_templates[i].length,
+                                                    .compute_milli = 250 * fake_templates[i].length,
+                                                    .length = fake_templates[i].length};
+        snprintf(list[i].id, sizeof list[i].id, "%s", fake_templates[i].id);
     }
     return give_items(list, sizeof list[0], 2, items, capacity, ret_count);
 }
@@ -119,8 +119,8 @@ static enum facet_status make_part(struct facet_provider_instance *instance, uin
                                    uint32_t start, struct facet_partition_info *ret_info, struct facet_error *error)
 {
     uint32_t length = strcmp(id, "half") == 0 ? 2 : 1;
-    struct facet_partition_info *part = &played->parts[start];
-    enum facet_status status = played_step(error);
+    struct facet_partition_info *part = &fake_device->parts[start];
+    enum facet_status status = fake_device_step(error);
 
     if (status != FACET_OK)
         return status;
@@ -134,7 +134,7 @@ static enum facet_status make_part(struct facet_provider_instance *instance, uin
                                           .compute_milli = 250 * length,
                                           .compute_units = 2 * length};
     snprintf(part->template_id, sizeof part->template_id, "%s", id);
-    snprintf(part->uuid, sizeof part->uuid, "part-%u", ++played->made);
+    snprintf(part->uuid, sizeof part->uuid, "part-%u", ++fake_device->made_count);
     snprintf(part->address, sizeof part->address, "slice=%u", start);
     *ret_info = *part;
     return FACET_OK;
@@ -147,26 +147,26 @@ static enum facet_status list_parts(struct facet_provider_instance *instance, ui
     struct facet_partition_info list[SLICES];
     uint32_t count = 0;
 
-    if (played->lost)
+    if (fake_device->lost)
         return facet_error_set(error, FACET_DEVICE_LOST, "the provider is lost");
     for (uint32_t i = 0; i < SLICES; i++)
-        if (played->parts[i].length)
-            list[count++] = played->parts[i];
+        if (fake_device->parts[i].length)
+            list[count++] = fake_device->parts[i];
     return give_items(list, sizeof list[0], count, items, capacity, ret_count);
 }
 
 static enum facet_status remove_part(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                      struct facet_error *error)
 {
-    enum facet_status status = played_step(error);
+    enum facet_status status = fake_device_step(error);
 
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < SLICES; i++)
-        if (played->parts[i].length && strcmp(played->parts[i].uuid, uuid) == 0) {
-            if (played->parts[i].in_use)
+        if (fake_device->parts[i].length && strcmp(fake_device->parts[i].uuid, uuid) == 0) {
+            if (fake_device->parts[i].in_use)
                 return facet_error_set(error, FACET_BUSY, "partition %s is in use", uuid);
-            played->parts[i] = (struct facet_partition_info){0};
+            fake_device->parts[i] = (struct facet_partition_info){0};
             return FACET_OK;
         }
     return facet_error_set(error, FACET_NOT_FOUND, "no partition %s", uuid);
@@ -175,8 +175,8 @@ static enum facet_status remove_part(struct facet_provider_instance *instance, u
 static struct facet_worker_limit *worker_of(const char *name)
 {
     for (uint32_t i = 0; i < WORKERS; i++)
-        if (strcmp(played->workers[i].worker, name) == 0)
-            return &played->workers[i];
+        if (strcmp(fake_device->workers[i].worker, name) == 0)
+            return &fake_device->workers[i];
     return NULL;
 }
 
@@ -196,7 +196,7 @@ static struct facet_worker_limit *worker_entry(const char *name)
 static enum facet_status set_memory(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                     uint64_t bytes, struct facet_error *error)
 {
-    enum facet_status status = played_step(error);
+    enum facet_status status = fake_device_step(error);
 
     if (status != FACET_OK)
         return status;
@@ -211,7 +211,7 @@ static enum facet_status set_memory(struct facet_provider_instance *instance, ui
 static enum facet_status set_compute(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                      uint32_t milli, struct facet_error *error)
 {
-    enum facet_status status = played_step(error);
+    enum facet_status status = fake_device_step(error);
 
     if (status != FACET_OK)
         return status;
@@ -227,7 +227,7 @@ static enum facet_status set_compute(struct facet_provider_instance *instance, u
 static enum facet_status get_limit(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                    struct facet_worker_limit *ret_limit, struct facet_error *error)
 {
-    enum facet_status status = played_step(error);
+    enum facet_status status = fake_device_step(error);
 
     if (status != FACET_OK)
         return status;
@@ -240,7 +240,7 @@ static enum facet_status get_limit(struct facet_provider_instance *instance, uin
 static enum facet_status clear_limit(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                      struct facet_error *error)
 {
-    enum facet_status status = played_step(error);
+    enum facet_status status = fake_device_step(error);
 
     if (status != FACET_OK)
         return status;
@@ -265,23 +265,23 @@ static enum facet_status list_items(struct facet_provider_instance *instance, ui
                                              : give_items(list, sizeof list[0], 2, items, capacity, ret_count);
 }
 
-static const struct facet_partition_ops played_partition = {.size = sizeof played_partition,
-                                                            .templates = list_templates,
-                                                            .placements = list_placements,
-                                                            .create = make_part,
-                                                            .list = list_parts,
-                                                            .destroy = remove_part};
-static const struct facet_limit_ops played_limit = {.size = sizeof played_limit,
-                                                    .set_memory = set_memory,
-                                                    .set_compute = set_compute,
-                                                    .get = get_limit,
-                                                    .clear = clear_limit};
-static const struct facet_container_ops played_container = {.size = sizeof played_container, .items = list_items};
-static const struct facet_provider played_tables = {.size = sizeof played_tables,
-                                                    .name = "test",
-                                                    .partition = &played_partition,
-                                                    .limit = &played_limit,
-                                                    .container = &played_container};
+static const struct facet_partition_ops fake_partition_ops = {.size = sizeof fake_partition_ops,
+                                                              .templates = list_templates,
+                                                              .placements = list_placements,
+                                                              .create = make_part,
+                                                              .list = list_parts,
+                                                              .destroy = remove_part};
+static const struct facet_limit_ops fake_limit_ops = {.size = sizeof fake_limit_ops,
+                                                      .set_memory = set_memory,
+                                                      .set_compute = set_compute,
+                                                      .get = get_limit,
+                                                      .clear = clear_limit};
+static const struct facet_container_ops fake_container_ops = {.size = sizeof fake_container_ops, .items = list_items};
+static const struct facet_provider fake_provider_ops = {.size = sizeof fake_provider_ops,
+                                                        .name = "test",
+                                                        .partition = &fake_partition_ops,
+                                                        .limit = &fake_limit_ops,
+                                                        .container = &fake_container_ops};
 
 /* As far as the node document looks. */
 json_t *__wrap_facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,
@@ -289,23 +289,23 @@ json_t *__wrap_facet_device_describe(const struct facet_device_record *device, c
 json_t *__wrap_facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,
                                      struct facet_provider_instance *instance, uint32_t index)
 {
-    if (played->unreadable)
+    if (fake_device->unreadable)
         return json_pack("{s:s}", "trouble", "cannot be read");
     json_t *partitions = json_array();
 
     for (uint32_t i = 0; i < SLICES; i++)
-        if (played->parts[i].length)
-            json_array_append_new(partitions, json_pack("{s:s, s:s}", "uuid", played->parts[i].uuid, "template",
-                                                        played->parts[i].template_id));
+        if (fake_device->parts[i].length)
+            json_array_append_new(partitions, json_pack("{s:s, s:s}", "uuid", fake_device->parts[i].uuid, "template",
+                                                        fake_device->parts[i].template_id));
     return json_pack("{s:o}", "partitions", partitions);
 }
 
 enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
                                struct provider_use *ret_use, struct facet_error *error)
 {
-    if (played->lost)
+    if (fake_device->lost)
         return facet_error_set(error, FACET_DEVICE_LOST, "the provider is lost");
-    *ret_use = (struct provider_use){.provider = &played_tables};
+    *ret_use = (struct provider_use){.provider = &fake_provider_ops};
     return FACET_OK;
 }
 
@@ -316,8 +316,8 @@ void sessions_release(struct provider_use *use)
 uint32_t sessions_health(struct sessions *sessions, const struct facet_device_record *device, char *ret_reason,
                          size_t size)
 {
-    snprintf(ret_reason, size, "%s", played->lost ? "the provider is lost" : "");
-    return played->lost ? FACET_HEALTH_FAILED : FACET_HEALTH_OK;
+    snprintf(ret_reason, size, "%s", fake_device->lost ? "the provider is lost" : "");
+    return fake_device->lost ? FACET_HEALTH_FAILED : FACET_HEALTH_OK;
 }
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the registry uses, played: devices, the scheduler, and inner calls that fail or kill when told to.
+ * Fakes of the parts that the registry uses: devices, the scheduler, and inner calls that fail or kill when told to.
  *
  * Owns: the counting of inner calls, three devices, a scheduler that only remembers.
  * Never: starts threads; is used by more than one test program.
  */
-#ifndef FACETD_TEST_PLAYED_H
-#define FACETD_TEST_PLAYED_H
+#ifndef FACETD_TEST_FAKE_SCHEDULER_H
+#define FACETD_TEST_FAKE_SCHEDULER_H
 
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +17,14 @@
 /* --- the step that fails -------------------------------------------------------------------------------------- */
 
 static unsigned steps, fail_at, die_at;
-static bool fails_on; /* every step after the failing one fails, too */
+static bool keeps_failing; /* every step after the failing one fails, too */
 
 static bool step_fails(struct facet_error *error)
 {
     steps++;
     if (die_at && steps == die_at)
         _exit(9);
-    if (!fail_at || (fails_on ? steps < fail_at : steps != fail_at))
+    if (!fail_at || (keeps_failing ? steps < fail_at : steps != fail_at))
         return false;
     facet_error_set(error, FACET_IO, "step %u failed", steps);
     return true;
@@ -63,7 +63,7 @@ enum facet_status __wrap_store_commit(struct store *store, struct facet_error *e
 
 enum { DEVICES = 3, SPATIAL = 2 }; /* the last one offers every mode */
 
-static const struct facet_provider_record played_record = {.name = "test"};
+static const struct facet_provider_record fake_record = {.name = "test"};
 static struct facet_device_record devices[DEVICES];
 static uint32_t device_count;
 
@@ -71,7 +71,7 @@ static void make_devices(void)
 {
     for (uint32_t i = 0; i < DEVICES; i++) {
         struct facet_device_record *device = &devices[i];
-        device->provider = &played_record;
+        device->provider = &fake_record;
         snprintf(device->id, sizeof device->id, "test:%u", i);
         snprintf(device->info.uuid, sizeof device->info.uuid, "uuid-%u", i);
         snprintf(device->info.name, sizeof device->info.name, "Test device %u", i);
