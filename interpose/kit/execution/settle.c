@@ -111,13 +111,15 @@ static void learn_length(struct facet_flight_counter *counter, uint64_t key, uin
 
 /*
  * The first launch after other vGPUs' turn is queued behind the rest of their work, and its start event is before that
- * rest. It began when that work ended, which the scheduler publishes as others_ended_ns. Without it the usual duration counts.
+ * rest. It began when that work ended, which the scheduler publishes as others_ended_ns. Without it the usual duration
+ * counts.
  */
 static uint64_t sample_length(const struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
                               uint64_t start_ns, uint64_t end_ns, bool *ret_known)
 {
     uint64_t others_ended_ns = atomic_load_explicit(&counter->tenant->policy->others_ended_ns, memory_order_relaxed);
-    bool end_is_published = sample->after_others && others_ended_ns && others_ended_ns < end_ns && !facet_idle_is_late(others_ended_ns);
+    bool end_is_published =
+        sample->after_others && others_ended_ns && others_ended_ns < end_ns && !facet_idle_is_late(others_ended_ns);
     uint64_t length_ns = end_ns - (end_is_published && others_ended_ns > start_ns ? others_ended_ns : start_ns);
     uint64_t usual_ns = sample->after_others && !end_is_published ? facet_estimate_get(sample->key) : 0;
 
