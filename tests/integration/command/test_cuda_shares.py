@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shares of an NVIDIA GPU that programs get by `facet run`, with its daemon and without, over the fake driver.
 
-Owns: all tests that measure; the file runs alone. Never: tests a limit of memory (test_cuda.py).
+Owns: all tests that measure; the shares are of a made-up device, which other tests take nothing from. Never: tests a
+limit of memory (test_cuda.py).
 """
 import json
 import time
