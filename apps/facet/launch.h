@@ -27,7 +27,7 @@ struct launch_outcome {
 /* Whether `name` can be run, searched for as execvp() does: FACET_NOT_FOUND (a shell's 127), FACET_PERMISSION (126). */
 enum facet_status launch_check(const char *name, struct facet_error *error);
 
-/* The surroundings of a tenant. Borrowed. */
+/* The surroundings of a tenant. The caller keeps what the members point to. */
 struct launch_place {
     const char *vgpu_dirs;          /* the vGPU's segment; of several those of all, with ':' between them */
     const char *layer;              /* the OpenCL layer */

@@ -289,7 +289,7 @@ static enum facet_status load_module(struct gpu_machine *machine, const void *im
 {
     char log[LOG_BYTES] = "";
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* NOLINT: so the driver wants a number */
+    void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* NOLINT: the driver takes a number in a pointer */
     char *text = bytes < SIZE_MAX ? malloc(bytes + 1) : NULL;
     void *module = NULL;
 

@@ -35,7 +35,7 @@ void facet_page_view_close(struct facet_page_view *view);
  * have that much. Calls for different parts may run at once.
  */
 int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes);
-/* The file has given that part back. */
+/* Records that the file has given that part back. */
 void facet_page_view_forget(struct facet_page_view *view, uint64_t offset, uint64_t bytes);
 
 /* The address of that part in the view; NULL: the view is closed. Only for committed parts. */

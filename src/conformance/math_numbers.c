@@ -65,7 +65,7 @@ double facet_check_operand_get(const struct facet_check_trial *trial, const stru
     return decode_number(trial->image + operand->at + index * type_bytes(operand->type), operand->type);
 }
 
-/* Of numbers that the type can hold. */
+/* The number is exact in its type. */
 static uint16_t double_to_half(double value)
 {
     double size = fabs(value);

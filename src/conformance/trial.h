@@ -46,7 +46,7 @@ double facet_check_operand_get(const struct facet_check_trial *trial, const stru
                                uint64_t index);
 void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
                              double value);
-/* Records the expected value of an element: `value`, except one rounding and `margin`. */
+/* Records that an element is `value`, give or take `margin` and one rounding to its type. */
 void facet_check_operand_expect(struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                 uint64_t index, double value, double margin);
 const char *facet_check_type_name(uint32_t type);
@@ -54,11 +54,11 @@ const char *facet_check_type_name(uint32_t type);
 const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsigned char *got, char *ret_text,
                                     size_t size);
 
-/* math_reference.c: fills in the operation with operands, and its expected results. */
+/* math_reference.c: each function makes the operands of one operation, and records the expected results. */
 struct facet_check_variant {
     const char *about;
     uint32_t flags;
-    bool full_shape; /* all that the shapes can have: batches, leading dimensions, strides, groups, scale, bias */
+    bool full_shape; /* with batches, leading dimensions, strides, groups, scale and bias */
     uint32_t kind;
 };
 void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_check_variant *variant);
@@ -66,7 +66,7 @@ void facet_check_make_convolution(struct facet_check_trial *trial, const struct 
 void facet_check_make_activation(struct facet_check_trial *trial, const struct facet_check_variant *variant);
 void facet_check_make_normalization(struct facet_check_trial *trial, const struct facet_check_variant *variant);
 void facet_check_make_attention(struct facet_check_trial *trial, const struct facet_check_variant *variant);
-/* By enum facet_math_operation: the plainest one. */
+/* Makes the plainest variant of `operation`, an enum facet_math_operation. */
 void facet_check_make(struct facet_check_trial *trial, uint32_t operation, uint32_t type);
 const char *facet_check_math_name(uint32_t operation);
 

@@ -67,7 +67,7 @@ void facet_cuda_swap_attached(void)
     }
 }
 
-/* ---- functions that lead elsewhere ---- */
+/* ---- replacements of driver functions ---- */
 
 /* The driver knows mappings; an allocation has several of them, or none while it is away. */
 static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)

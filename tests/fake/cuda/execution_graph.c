@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: graphs, their edges as they were given, and their executables.
- * Never: runs by edges: this device does one thing at a time, in the order in which nodes were added.
+ * Never: orders nodes by their edges: this device does one thing at a time, in the order in which nodes were added.
  */
 #include <string.h>
 
@@ -386,7 +386,7 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
     return cuGraphExecKernelNodeSetParams_v2(executable, node, &all);
 }
 
-/* Nodes of memory stay as they are. */
+/* An update does not change which memory a node allocates or frees. */
 static bool has_same_memory(const struct fake_work *one, const struct fake_work *other)
 {
     return one->allocates == other->allocates && one->frees == other->frees;

@@ -255,8 +255,8 @@ def a_shell_whose_hard_limits_are_too_low_starts_no_daemon():
 
 
 def kept_by_kernel(pid):
-    """The settings that a process has of `narrow` below: niceness, class of processor and disk, out-of-memory score,
-    timers' slack."""
+    """The settings of a process that lower_own_priorities() changes: nice value, classes of the processor's and the
+    disk's scheduler, out-of-memory score, timer slack."""
     libc = ctypes.CDLL(None, use_errno=True)
     ioprio_get = {"x86_64": 252, "aarch64": 31, "riscv64": 31}[os.uname().machine]
 
