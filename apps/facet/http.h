@@ -39,10 +39,10 @@ struct http_answer {
 enum http_failure_kind {
     HTTP_NOT_CONNECTED = 0,
     HTTP_TIMED_OUT = 1, /* no whole answer in time */
-    HTTP_TOO_LONG = 2,  /* an answer above `most` */
+    HTTP_TOO_LONG = 2,  /* an answer above `answer_most` */
     HTTP_NO_MEMORY = 3,
     HTTP_BROKEN = 4,     /* it was begun, and never completed */
-    HTTP_OTHER_USER = 5, /* another user's process listens, and `only_own` was asked for */
+    HTTP_OTHER_USER = 5, /* another user's process listens, and `own_user_only` was asked for */
 };
 
 struct http_failure {

@@ -21,7 +21,7 @@ enum { DEPTH = 8, WORDS = 64 };
 #define USER      "starts programs without the variables by which they enter a virtual GPU"
 #define ROOT      "starts programs where the files of a virtual GPU are not"
 
-/* `only`: the subcommands that start a program, with spaces around each; NULL: any words are a program. */
+/* `subcommand`: the subcommands that start a program, with spaces around each; NULL: any words are a program. */
 struct launcher {
     const char *name, *description, *subcommand;
 };

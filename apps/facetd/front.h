@@ -16,7 +16,7 @@ struct front; /* opaque */
 /* Takes over a connection, and closes it in the end. Called on any thread. */
 typedef void (*front_serve_func)(void *context, int fd);
 
-/* Listens on `fd`, which is the front's from then on, also on failure, for at most `most` connections at once. */
+/* Listens on `fd`, and serves at most `connections_most` connections at once. Takes over `fd`, also on failure. */
 enum facet_status front_start(int fd, unsigned connections_most, front_serve_func serve, void *context,
                               struct front **ret_front, struct facet_error *error);
 

@@ -52,7 +52,7 @@ enum facet_status registry_reserve(struct registry *registry, struct facet_error
 void registry_add(struct registry *registry, const struct vgpu *vgpu);
 void registry_forget(struct registry *registry, const struct vgpu *vgpu);
 
-/* With the change lock: replaces the list's entry `place` by `vgpu`. */
+/* With the change lock: replaces the list's entry `listed` by `vgpu`. */
 void registry_publish(struct registry *registry, struct vgpu *listed, const struct vgpu *vgpu);
 
 /* One vGPU, in the list or about to be, before its provider: struct grant_others of the rest, with the change lock. */

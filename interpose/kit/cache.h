@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 /*
- * Calls `take` with each path that the cache lists for `soname` and this processor, until it returns true. A file that
- * is absent or is no cache lists nothing.
+ * Calls `try_path` with each path that the cache lists for `soname` and this processor, until it returns true. A file
+ * that is absent or is no cache lists nothing.
  */
 bool facet_cache_each(const char *file, const char *soname, bool (*try_path)(const char *path, void *context),
                       void *context);

@@ -126,7 +126,8 @@ nvmlReturn_t facet_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsi
     return answer;
 }
 
-/* Copies the visible devices of `all`: only counts them when *count is 0, else copies as many as there is room for. */
+/* Copies the visible devices of `library_devices`: only counts them when *count is 0, else copies as many as there is
+ * room for. */
 static void copy_visible(const nvmlDevice_t *library_devices, unsigned library_count, unsigned *count,
                          nvmlDevice_t *devices)
 {

@@ -97,7 +97,7 @@ struct sim_account {
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[SIM_UUID_SIZE];
     uint32_t contexts;       /* lost ones too */
-    struct sim_usage *usage; /* its use: in a shared file, or `own` */
+    struct sim_usage *usage; /* its use: in a shared file, or `own_usage` */
     struct sim_usage own_usage;
     uint64_t busy_ns; /* of its kernels; concurrent ones add up */
     uint64_t unit_ns; /* units at work times time */

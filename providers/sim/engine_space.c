@@ -19,7 +19,7 @@ static uint64_t range_end(struct sim_range range)
 }
 
 /*
- * A place for `bytes` between the ranges of `taken`, `guard` apart, below `high`: after the last one, or, when those
+ * A place for `bytes` between the ranges of `reserved`, `guard` apart, below `high`: after the last one, or, when those
  * addresses are used up, in the first gap that is large enough.
  */
 static bool find_place(const struct sim_table *reserved, struct sim_range bounds, uint64_t bytes, uint64_t align,

@@ -19,7 +19,7 @@ struct facet_manifest {
     uint32_t count;
 };
 
-/* FACET_NO_MEMORY. */
+/* Fails only with FACET_NO_MEMORY. */
 enum facet_status facet_manifest_make(const struct facet_backend_read *reads, uint32_t count,
                                       struct facet_manifest *ret_manifest, struct facet_error *error);
 void facet_manifest_clear(struct facet_manifest *manifest);

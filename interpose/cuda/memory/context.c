@@ -206,7 +206,7 @@ static void context_ended(struct context **at)
     free(context);
 }
 
-/* The common part of cuCtxCreate's forms: `make` calls the driver's function. */
+/* The common part of cuCtxCreate's forms: `call` calls the driver's function. */
 struct creation {
     CUcontext *context;
     void *extra;

@@ -47,7 +47,7 @@ struct facet_cuda_measure {
     bool was_listed;          /* first: NVML listed our pid before */
     int64_t minus_managed;    /* first: minus the managed memory, which is charged here but may be held elsewhere */
     int64_t uncharged_before; /* uncharged memory in use; negative if the driver has not yet allocated charged memory */
-    struct facet_pending pending; /* still pending when `before` was read */
+    struct facet_pending pending; /* still pending when `uncharged_before` was read */
 };
 
 /* Called before the driver; `context` is one of the device's, NULL when this process has none there. */

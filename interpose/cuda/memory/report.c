@@ -7,7 +7,7 @@
 
 /*
  * Limits the driver's answer to the quota. Other tenants use the device too, so the free amount is the smaller of both;
- * but a vGPU with oversubscription makes others give way. `whole`: the free amount is the device's exact figure.
+ * but a vGPU with oversubscription makes others give way. `is_exact`: the free amount is the device's exact figure.
  * Neither figure shows that a tenant died whose memory was swapped out.
  */
 static void narrow_to_quota(struct facet_tenant *tenant, bool is_exact, uint64_t *is_free, uint64_t *total)

@@ -66,7 +66,7 @@ enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVM
     return FACET_OK;
 }
 
-/* `more` may be NULL. `ret_said` is for the caller to free. */
+/* `more` may be NULL. `ret_message` is for the caller to free. */
 static enum facet_status link_files(struct facet_compilation *compilation, const char *output, const char *input,
                                     const char *more, char **ret_message, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the addresses of managed memory in this process, and whether they need a mapping.
- * Never: maps over an existing mapping.
+ * Never: maps over a mapping other than the space's own reservation.
  */
 #include <errno.h>
 #include <inttypes.h>
