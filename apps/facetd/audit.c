@@ -32,14 +32,14 @@ struct audit {
     uint64_t looked_ns;
 };
 
-enum facet_status audit_open(struct audit **ret_books, struct facet_error *error)
+enum facet_status audit_open(struct audit **ret_audit, struct facet_error *error)
 {
     struct audit *audit = calloc(1, sizeof *audit);
 
     if (!audit)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the audit of memory");
     pthread_mutex_init(&audit->lock, NULL);
-    *ret_books = audit;
+    *ret_audit = audit;
     return FACET_OK;
 }
 

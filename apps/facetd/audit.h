@@ -15,7 +15,7 @@
 
 struct audit; /* opaque */
 
-enum facet_status audit_open(struct audit **ret_books, struct facet_error *error);
+enum facet_status audit_open(struct audit **ret_audit, struct facet_error *error);
 void audit_close(struct audit *audit); /* NULL is allowed */
 
 /*
