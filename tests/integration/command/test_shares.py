@@ -83,23 +83,36 @@ def published_time_is_never_more_than_passed():
                                int(start), ended_ns)
 
 
+def outlive_a_daemon(place, seconds):
+    """Whether two programs, which began under one daemon, were still running when the next one answered."""
+    start = time.monotonic_ns() + 10**9
+    processes = [place.start("run", "-c", "50", "--name", name, "--report", f"{name}.json", "--", place.burn, "--steps",
+                             place.steps, "--seconds", str(seconds), "--start-ns", str(start), "--device-time")
+                 for name in ("a", "b")]
+    runs = start_reading(processes)
+    readings = sums.take_readings(place, processes, 12)
+    time.sleep(max(start + 10**9 - time.monotonic_ns(), 0) / 1e9)
+    readings += sums.take_readings(place, processes, 12)
+    place.kill_daemon()
+    time.sleep(1)
+    names = place.names()
+    if time.monotonic_ns() > start + seconds * 10**9:
+        end(runs)
+        return False
+    equal(sorted(names), ["a", "b"], "vGPUs of the next daemon")
+    readings += sums.take_readings(place, processes)
+    ended_ns, measured = end(runs)
+    sums.check(readings)
+    sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], measured, readings, start, ended_ns,
+                       arbiter=False)
+    return True
+
+
 @test
 def published_time_goes_on_with_the_next_daemon():
     with Tenants() as place:
-        start = str(time.monotonic_ns() + 10**9)
-        processes = [place.start("run", "-c", "50", "--name", name, "--report", f"{name}.json", "--", place.burn, "--steps",
-                                 place.steps, "--seconds", "6", "--start-ns", start, "--device-time")
-                     for name in ("a", "b")]
-        runs = start_reading(processes)
-        readings = sums.take_readings(place, processes, 12)
-        place.kill_daemon()
-        time.sleep(1)
-        equal(sorted(place.names()), ["a", "b"], "vGPUs of the next daemon")
-        readings += sums.take_readings(place, processes)
-        ended_ns, measured = end(runs)
-        sums.check(readings)
-        sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], measured, readings, int(start),
-                           ended_ns, arbiter=False)
+        answered = any(outlive_a_daemon(place, 6 << number) for number in range(ROUNDS))
+        equal(answered, True, "the next daemon answered while the programs ran")
 
 
 @test
