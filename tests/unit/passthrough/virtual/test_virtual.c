@@ -125,7 +125,7 @@ static void kernel_make_mdev(const char *type, const char *uuid)
 static void kernel_remove_mdev(const char *device)
 {
     static const char *const files[] = {"remove", "mdev_type", ""};
-    char path[320];
+    char path[PATH_MAX + 16];
 
     for (size_t i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s/%s", device, files[i]);
