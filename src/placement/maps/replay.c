@@ -22,7 +22,7 @@ static void report_vector(struct replay *replay, const char *id, const struct re
     replay->report(replay->user, &result);
 }
 
-/* Of maps, with steps. */
+/* Runs a vector about maps, which has steps. */
 static void run_steps(struct replay *replay, const struct replay_at *vector, bool kernel, struct replay_text *notes,
                       struct replay_text *fault)
 {
@@ -53,7 +53,7 @@ static void run_vector(struct replay *replay, const struct replay_at *vector)
     inside.fault = &fault;
     struct replay_at map = replay_member(&inside, "map");
     if (!replay_present(&map))
-        replay_refuse(&map, "what it is of");
+        replay_refuse(&map, "the kind of the vector");
     uint32_t kind = replay_choice(&map, maps, UINT32_MAX);
     if (kind <= 2)
         run_steps(replay, &inside, kind == 2, &notes, &fault);
@@ -64,7 +64,7 @@ static void run_vector(struct replay *replay, const struct replay_at *vector)
     report_vector(replay, json_string_value(id.value), &notes, &fault);
 }
 
-/* Vectors without a name cannot be reported: then the file is none. */
+/* A vector without a name could not be reported, so the whole file is refused. */
 static enum facet_status check_file(const struct replay_at *root, const struct replay_at *vectors,
                                     struct facet_error *error)
 {
@@ -75,7 +75,7 @@ static enum facet_status check_file(const struct replay_at *root, const struct r
         replay_refuse(&schema, "1");
     count = replay_count(vectors, SIZE_MAX);
     if (count == 0)
-        replay_refuse(vectors, "vectors");
+        replay_refuse(vectors, "at least one vector");
     for (size_t i = 0; i < count; i++) {
         struct replay_at vector = replay_item(vectors, i), id = replay_member(&vector, "id");
 

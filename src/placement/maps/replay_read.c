@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "placement/maps/replay_inside.h"
 
-/* Writes one line. A file's text must not control a terminal, nor begin a line of its own. */
+/* Writes one line. Control characters and newlines in a file's text are replaced. */
 void replay_append(struct replay_text *text, const char *format, ...)
 {
     char line[500];
@@ -52,7 +52,7 @@ void replay_refuse(const struct replay_at *at, const char *expected)
     if (at->fault->length)
         return;
     if (length == 0 || length >= sizeof value)
-        snprintf(value, sizeof value, "%s", at->value ? "something else" : "nothing");
+        snprintf(value, sizeof value, "%s", at->value ? "this value" : "nothing");
     else
         value[length] = '\0';
     replay_append(at->fault, "%s: expected %s, not %s", at->path[0] ? at->path : "/", expected, value);
@@ -104,7 +104,7 @@ bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet
         text = number;
     }
     if (!text) {
-        replay_refuse(at, "an amount as text");
+        replay_refuse(at, "an amount, as a text or an integer");
         return false;
     }
 
@@ -143,7 +143,7 @@ uint32_t replay_choice(const struct replay_at *at, const char *const *names, uin
     return fallback;
 }
 
-/* Amounts of one slot's devices. */
+/* Reads the amounts of one slot's devices. False: an unknown device has an amount that is not 0. */
 static bool read_devices(struct replay_run *run, const struct replay_at *at, const char *slot, int64_t *amounts)
 {
     const char *id;
