@@ -14,10 +14,9 @@
 /* The form of a kind of record. */
 struct facet_resources_form {
     const char *name;
-    uint32_t texts; /* how many texts the record has */
-    bool number;    /* the record has a number and its decimals */
-    uint32_t
-        identity; /* how many of the first texts must be unique; 0: none; FACET_RESOURCES_SINGLE: one record at most */
+    uint32_t texts;    /* how many texts the record has */
+    bool number;       /* the record has a number and its decimals */
+    uint32_t identity; /* how many of the first texts must be unique; 0: none; SINGLE: one record at most */
 };
 #define FACET_RESOURCES_SINGLE 9u
 

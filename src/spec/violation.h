@@ -13,8 +13,7 @@
 /* One step of the path to a value, on the stack of the function that walks the document. */
 struct facet_step {
     const struct facet_step *parent;
-    const char
-        *key; /* of an object's member; NULL for an array's item, and for the document itself, whose parent is NULL */
+    const char *key; /* of an object's member; NULL: an array's item, or the document, whose parent is NULL */
     size_t index;
 };
 

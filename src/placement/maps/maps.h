@@ -21,8 +21,7 @@
 /* A place, in the order of slots. */
 struct maps_cell {
     int64_t capacity, granted, reserved;
-    int64_t
-        quanta; /* free amount over the quantum, kept since a plan over many places would spend its time on dividing */
+    int64_t quanta; /* free amount over the quantum, kept since a plan over many places divides slowly */
     uint32_t place, slot;
     uint32_t node; /* index into nodes */
     bool unhealthy;
@@ -168,8 +167,8 @@ enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item);
 void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount);
-int64_t maps_min_amount(
-    const struct maps_item *item); /* the least free amount of a device that gives a part of a fraction map */
+/* The least free amount with which a device of a fraction map gives a part. */
+int64_t maps_min_amount(const struct maps_item *item);
 enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible);
 
 /* --- guard.c --- */
