@@ -8,8 +8,7 @@
  *        that cannot be written nothing is kept.
  *
  *     KEY.kernel       an entry (cache_entry.h); its access time is the time of the last hit
- *     KEY.lock         held (flock) by the process that compiles the image; released by the kernel when that process
- * dies
+ *     KEY.lock         held (flock) by the process that compiles the image; its death releases the lock
  *     KEY.*.tmp        a file that is being written; renamed to KEY.kernel
  *     usage            how many bytes the entries have, and the lock under which they are counted and evicted
  *

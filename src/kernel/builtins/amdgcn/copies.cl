@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: async_work_group_copy() and its kin, with the type that clang gives events on AMDGPU before OpenCL C 2.0.
- * libclc
- *       has functions of the same names for another type (compile/rename.c). Each work-item copies its share.
+ *       libclc has functions of the same names for another type (compile/rename.c). Each work-item copies its share.
  * Never: copies in the background: an event has no meaning, and a wait for one is a barrier.
  */
 #include "vectors.h"

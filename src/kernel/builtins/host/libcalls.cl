@@ -4,16 +4,14 @@
  * FMA for a * b + c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs
  * no library, so it contains them.
  *
- * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Results are exact, but a NaN may
- * be
- *       another NaN.
+ * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Results are exact, but a
+ *       NaN may be another NaN.
  * Never: calls a builtin function, or contains code that a code generator turns into a call of one of these.
  */
 
 #pragma OPENCL FP_CONTRACT OFF
 
-/* --- rounding to whole numbers: numbers from 2^DIGITS on have no fraction
- * ---------------------------------------------- */
+/* --- rounding to whole numbers: numbers from 2^DIGITS on have no fraction ---------------------------------------- */
 
 #define ROUNDINGS(T, BITS, f, DIGITS, BIAS)                                                                            \
     static T magnitude##f(T x)                                                                                         \

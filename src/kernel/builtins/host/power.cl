@@ -68,8 +68,7 @@ static struct two multiply_two(struct two a, struct two b)
 /* --- logarithm -------------------------------------------------------------------------------------------------- */
 
 /* log2 of a finite x > 0. x = 2^exponent * m, m in [sqrt(1/2), sqrt(2)). With s = (m - 1) / (m + 1) the result is
- * exponent + s * (2 + 2/3 s^2 + 2/5 s^4 ...) / ln(2). Terms from the third on are so small that one double is enough.
- * */
+ * exponent + s * (2 + 2/3 s^2 + 2/5 s^4 ...) / ln(2). From the third term on, one double is enough. */
 static struct two log2_two(double x)
 {
     bool small = x < 0x1p-1022;
