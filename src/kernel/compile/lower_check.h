@@ -44,8 +44,8 @@ struct facet_checker {
 };
 
 uint32_t facet_checker_roots(const struct facet_checker *checker, LLVMValueRef pointer);
-/* Moves the builder. Removes `inbounds` from addresses on the way: with it, an address outside would be poison, which
- * cannot be compared. */
+/* Moves the builder. Removes flags such as `inbounds` from addresses on the way: with them, an address outside would
+ * be poison, which cannot be compared. */
 struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValueRef pointer);
 /* Whether the bytes are at a constant offset inside a variable, or inside the arguments, which the compiler lays
  * out. */

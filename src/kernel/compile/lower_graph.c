@@ -353,10 +353,10 @@ uint32_t facet_graph_cases(const struct facet_graph *graph)
 
 bool facet_graph_is_tangled(const struct facet_graph *graph)
 {
-    enum { SIDE_DOORS_MAX = 16 };
-    uint32_t side_doors = 0;
+    enum { IRREDUCIBLE_EDGES_MAX = 16 };
+    uint32_t irreducible_edges = 0;
 
     for (uint32_t i = 0; i < graph->count; i++)
-        side_doors += count_irreducible_edges(graph, i);
-    return facet_graph_cases(graph) > FACET_CASES_MAX || side_doors > SIDE_DOORS_MAX;
+        irreducible_edges += count_irreducible_edges(graph, i);
+    return facet_graph_cases(graph) > FACET_CASES_MAX || irreducible_edges > IRREDUCIBLE_EDGES_MAX;
 }
