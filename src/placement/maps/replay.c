@@ -23,11 +23,11 @@ static void report_vector(struct replay *replay, const char *id, const struct re
 }
 
 /* Runs a vector about maps, which has steps. */
-static void run_steps(struct replay *replay, const struct replay_at *vector, bool kernel, struct replay_text *notes,
-                      struct replay_text *fault)
+static void run_steps(struct replay *replay, const struct replay_at *vector, bool has_several_maps,
+                      struct replay_text *notes, struct replay_text *fault)
 {
     struct replay_at origin = replay_member(vector, "origin");
-    struct replay_run run = {.kernel = kernel};
+    struct replay_run run = {.has_several_maps = has_several_maps};
 
     run.is_strict = replay_present(&origin) && strcmp(replay_string(&origin), "repo_test") == 0;
     run.outcome_recorded = replay_present(&origin) && strcmp(replay_string(&origin), "executed_probe") == 0;
@@ -71,7 +71,7 @@ static enum facet_status check_file(const struct replay_at *root, const struct r
     struct replay_at schema = replay_member(root, "schema");
     size_t count;
 
-    if (replay_object(root) && replay_present(&schema) && json_integer_value(schema.value) != 1)
+    if (replay_expect_object(root) && replay_present(&schema) && json_integer_value(schema.value) != 1)
         replay_refuse(&schema, "1");
     count = replay_count(vectors, SIZE_MAX);
     if (count == 0)
@@ -79,7 +79,7 @@ static enum facet_status check_file(const struct replay_at *root, const struct r
     for (size_t i = 0; i < count; i++) {
         struct replay_at vector = replay_item(vectors, i), id = replay_member(&vector, "id");
 
-        if (!replay_object(&vector) || !replay_string(&id)[0])
+        if (!replay_expect_object(&vector) || !replay_string(&id)[0])
             replay_refuse(&id, "a name");
     }
     if (!root->fault->length)
@@ -111,7 +111,7 @@ static void run_table(struct replay *replay, const struct replay_at *root)
     if (!replay_present(&table))
         return;
     table.fault = &fault;
-    if (replay_object(&table))
+    if (replay_expect_object(&table))
         replay_density(&fault, &table);
     report_vector(replay, "guard_density_table", &notes, &fault);
 }

@@ -127,7 +127,7 @@ static bool read_kernel(const struct replay_at *vector, struct parts *parts)
 {
     struct replay_at maps = replay_member(vector, "maps"), order = replay_member(vector, "alloc_order");
     size_t count = replay_present(&order) ? replay_count(&order, REPLAY_ITEMS_MAX) : 0;
-    bool done = replay_object(&maps);
+    bool done = replay_expect_object(&maps);
     const char *name;
     json_t *value;
 
@@ -193,7 +193,7 @@ void replay_build(struct replay_run *run, const struct replay_at *vector)
 
     run->affinity = replay_choice(&policy, policies, FACET_AFFINITY_NONE);
     run->steps = (uint32_t)replay_count(&steps, REPLAY_STEPS_MAX);
-    if (!(run->kernel ? read_kernel(vector, &parts) : read_single(vector, &parts)))
+    if (!(run->has_several_maps ? read_kernel(vector, &parts) : read_single(vector, &parts)))
         replay_append(&run->fault, "%s: no memory", vector->path);
     if (!run->fault.length)
         create_maps(run, vector, &parts);

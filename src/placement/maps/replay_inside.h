@@ -35,7 +35,7 @@ struct replay_at replay_member(const struct replay_at *at, const char *name);
 struct replay_at replay_item(const struct replay_at *at, size_t index);
 void replay_refuse(const struct replay_at *at, const char *expected);
 const char *replay_string(const struct replay_at *at); /* refuses any other value, and returns "" */
-bool replay_object(const struct replay_at *at);        /* refuses any other value */
+bool replay_expect_object(const struct replay_at *at); /* refuses any other value */
 size_t replay_count(const struct replay_at *at, size_t max);
 bool replay_present(const struct replay_at *at); /* whether there is a value that is not null */
 /* Reads a text or an integer, which may be negative. False: the amount is out of range or too fine, or the value is no
@@ -64,7 +64,7 @@ struct replay_outcome {
 struct replay_run {
     struct facet_maps *maps;
     struct replay_text fault, notes;
-    bool kernel;           /* several maps, each under its name */
+    bool has_several_maps; /* a kernel vector, with maps under their names */
     bool is_strict;        /* from Backend.AI's own tests: the rules are Backend.AI's */
     bool outcome_recorded; /* the record is what Backend.AI's code did, right or wrong */
     bool own_broken;       /* an outcome of ours broke a rule */

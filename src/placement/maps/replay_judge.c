@@ -75,7 +75,7 @@ static struct record read_record(struct replay_run *run, const struct replay_at 
     struct replay_at result = replay_member(&expect, "result"), state = replay_member(&expect, "state_after");
     struct record record = {.known = true};
 
-    if (!replay_object(&expect))
+    if (!replay_expect_object(&expect))
         return record;
     if (replay_present(&refusal))
         record.refusal = replay_string(&refusal);

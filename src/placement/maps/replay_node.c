@@ -131,7 +131,7 @@ void replay_density(struct replay_text *fault, const struct replay_at *table)
     for (size_t i = 0; i < count && !fault->length; i++) {
         struct replay_at row = replay_item(&rows, i);
 
-        if (replay_object(&row))
+        if (replay_expect_object(&row))
             compare_row(fault, &row, capacity, quantum);
     }
 }

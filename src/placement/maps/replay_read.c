@@ -73,7 +73,7 @@ const char *replay_string(const struct replay_at *at)
     return "";
 }
 
-bool replay_object(const struct replay_at *at)
+bool replay_expect_object(const struct replay_at *at)
 {
     if (json_is_object(at->value))
         return true;
@@ -150,7 +150,7 @@ static bool read_devices(struct replay_run *run, const struct replay_at *at, con
     json_t *value;
     bool known = true;
 
-    if (!replay_object(at))
+    if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, id, value) {
         struct replay_at member = replay_member(at, id);
@@ -173,7 +173,7 @@ static bool read_slots(struct replay_run *run, const struct replay_at *at, int64
     json_t *value;
     bool known = true;
 
-    if (!replay_object(at))
+    if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, slot, value) {
         struct replay_at member = replay_member(at, slot);
@@ -190,9 +190,9 @@ bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64
     bool known = true;
 
     memset(amounts, 0, run->places * sizeof *amounts);
-    if (!run->kernel)
+    if (!run->has_several_maps)
         return read_slots(run, at, amounts);
-    if (!replay_object(at))
+    if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, map, value) {
         struct replay_at member = replay_member(at, map);

@@ -31,7 +31,7 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
 
     run->item_count = 0;
     run->impossible_amount = false;
-    if (!replay_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MAX) {
+    if (!replay_expect_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MAX) {
         replay_refuse(at, "fewer slots");
         return true;
     }
@@ -322,7 +322,7 @@ void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_
     run->item_count = 0;
     run->impossible_amount = false;
     replay_read_taken(run, run->before);
-    if (replay_object(&step))
+    if (replay_expect_object(&step))
         do_step(run, &step, &run->effects[index], &outcome);
     replay_read_taken(run, run->after);
     if (!run->fault.length)
