@@ -23,7 +23,7 @@ struct question {
     struct facet_error *trouble; /* the first failure to read */
 };
 
-/* False on failure, which is reported: the caller asks only for lists that the device claims. */
+/* False on failure; the first error is kept in `trouble`. A list that the provider does not have is no error. */
 static bool list_items(const struct question *question, enum facet_listing_kind kind, const char *text,
                        void **ret_items, uint32_t *ret_count)
 {
@@ -40,7 +40,7 @@ static bool list_items(const struct question *question, enum facet_listing_kind 
     return status == FACET_OK;
 }
 
-/* A member without memory shows in the end: the object has fewer members than were put in. */
+/* A member for which there is no memory is left out. */
 static void put_value(json_t *object, const char *member, json_t *value)
 {
     json_object_set_new(object, member, value);
@@ -299,7 +299,7 @@ json_t *facet_device_describe(const struct facet_device_record *device, const st
                               struct facet_provider_instance *instance, uint32_t index)
 {
     static const struct {
-        uint64_t capability; /* any of these */
+        uint64_t capability; /* read when the device has one of these bits; ~0: always */
         const char *member;
         json_t *(*read)(const struct question *question);
     } parts[] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One device in full, as JSON: the members of the list, and those that only its open provider knows (docs/api.md,
- * DEVICE in full).
+ * One device in full, as JSON: the members of the device list, and members that only an open provider can give
+ * (docs/api.md, DEVICE in full).
  *
  * Owns: capabilities, properties, templates with their places, partitions, workers with limits, links.
- * Never: prints; fails because one of these cannot be read: that member is then absent, and `trouble` says why.
+ * Never: prints; fails because one of these members cannot be read. That member is then absent, and `trouble` says why.
  */
 #ifndef FACET_DEVICE_DESCRIBE_H
 #define FACET_DEVICE_DESCRIBE_H
@@ -14,8 +14,8 @@
 #include "device/table.h"
 
 /*
- * `index` is the device's place in the provider now. A new reference; NULL when out of memory. Asks a handful of
- * questions; when the provider is lost on the way the rest is absent.
+ * `index` is the device's place in the provider's list now. Returns a new reference; NULL when out of memory. Each
+ * member is a call of the provider: when the provider is lost on the way, the members not yet read are absent.
  */
 json_t *facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,
                               struct facet_provider_instance *instance, uint32_t index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the questions, and refusing a provider whose answers are none. Never: fails because one device's health is
+/* Owns: the questions, and refusing a provider whose answers make no sense. Never: fails because one device's health is
  * unknown. */
 #include "device/inquiry.h"
 
@@ -13,7 +13,7 @@
 #include "session/session.h"
 #include "session/structs.h"
 
-/* A list may grow between two calls; one that grows every time will never be satisfied. */
+/* A list may grow between two calls. A provider whose list grows at every call is refused after so many. */
 enum { LIST_ATTEMPTS = 4 };
 
 enum facet_status facet_inquiry_start(const char *path, const struct facet_session_options *options,
@@ -27,7 +27,7 @@ enum facet_status facet_inquiry_start(const char *path, const struct facet_sessi
     return status;
 }
 
-/* Replaces the arrays by ones for `count` devices. */
+/* Replaces both arrays by new arrays for `count` devices. */
 static enum facet_status make_room(struct facet_inquiry *inquiry, uint32_t count, struct facet_error *error)
 {
     if (count > FACET_PROVIDER_DEVICES)
@@ -44,7 +44,8 @@ static enum facet_status make_room(struct facet_inquiry *inquiry, uint32_t count
     return FACET_OK;
 }
 
-/* A provider's own error gets the request as its beginning; the session's errors about a provider do not. */
+/* Prefixes a provider's own error with "cannot list devices"; the session's errors about a provider stay as they
+ * are. */
 static enum facet_status list_failed(struct facet_inquiry *inquiry, enum facet_status status, struct facet_error *error)
 {
     if (status == FACET_CORRUPT || !facet_session_alive(inquiry->session, NULL))
@@ -100,7 +101,7 @@ static enum facet_status check_devices(const struct facet_inquiry *inquiry, uint
     return FACET_OK;
 }
 
-/* A device whose health is unknown is still a device; a provider that dies when asked for it is none. */
+/* A device whose health cannot be read is listed with health unknown; a provider that dies meanwhile is refused. */
 static enum facet_status ask_health(struct facet_inquiry *inquiry, uint32_t count, struct facet_error *error)
 {
     const struct facet_device_ops *ops = facet_session_provider(inquiry->session)->device;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking one provider, through a session, everything the device table wants to know.
+ * Asking one provider, through a session, for everything that the device table keeps.
  *
- * Owns: the two-call listing, health, and the test whether a device is sensible.
+ * Owns: the two-call listing, health, and the test whether a device's description makes sense.
  * Never: keeps the session open: it is closed when the questions are answered.
  */
 #ifndef FACET_DEVICE_INQUIRY_H

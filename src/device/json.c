@@ -32,7 +32,7 @@ static json_t *text_json(const char *text)
     return json_string(copy);
 }
 
-/* The setters below say whether all went well; absent fields (empty texts, cleared bits) are well. */
+/* The setters below return false when memory runs out. An absent field (empty text, cleared bit) is left out: true. */
 static bool put_text(json_t *object, const char *key, const char *text)
 {
     return !text[0] || json_object_set_new(object, key, text_json(text)) == 0;

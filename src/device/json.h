@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the JSON form of device and provider records, the same from the command and the daemon (docs/api.md).
+ * Owns: the JSON form of device and provider records; the command and the daemon share it (docs/api.md).
  * Never: prints.
  */
 #ifndef FACET_DEVICE_JSON_H

@@ -4,7 +4,7 @@
 
 #include "device/table.h"
 
-/* The list is the table: one is the name outside, the other inside. */
+/* `struct facet_device_list` is the public name of `struct facet_device_table`: the same object. */
 static const struct facet_device_table *table_of(const struct facet_device_list *list)
 {
     return (const struct facet_device_table *)list;

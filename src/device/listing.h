@@ -2,7 +2,8 @@
 /*
  * Any list of a provider, read whole: the two-call rule in one place.
  *
- * Owns: asking for the room that is needed, again when the list grew meanwhile, and a bound on both.
+ * Owns: asking for the room that is needed, asking again when the list grew meanwhile, and the bounds on room and
+ * tries.
  * Never: reads the items.
  *
  * Thread rule: any thread, as the operations themselves.
@@ -28,7 +29,7 @@ enum facet_listing_kind {
 
 /* The list to read, and its subject. Members that a kind does not name are ignored. */
 struct facet_listing_query {
-    const struct facet_provider *provider; /* with complete tables, as a session has it */
+    const struct facet_provider *provider; /* with complete tables, as facet_session_provider() returns it */
     struct facet_provider_instance *instance;
     enum facet_listing_kind kind;
     uint32_t device;
@@ -37,8 +38,9 @@ struct facet_listing_query {
 };
 
 /*
- * Reads it; *ret_items is an array of *ret_count structs of the host's size, which the caller frees, NULL when empty.
- * Errors: the operation's own; FACET_CORRUPT when the list is absurdly long or never holds still; FACET_NO_MEMORY.
+ * Reads the list. *ret_items is an array of *ret_count structs of the host's size, which the caller frees; NULL when
+ * empty. Errors: the operation's own; FACET_CORRUPT when the list is absurdly long or grows at every call;
+ * FACET_NO_MEMORY.
  */
 enum facet_status facet_listing_read(const struct facet_listing_query *query, void **ret_items, uint32_t *ret_count,
                                      struct facet_error *error);

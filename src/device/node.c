@@ -15,7 +15,7 @@
 
 enum { SLOT_SIZE = 129 };
 
-/* A slot on its way: shares are added device by device. */
+/* A slot under construction: shares are added device by device. */
 struct slot {
     char name[SLOT_SIZE];
     char template[32]; /* of partitions; empty: whole devices */
@@ -56,7 +56,7 @@ static struct slot *find_slot(struct building *building, const char *name, const
     return slot;
 }
 
-/* One whole `id` to a slot. */
+/* Adds a share of one whole device or partition, `id`, to the slot `name`. */
 static enum facet_status add_share(struct building *building, const char *name, const char *template, const char *id)
 {
     struct slot *slot = find_slot(building, name, template);
@@ -75,8 +75,8 @@ static enum facet_status add_share(struct building *building, const char *name, 
     return FACET_OK;
 }
 
-/* The part of a template's name behind the colon: in the grammar of slots, for any vendor's spelling. */
-static void minor_of(const char *template, const char *technology, char *buffer, size_t size)
+/* The text behind the colon of a partition's slot: the template's name, made valid for a slot's name. */
+static void minor_name_of(const char *template, const char *technology, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%s%s", template, strcmp(technology, "MIG") == 0 ? "-mig" : "");
     for (char *c = buffer; *c; c++) {
@@ -112,7 +112,7 @@ static enum facet_status put_slot(struct building *building, const struct slot *
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
 struct vendor {
-    const char *part; /* of the vendor's name, or the device's; the last is in any */
+    const char *part; /* of the vendor's or the device's name; the last entry's is in any */
     const char *unit, *technology;
 };
 
@@ -168,8 +168,8 @@ static uint32_t valid_of(const struct facet_device_info *info)
     return valid;
 }
 
-/* Why it is not known whether a device is cut; NULL: it is known, or it cannot be. */
-static const char *unread_of(const json_t *full)
+/* Why it is unknown whether a device has partitions; NULL: it is known, or the device cannot have any. */
+static const char *why_partitions_unread(const json_t *full)
 {
     const char *trouble = json_string_value(json_object_get(full, "trouble"));
 
@@ -193,7 +193,7 @@ static enum facet_status put_device(struct building *building, const struct face
         .active = json_array_size(json_object_get(look->full, "partitions")) > 0,
         .max_partitions = info->max_partitions};
     bool has_units = info->valid & FACET_DEVICE_HAS_COMPUTE_UNITS;
-    const char *reason = text_or_null(look->reason), *unread = unread_of(look->full);
+    const char *reason = text_or_null(look->reason), *unread = why_partitions_unread(look->full);
     uint32_t health = health_of(look->health);
 
     if (unread && health <= FACET_SPEC_HEALTHY)
@@ -228,7 +228,7 @@ static enum facet_status put_device(struct building *building, const struct face
         building->error);
 }
 
-static bool is_told(const struct facet_spec *spec, const char *name, const char *id)
+static bool document_has_device(const struct facet_spec *spec, const char *name, const char *id)
 {
     struct facet_spec_device other = {.size = sizeof other};
 
@@ -243,7 +243,7 @@ static bool is_amount(const json_t *value)
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-/* A partition without a uuid cannot be offered: no other could be distinguished from it. */
+/* A partition without a uuid cannot be offered: nothing would distinguish it from another. */
 static enum facet_status put_partition(struct building *building, const struct facet_device_record *device,
                                        uint32_t health, const char *parent, const json_t *partition)
 {
@@ -255,7 +255,7 @@ static enum facet_status put_partition(struct building *building, const struct f
     const struct facet_spec_unit unit = {vendor->unit, (uint64_t)json_integer_value(units)};
     char model[180], minor[48], slot[SLOT_SIZE];
 
-    if (!uuid || !*uuid || !template || !*template || is_told(building->spec, device->provider->name, uuid))
+    if (!uuid || !*uuid || !template || !*template || document_has_device(building->spec, device->provider->name, uuid))
         return FACET_OK;
     snprintf(model, sizeof model, "%.128s %s", device->info.name, template);
     enum facet_status status = facet_spec_put_device(
@@ -280,20 +280,21 @@ static enum facet_status put_partition(struct building *building, const struct f
             .unit_count = 1,
         },
         building->error);
-    minor_of(template, vendor->technology, minor, sizeof minor);
+    minor_name_of(template, vendor->technology, minor, sizeof minor);
     snprintf(slot, sizeof slot, "%s.device:%s", device->provider->name, minor);
     return status == FACET_OK ? add_share(building, slot, template, uuid) : status;
 }
 
 /*
- * Whether the device can be offered as a whole: one with partitions, or with unknown partitions, cannot, and a broken
- * one is not offered at all.
+ * Whether the device can be offered as a whole: not when it has partitions, nor when its partitions are unknown. A
+ * failed device is not offered at all.
  */
-static bool is_whole(const struct facet_node_look *look)
+static bool can_offer_whole(const struct facet_node_look *look)
 {
     const json_t *partitions = json_object_get(look->full, "partitions");
 
-    return look->health != FACET_HEALTH_FAILED && !unread_of(look->full) && json_array_size(partitions) == 0;
+    return look->health != FACET_HEALTH_FAILED && !why_partitions_unread(look->full) &&
+           json_array_size(partitions) == 0;
 }
 
 static enum facet_status add_device(struct building *building, const struct facet_device_record *device,
@@ -307,7 +308,7 @@ static enum facet_status add_device(struct building *building, const struct face
     for (size_t i = 0; status == FACET_OK && i < json_array_size(partitions); i++)
         status = put_partition(building, device, look->health, id, json_array_get(partitions, i));
     snprintf(slot, sizeof slot, "%s.device", device->provider->name);
-    if (status == FACET_OK && is_whole(look))
+    if (status == FACET_OK && can_offer_whole(look))
         status = add_share(building, slot, "", id);
     return status;
 }
@@ -318,10 +319,10 @@ static enum facet_status add_device(struct building *building, const struct face
 struct visitor {
     struct facet_session *session;
     const struct facet_provider_record *provider;
-    bool reopened; /* once for each provider, so that one that crashes on every device is not restarted for each */
+    bool reopened; /* once for each provider, which may crash on every one of its devices */
 };
 
-/* Opens the device's provider, where it is not; also once more where it has died of a device before. */
+/* Opens the device's provider unless it is open; once more when it died while it answered about an earlier device. */
 static enum facet_status reach_device(struct visitor *visitor, const struct facet_device_record *device)
 {
     bool same = visitor->provider == device->provider;
@@ -367,7 +368,7 @@ static enum facet_status read_device(struct building *building, const struct fac
 
 /* --- the node --------------------------------------------------------------------------------------------------- */
 
-static bool is_taken(const struct facet_spec *spec, const char *name)
+static bool document_has_component(const struct facet_spec *spec, const char *name)
 {
     struct facet_spec_component other = {.size = sizeof other};
 
@@ -377,11 +378,11 @@ static bool is_taken(const struct facet_spec *spec, const char *name)
     return false;
 }
 
-/* "sim", or "sim#2" where that is taken: a second file of a name, which is refused, says nothing about the first. */
+/* "sim", or "sim#2" when "sim" is taken: the second file of a name is refused, and listed next to the first. */
 static void name_component(const struct building *building, const char *name, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%s", name);
-    for (unsigned number = 2; is_taken(building->spec, buffer); number++)
+    for (unsigned number = 2; document_has_component(building->spec, buffer); number++)
         snprintf(buffer, size, "%.200s#%u", name, number);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node document: the device table of this machine, in the words of facet/spec.h.
+ * The node document: the device table of this machine, in the form of facet/spec.h.
  *
  * Owns: a device's names, slots and members in the document that an orchestrator reads; one builder for the command and
  * the daemon, which reach providers in different ways.
@@ -15,14 +15,14 @@
 
 #include "device/table.h"
 
-/* How a device is now. */
+/* The present state of a device. */
 struct facet_node_look {
     uint32_t health;  /* enum facet_health; as in the table when it was not read anew */
-    char reason[360]; /* of a health that is not ok; may be empty */
-    json_t *full;     /* facet_device_describe(), a reference; NULL: not asked, since it cannot be cut or is lost */
+    char reason[360]; /* why the health is not ok; may be empty */
+    json_t *full; /* facet_device_describe(), a reference; NULL: not asked, as it cannot be partitioned or is lost */
 };
 
-/* Fills `look`, which holds the table's part already. Called for each device in the order of the table. */
+/* Fills `look`, whose `health` is the table's at first. Called for each device in the order of the table. */
 typedef enum facet_status (*facet_node_look_func)(void *context, const struct facet_device_record *device,
                                                   struct facet_node_look *look, struct facet_error *error);
 
@@ -30,17 +30,17 @@ struct facet_node_config {
     const struct facet_device_table *devices;
     const uint32_t *chosen;    /* indexes into the table, */
     uint32_t count;            /* their number; 0: all devices */
-    facet_node_look_func look; /* NULL: opens the providers whose devices can be cut, one after the other */
+    facet_node_look_func look; /* NULL: opens the providers whose devices can be partitioned, one after the other */
     void *context;             /* of `look` */
 };
 
-/* An error of `look` ends it. Errors: those of `look`, FACET_NO_MEMORY. */
+/* Makes the document. Errors: those of `look`, the first of which ends the call; FACET_NO_MEMORY. */
 enum facet_status facet_node_describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
                                       struct facet_error *error);
 
 /*
- * The document's id of a device: its uuid, which outlives a restart, unless an earlier device of the provider has the
- * same one; else its id. Valid as long as the table.
+ * The document's id of a device: its uuid, which outlives a restart. When an earlier device of the provider has the
+ * same uuid, the id of the table. Valid as long as the table.
  */
 const char *facet_node_device_id(const struct facet_device_table *devices, const struct facet_device_record *device);
 

@@ -33,7 +33,7 @@ static enum facet_status add_file(struct search *search, const char *folder, con
     if (search->count == FACET_PROVIDER_FILES)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "providers", "more than %u provider files",
                                     FACET_PROVIDER_FILES);
-    /* dlopen() searches the system's folders for a name without a slash, which is never what is meant here. */
+    /* For a name without a slash, dlopen() would search the system's folders: so the name gets "./". */
     const char *here = folder[0] == '\0' && !strchr(file, '/') ? "." : folder;
     int length = snprintf(record->path, sizeof record->path, "%s%s%s", here, here[0] ? "/" : "", file);
     if (length < 0 || (size_t)length >= sizeof record->path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: turning a provider path into the list of files to ask.
- * Never: opens one of them.
+ * Owns: turning a provider path into the list of provider files.
+ * Never: opens a provider file.
  */
 #ifndef FACET_DEVICE_SEARCH_H
 #define FACET_DEVICE_SEARCH_H

@@ -153,7 +153,7 @@ const struct facet_provider_record *facet_provider_at(const struct facet_device_
     return index < table->provider_count ? &table->providers[index] : NULL;
 }
 
-/* A place in the table, written in digits only. */
+/* Whether `text` is `place`, an index into the table, in decimal digits only. */
 static bool is_place(const char *text, uint32_t place)
 {
     char digits[16];
@@ -176,7 +176,7 @@ bool facet_device_takes_programs(const struct facet_device_record *device)
     return device->info.modes != 0 && device->info.address[0];
 }
 
-/* The provider that "cuda:0" or "cuda" is about; NULL: it names none. */
+/* The provider that a text like "cuda:0" or "cuda" names; NULL: none. */
 static const struct facet_provider_record *provider_meant(const struct facet_device_table *table, const char *text)
 {
     size_t length = strcspn(text, ":");
@@ -189,7 +189,7 @@ static const struct facet_provider_record *provider_meant(const struct facet_dev
     return NULL;
 }
 
-/* Why a provider has no device at all: "; provider cuda was refused: ..."; empty when it has some, or none is meant. */
+/* Why a provider has no device, like "; provider cuda was refused: ..."; empty when it has one, or for NULL. */
 static void explain_none(const struct facet_provider_record *provider, char *why, size_t size)
 {
     why[0] = '\0';

@@ -3,13 +3,13 @@
  * The device table: every provider that was found, every device that they list.
  *
  * Owns: finding, asking and refusing providers; device ids; resolving the names that people type.
- * Never: knows a vendor, or drops the reason of a refusal.
+ * Never: treats a vendor differently, or drops the reason of a refusal.
  *
  * Every provider is asked through a session of its own (facet/session.h) that lives as long as the questions, and the
  * table keeps the answers. So vendor code never runs in this process, and a provider that crashes or hangs is refused
  * with its reason and harms no other. A caller that needs more of a device opens another session with its provider's
- * `path`. Order: as the path lists them, within a folder by file name. Devices keep the provider's order, but those
- * that cannot run programs stand behind all others: the first device is the default.
+ * `path`. Providers are ordered as the path lists them, within a folder by file name. Devices keep the provider's
+ * order, but devices that cannot run programs come after all others, as the first device is the default.
  *
  * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
  */
@@ -27,7 +27,7 @@ enum facet_provider_state {
 
 struct facet_provider_record {
     char path[1024];
-    char name[64]; /* from the provider; from the file's name when refused before it could say */
+    char name[64]; /* from the provider; from the file's name when refused before it was asked */
     char version[64];
     char description[160];
     uint16_t abi_major, abi_minor; /* negotiated; 0.0 when refused */
@@ -45,8 +45,8 @@ struct facet_device_record {
     char cpuset[256]; /* processors near the device as a list ("0-1"), from the topology; empty when unknown */
 };
 
-/* Whether programs can be run on it: whether it offers an isolation mode and an interposer can find it (ADR 9). Any
- * other device runs kernels that are launched through facet/session.h, and no vGPU is made of it. */
+/* Whether programs can be run on the device: it offers an isolation mode and an interposer can find it (ADR 9). On any
+ * other device kernels are launched through facet/session.h, and no vGPU is made of it. */
 bool facet_device_takes_programs(const struct facet_device_record *device);
 
 struct facet_device_table; /* opaque */
@@ -67,7 +67,7 @@ const struct facet_device_record *facet_device_table_at(const struct facet_devic
 uint32_t facet_provider_count(const struct facet_device_table *table);
 const struct facet_provider_record *facet_provider_at(const struct facet_device_table *table, uint32_t index);
 
-/* Why providers were refused, "; provider x was refused: ..." of each; cut at the end when it is longer. */
+/* Why providers were refused: "; provider x was refused: ..." for each. A text that does not fit is cut at its end. */
 void facet_device_table_explain(const struct facet_device_table *table, char *ret_text, size_t size);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading hwloc's topology, and no more of it than the devices need. Never: keeps it. */
+/* Owns: reading from hwloc the part of the topology that the devices need. Never: keeps it. */
 #include "device/topology.h"
 
 #include <hwloc.h>
@@ -13,8 +13,8 @@ static bool any_pci(const struct facet_device_record *devices, uint32_t count)
 }
 
 /*
- * Only processors and memory nodes, which takes well under a millisecond; PCI, which takes ten, only when a device
- * has an address. Caches and the rest are left out, and so is asking the processors themselves (x86): the kernel knows.
+ * Loads processors and memory nodes only, in well under a millisecond; PCI, which takes ten, only when a device has an
+ * address. Caches and other objects are left out, and so is hwloc's x86 backend: the kernel reports the processors.
  */
 static hwloc_topology_t load_topology(bool with_pci)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface between the library, which has no LLVM, and the kernel compiler, which is LLVM: one shared object,
- * facet-kernel-compiler.so, which is opened only when a source is not in the cache.
+ * The interface between the library, which does not link LLVM, and the kernel compiler, which does. The compiler is one
+ * shared object, facet-kernel-compiler.so, which is opened only when a source is not in the cache.
  *
- * Owns: the one symbol, its version, a request and a result.
- * Never: crosses with anything but plain data; the compiler keeps no state between two calls that a caller could see.
+ * Owns: the symbol that the compiler exports, its version, a request and a result.
+ * Never: passes anything except plain data; between two calls the compiler keeps no state that a caller could see.
  */
 #ifndef FACET_KERNEL_BACKEND_H
 #define FACET_KERNEL_BACKEND_H
@@ -15,7 +15,7 @@
 #define FACET_BACKEND_ENTRY "facet_kernel_backend"
 #define FACET_BACKEND_ABI   4u
 
-/* Everything is borrowed for the call. */
+/* All pointers are borrowed for the call. */
 struct facet_backend_request {
     const void *source;
     size_t bytes;
@@ -25,7 +25,7 @@ struct facet_backend_request {
     uint32_t source_kind;         /* enum facet_source_kind, never DETECT */
     uint32_t optimize;            /* FACET_OPTIMIZE_DEFAULT or FACET_OPTIMIZE(level) */
     uint32_t check;
-    uint32_t seconds; /* that it may take, at least 1 */
+    uint32_t seconds; /* the compile may take this long; at least 1 */
 };
 
 struct facet_backend_diagnostic {
@@ -42,16 +42,17 @@ enum facet_read_kind {
 };
 enum { FACET_READ_KINDS = FACET_READ_WHOLE + 1 };
 
-/* While each of these questions would get the same answer, the same request compiles to the same image. */
+/* One question of a compile about a path, and its answer. While all questions would get the same answers, the same
+ * request compiles to the same image. */
 struct facet_backend_read {
-    char *path; /* as it was asked: relative to the working folder, or not */
+    char *path; /* in the form in which it was asked for: absolute, or relative to the working folder */
     uint64_t bytes;
-    uint64_t hash[2]; /* XXH3 of 128 bits, low half first; with `bytes` of FACET_READ_WHOLE only */
+    uint64_t hash[2]; /* XXH3 of 128 bits, low half first; like `bytes`, set for FACET_READ_WHOLE only */
     uint32_t kind;    /* enum facet_read_kind */
     uint32_t reserved;
 };
 
-/* The limits of an image's description. The compiler refuses sources that exceed them, and a reader refuses images. */
+/* The limits of an image's description. The compiler refuses sources, and a reader refuses images, that exceed them. */
 enum {
     FACET_IMAGE_KERNELS_MAX = 4096,
     FACET_IMAGE_ARGUMENTS_MAX = 1024, /* of a kernel */
@@ -69,24 +70,24 @@ struct facet_backend_result {
     uint32_t diagnostic_count;
     uint32_t read_count;
     struct facet_backend_read *reads;
-    uint32_t unrepeatable; /* 1: it depends on more than `reads` can express: the time, a pipe */
+    uint32_t unrepeatable; /* 1: the image depends on more than `reads` can express, such as the time or a pipe */
     uint32_t reserved;
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
-    uint64_t
-        peak_bytes; /* the most resident memory of the process that compiled, where it was not the caller's; else 0 */
+    uint64_t peak_bytes; /* peak resident memory of the process that compiled; 0 when that was the caller's process */
 };
 
 struct facet_backend {
     uint32_t abi; /* FACET_BACKEND_ABI */
     uint32_t reserved;
-    const char *version; /* of every part whose change changes the code: part of the cache's key */
+    const char *version; /* of all parts that affect the code; goes into the cache's key */
 
     /* `ret_result` is filled also when the source has errors (FACET_CORRUPT). Any thread, several at a time. */
     enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
                                  struct facet_error *error);
     void (*clear)(struct facet_backend_result *result);
 
-    /* Whether LLVM knows a processor of "ptx" or "amdgcn" or "host"; it silently ignores those that it does not. */
+    /* Whether LLVM knows a processor of "ptx", "amdgcn" or "host". LLVM silently ignores a processor that it does not
+     * know. */
     int (*knows)(const char *family, const char *processor);
 };
 

@@ -19,15 +19,15 @@
 #include "kernel/cache_entry.h"
 
 enum { NAME_SIZE = 96 };
-#define ENTRY_MAX (UINT64_C(1) << 30)
-#define POLL_MIN  (200 * FACET_NS_PER_US)
-#define POLL_MAX  (5 * FACET_NS_PER_MS)
+#define ENTRY_MAX     (UINT64_C(1) << 30)
+#define LOCK_POLL_MIN (200 * FACET_NS_PER_US)
+#define LOCK_POLL_MAX (5 * FACET_NS_PER_MS)
 
 /* --- the folder ------------------------------------------------------------------------------------------------- */
 
 /*
- * Programs are loaded from this folder, so no other user may write to it. A missing folder that is opened for reading
- * only counts as an empty one.
+ * Programs are loaded from this folder, so no other user may write to it. Without `make` a missing folder is no error:
+ * *ret_folder stays unset.
  */
 static enum facet_status open_folder(const char *path, bool make, int *ret_folder, struct facet_error *error)
 {
@@ -141,7 +141,7 @@ struct facet_image *facet_cache_find(const struct facet_cache *cache, const stru
     if (!bytes)
         return NULL;
     enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, NULL);
-    if (status == FACET_OK && !facet_manifest_holds(&image->manifest)) { /* valid once; its successor replaces it */
+    if (status == FACET_OK && !facet_manifest_holds(&image->manifest)) { /* outdated; the next compile replaces it */
         facet_image_destroy(image);
         return NULL;
     }
@@ -221,9 +221,9 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
     return status;
 }
 
-/* --- the right to compile --------------------------------------------------------------------------------------- */
+/* --- the lock of a key ------------------------------------------------------------------------------------------- */
 
-/* Whether `lock` is still the file of that name: its last holder may have removed it while we waited. */
+/* Whether `lock` is still the file called `name`: the last holder may have removed it while we waited. */
 static bool is_still_named(const struct facet_cache *cache, const char *name, int lock)
 {
     struct stat held, named;
@@ -232,7 +232,7 @@ static bool is_still_named(const struct facet_cache *cache, const char *name, in
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* One attempt. -1 with EWOULDBLOCK: another thread or process holds it. */
+/* Tries once to take the lock. -1 with EWOULDBLOCK: another thread or process holds it. */
 static int try_lock(const struct facet_cache *cache, const char *name)
 {
     FACET_CLEANUP_FD int lock = openat(cache->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -248,7 +248,7 @@ static int try_lock(const struct facet_cache *cache, const char *name)
 
 int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns)
 {
-    uint64_t begin = facet_clock_now_ns(), pause = POLL_MIN;
+    uint64_t begin = facet_clock_now_ns(), pause = LOCK_POLL_MIN;
     char name[NAME_SIZE];
 
     if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS)
@@ -260,7 +260,7 @@ int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_k
             return lock;
         const struct timespec time = facet_ns_timespec(pause);
         nanosleep(&time, NULL);
-        pause = pause * 2 < POLL_MAX ? pause * 2 : POLL_MAX;
+        pause = pause * 2 < LOCK_POLL_MAX ? pause * 2 : LOCK_POLL_MAX;
     }
 }
 
@@ -271,7 +271,8 @@ void facet_cache_unlock(const struct facet_cache *cache, const struct facet_cach
     if (lock < 0)
         return;
     /*
-     * Removed while it is held: a process that opened the file before sees that it has lost its name, and tries again.
+     * The file is removed while its lock is held. A process that has opened it already will find that the file has no
+     * name any more, and try again.
      */
     name_of(key, ".lock", name);
     (void)unlinkat(cache->folder, name, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: writing and reading one entry. Never: touches files. Numbers are little-endian as on the machines we run on: a
- * cache is of one machine. */
+/* Owns: writing and reading one entry. Never: touches files. Numbers have the machine's byte order: a cache belongs
+ * to one machine. */
 #include "kernel/cache_entry.h"
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct header {
     uint64_t description_bytes, remark_bytes, manifest_bytes, code_bytes;
     struct facet_cache_key key;
     char target[FACET_TARGET_SIZE];
-    XXH128_canonical_t checksum; /* of the header up to here, and of everything behind it */
+    XXH128_canonical_t checksum; /* of the header's members before it, and of the payload behind the header */
 };
 _Static_assert(sizeof(struct header) == 152, "an entry's header has no holes");
 
@@ -47,8 +47,8 @@ static enum facet_status refuse_entry(struct facet_error *error, const char *wha
     return facet_error_set(error, FACET_CORRUPT, "the kernel cache's entry: %s", what);
 }
 
-/* Whether `bytes` are left; subtracts them. */
-static bool takes_bytes(size_t *left, uint64_t bytes)
+/* Subtracts `bytes` from *left; false when fewer are left. */
+static bool subtract_bytes(size_t *left, uint64_t bytes)
 {
     if (bytes > *left)
         return false;
@@ -66,8 +66,8 @@ static enum facet_status check_header(const struct facet_cache_key *key, const s
         return refuse_entry(error, "not of this version");
     if (memcmp(&header->key, key, sizeof *key) != 0)
         return refuse_entry(error, "of another key");
-    if (!takes_bytes(&size, header->description_bytes) || !takes_bytes(&size, header->remark_bytes) ||
-        !takes_bytes(&size, header->manifest_bytes) || size != header->code_bytes)
+    if (!subtract_bytes(&size, header->description_bytes) || !subtract_bytes(&size, header->remark_bytes) ||
+        !subtract_bytes(&size, header->manifest_bytes) || size != header->code_bytes)
         return refuse_entry(error, "its lengths do not add up");
     checksum_entry(header, payload, whole, &expected);
     if (memcmp(&expected, &header->checksum, sizeof expected) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: facet_compiler_*, facet_compile(): cache first, compiler last. Never: opens LLVM for an image in the cache. */
+/* Owns: facet_compiler_*, and facet_compile(), which looks in the cache first. Never: opens LLVM for a cached image. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "kernel/options.h"
 #include "kernel/plugin.h"
 
-/* Longer than any compile that is still worth waiting for. After it each waiting thread compiles by itself. */
+/* How long a thread waits for another's compile of the same source. After that it compiles by itself. */
 #define COMPILE_WAIT_NS (60 * FACET_NS_PER_S)
 
 struct facet_compiler {
     struct facet_cache cache;
-    pthread_mutex_t lock;                /* over the members below */
+    pthread_mutex_t lock;                /* protects the members below */
     const struct facet_backend *backend; /* NULL until something had to be compiled */
-    XXH128_hash_t identity;              /* of the backend in use; stays as it was when that was opened */
+    XXH128_hash_t identity;              /* of the backend, as it was when the backend was opened */
 };
 
 static enum facet_status check_options(const struct facet_compiler_options *given, struct facet_compiler_options *copy,
@@ -66,7 +66,7 @@ void facet_compiler_destroy(struct facet_compiler *compiler)
     free(compiler);
 }
 
-/* Once the backend is open, newer files may replace it on disk, but the open one still compiles. */
+/* Once the backend is open its identity is fixed: it still compiles when newer files replace it on disk. */
 static enum facet_status identify_compiler(struct facet_compiler *compiler, XXH128_hash_t *ret_identity,
                                            struct facet_error *error)
 {
@@ -138,7 +138,7 @@ static enum facet_status make_image(const struct facet_target *target, const str
         facet_image_create(result->image, result->bytes, result->description,
                            result->description ? strlen(result->description) : 0, target->name, &image, &wrong);
 
-    if (status == FACET_CORRUPT) /* of our own compiler, not of the source */
+    if (status == FACET_CORRUPT) /* a fault of our own compiler, not of the source */
         return facet_error_set(error, FACET_INTERNAL, "the compiler describes its own image wrongly: %s",
                                wrong.message);
     if (status != FACET_OK && error)
@@ -177,7 +177,7 @@ static enum facet_status refuse_source(const struct facet_image *image, struct f
     return FACET_CORRUPT; /* the compiler has reported it already */
 }
 
-/* Calls the compiler. With FACET_CORRUPT there is an image too, without code. */
+/* Calls the compiler. With FACET_CORRUPT there is an image, too, which has no code. */
 static enum facet_status call_backend(const struct facet_backend *backend, const struct facet_compile_job *job,
                                       struct facet_image **ret_image, struct facet_error *error)
 {
@@ -216,7 +216,8 @@ static enum facet_status compile_now(struct facet_compiler *compiler, const stru
     return status;
 }
 
-/* One of several threads that ask for the same compile; the others find the image when they get the lock. */
+/* Of several threads and processes with the same compile, one compiles while it holds the key's lock. The others find
+ * the image in the cache when they get the lock. */
 static enum facet_status compile_once(struct facet_compiler *compiler, const struct facet_compile_job *job,
                                       struct facet_image **ret_image, struct facet_error *error)
 {
@@ -244,7 +245,7 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     return status;
 }
 
-/* Not kept with the image: a later compile may not have asked for the check. */
+/* Added after the image was cached: a later compile may not have asked for the check. */
 static enum facet_status remark_unchecked(struct facet_image *image, const struct facet_target *target,
                                           struct facet_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading an image's description (schemas/kernel_image.schema.json), strictly: every member in use is present, of
- * its type and within bounds, so that later code need not check it again.
- * Never: trusts a number of it with memory; unknown members come from a newer Facet and are ignored.
+ * Owns: reading an image's description (schemas/kernel_image.schema.json). Every member in use must be present, of its
+ * type and within bounds, so that later code need not check it again. Unknown members, of a newer Facet, are ignored.
+ * Never: allocates memory by a number of the description.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static enum facet_status refuse_description(struct facet_error *error, const cha
                                 member, expected);
 }
 
-/* A text without control characters; "" only when that is allowed. JSON's texts are UTF-8. */
+/* Reads a text without control characters, which may be "" only when `empty`. JSON's texts are UTF-8. */
 static enum facet_status read_text(const json_t *object, const char *where, const char *member, bool empty,
                                    const char **ret_text, struct facet_error *error)
 {
@@ -34,7 +34,7 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
     return FACET_OK;
 }
 
-/* 0 when the member may be missing and is. */
+/* Reads a number up to `max`. An `optional` member that is missing is 0. */
 static enum facet_status read_number(const json_t *object, const char *where, const char *member, bool optional,
                                      uint32_t max, uint32_t *ret_number, struct facet_error *error)
 {
@@ -51,7 +51,7 @@ static enum facet_status read_number(const json_t *object, const char *where, co
     return FACET_OK;
 }
 
-/* One word of a list that ends with NULL; its place. */
+/* Finds a word in a list that ends with NULL. */
 static bool find_word(const char *word, const char *const *words, uint32_t *ret_index)
 {
     for (uint32_t i = 0; word && words[i]; i++) {
@@ -63,7 +63,7 @@ static bool find_word(const char *word, const char *const *words, uint32_t *ret_
     return false;
 }
 
-/* A list of words as bits, in the order of `words`. Words that are not known are left out. */
+/* Reads a list of words as bits, in the order of `words`. Unknown words are ignored. */
 static enum facet_status read_bits(const json_t *object, const char *where, const char *member,
                                    const char *const *words, uint32_t *ret_bits, struct facet_error *error)
 {
@@ -95,7 +95,7 @@ static enum facet_status read_kind(const json_t *object, const char *where, uint
     return FACET_OK;
 }
 
-/* Targets differ in how wide a local pointer or a sampler is, not in how wide an address is. */
+/* The width of a local pointer or a sampler depends on the target; an address has 8 bytes on all targets. */
 static bool width_fits(const struct facet_host_argument *argument)
 {
     switch (argument->kind) {
@@ -110,7 +110,7 @@ static bool width_fits(const struct facet_host_argument *argument)
     }
 }
 
-/* `end` is where the argument before ends. */
+/* *end is the end of the previous argument, then of this one. */
 static enum facet_status read_argument(const json_t *object, const char *where, uint32_t block, uint32_t *end,
                                        struct facet_host_argument *argument, struct facet_error *error)
 {
@@ -212,7 +212,7 @@ static enum facet_status read_kernel(const struct facet_image *image, const json
     return status == FACET_OK ? read_arguments(json_object_get(object, "arguments"), kernel, arguments, error) : status;
 }
 
-/* How many arguments all kernels have; also that the lists are lists. */
+/* Counts the arguments of all kernels, and checks that their lists are lists. */
 static enum facet_status count_arguments(const json_t *kernels, size_t *ret_count, struct facet_error *error)
 {
     const json_t *object;

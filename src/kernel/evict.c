@@ -48,14 +48,14 @@ static bool add_entry(struct entries *entries, const char *name, const struct st
         entries->capacity = capacity;
     }
     struct entry *entry = &entries->list[entries->count++];
-    memcpy(entry->name, name, strlen(name) + 1); /* the caller has measured it */
+    memcpy(entry->name, name, strlen(name) + 1); /* the caller has checked its length */
     entry->bytes = (uint64_t)info->st_size;
     entry->used_ns = facet_timespec_ns(&info->st_atim);
     entries->bytes += entry->bytes;
     return true;
 }
 
-/* Leftovers of a process that died: a partial file, a lock that no process holds. */
+/* Removes an old file that a process left when it died: a partial entry, or a lock that no process holds. */
 static void remove_leftover(int folder, const char *name, const struct stat *info)
 {
     struct timespec now;
@@ -77,7 +77,7 @@ static bool collect_entries(int folder, struct entries *entries, bool tidy)
 
     if (!list)
         return false;
-    again = -1; /* the list's now. NOLINT(clang-analyzer-deadcode.DeadStores): read when it goes out of scope */
+    again = -1; /* `list` owns it now. NOLINT(clang-analyzer-deadcode.DeadStores): read when it goes out of scope */
     while ((file = readdir(list))) {
         if (fstatat(folder, file->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
             continue;
@@ -98,7 +98,8 @@ static int compare_age(const void *left, const void *right)
     return (a->used_ns > b->used_ns) - (a->used_ns < b->used_ns);
 }
 
-/* Down to seven eighths, so that the next entry does not evict again. Returns the bytes that stay. */
+/* Evicts down to seven eighths of the limit, so that the next entry does not evict again. Returns the remaining
+ * bytes. */
 static uint64_t evict_oldest(const struct facet_cache *cache, struct entries *entries)
 {
     uint64_t goal = cache->limit - cache->limit / 8;
@@ -110,7 +111,7 @@ static uint64_t evict_oldest(const struct facet_cache *cache, struct entries *en
     return entries->bytes;
 }
 
-/* The bytes of all files; above the limit, after evicting. False when the folder cannot be read. */
+/* Counts the bytes of all files, and evicts when they are above the limit. False: the folder cannot be read. */
 static bool recount_bytes(const struct facet_cache *cache, uint64_t *ret_bytes)
 {
     struct entries entries = {0};
@@ -126,7 +127,7 @@ void facet_cache_account(const struct facet_cache *cache, uint64_t bytes)
     FACET_CLEANUP_FD int usage = openat(cache->folder, "usage", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     uint64_t total = 0;
 
-    /* Held for microseconds, or for one scan of the folder. */
+    /* A holder needs microseconds, or one scan of the folder. */
     if (usage < 0 || flock(usage, LOCK_EX) < 0)
         return;
     bool known = pread(usage, &total, sizeof total, 0) == (ssize_t)sizeof total && total <= UINT64_MAX - bytes;

@@ -30,14 +30,14 @@ void facet_image_destroy(struct facet_image *image)
 
 struct facet_image *facet_image_hold(const struct facet_image *image)
 {
-    /* The reference count is the one member that changes in an image that is handed out. */
+    /* The reference count is the only member that changes once an image is handed out. */
     struct facet_image *held = (struct facet_image *)image;
 
     atomic_fetch_add(&held->references, 1);
     return held;
 }
 
-/* The target that the description names, which must be in the table. */
+/* Sets the target: the given one, or that of the description. It must be in the table of targets. */
 static enum facet_status take_target(struct facet_image *image, const char *target, struct facet_error *error)
 {
     struct facet_target parsed;
@@ -47,7 +47,7 @@ static enum facet_status take_target(struct facet_image *image, const char *targ
         target_text = target;
     if (!target_text || facet_target_read(target_text, &parsed, NULL) != FACET_OK)
         return facet_error_argument(error, FACET_CORRUPT, "image",
-                                    "image's description: target '%.40s': expected one that is known",
+                                    "image's description: target '%.40s': expected a known target",
                                     target_text ? target_text : "");
     memcpy(image->target, parsed.name, sizeof image->target);
     return FACET_OK;
@@ -88,8 +88,8 @@ enum facet_status facet_image_create(const void *bytes, size_t size, const char 
     return FACET_OK;
 }
 
-/* Characters that could control a terminal, or are not UTF-8, are written as escapes; those in `kept` stay. */
-static char *shown_copy(const char *text, const char *kept)
+/* A copy for printing: control characters, except those in `kept`, and bytes that are not UTF-8 become escapes. */
+static char *printable_copy(const char *text, const char *kept)
 {
     const char *from = text ? text : "";
     char *copy = malloc(strlen(from) * (FACET_TEXT_SHOWN_SIZE - 1) + 1), *to = copy;
@@ -112,8 +112,8 @@ bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic
         return false;
     image->diagnostics = list;
     struct facet_diagnostic copy = *diagnostic;
-    copy.file = shown_copy(diagnostic->file, "");
-    copy.text = shown_copy(diagnostic->text, "\t\n");
+    copy.file = printable_copy(diagnostic->file, "");
+    copy.text = printable_copy(diagnostic->text, "\t\n");
     if (!copy.file || !copy.text) {
         diagnostic_clear(&copy);
         return false;

@@ -24,26 +24,26 @@ struct facet_image {
     char target[FACET_TARGET_SIZE];
     json_t *description; /* kernels' names and types point into it; NULL when there is none */
     struct facet_host_kernel *kernels;
-    struct facet_host_argument *arguments; /* of all kernels, one after the other */
+    struct facet_host_argument *arguments; /* the arguments of all kernels, kernel by kernel */
     uint32_t kernel_count;
     uint32_t diagnostic_count;
     struct facet_diagnostic *diagnostics; /* each owns its texts */
     struct facet_compile_statistics statistics;
     struct facet_error uncached; /* why the cache was neither searched nor filled; FACET_OK: it was */
     struct facet_manifest
-        manifest;      /* the files it was made of besides its source; empty unless the compiler made the image */
+        manifest;      /* files read by the compile besides the source; empty unless the compiler made the image */
     bool unrepeatable; /* the manifest is incomplete: the cache cannot keep it */
 };
 
-/* An image of copies of the parts. `bytes` may be NULL (size 0). `description` is JSON of `length` bytes, or NULL;
- * FACET_CORRUPT names its fault. `target` may be NULL when the description has one. */
+/* Makes an image from copies of its parts. `bytes` may be NULL (size 0). `description` is JSON of `length` bytes, or
+ * NULL; FACET_CORRUPT names its fault. `target` may be NULL when the description has one. */
 enum facet_status facet_image_create(const void *bytes, size_t size, const char *description, size_t length,
                                      const char *target, struct facet_image **ret_image, struct facet_error *error);
 
-/* By the first bytes: code that is run as it is, an ELF object or PTX. */
+/* Whether the first bytes are those of an ELF object or of PTX, which need no compile. */
 bool facet_image_is_code(const void *bytes, size_t size);
 
-/* Appends a copy, texts made fit to print. False when out of memory. Only before the image is handed out. */
+/* Appends a copy with printable texts. False when out of memory. To be called only before the image is handed out. */
 bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic *diagnostic);
 
 /* Takes one more reference; facet_image_destroy() releases one. */

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/processor.h"
 
-/* Changed when the meaning of the kept bytes changes. */
+/* To be changed whenever the meaning of a cache entry's bytes changes. */
 static const char format[] = "facet kernel cache 1";
 
 static void add_to_key(XXH3_state_t *state, const void *bytes, size_t size)
@@ -34,8 +34,8 @@ static void add_number(XXH3_state_t *state, uint64_t number)
 }
 
 /*
- * The processor's model and features, its own and those that the kernel lets programs use. Fields that differ between
- * its cores (identifiers in leaf 1) are left out.
+ * Adds the processor's model, the features that it reports, and the features that the kernel lets programs use. Fields
+ * that differ between cores (identifiers in leaf 1) are left out.
  */
 static enum facet_status add_processor(XXH3_state_t *state, struct facet_error *error)
 {

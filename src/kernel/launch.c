@@ -20,12 +20,12 @@ struct facet_kernel {
     struct facet_image *image; /* one reference */
     const struct facet_host_kernel *description;
     uint64_t context, module;
-    uint32_t *local_bytes; /* of each argument; 0 for those that are no local memory */
+    uint32_t *local_bytes; /* of each argument; 0 for an argument that is no local memory */
     bool *is_set;
     _Alignas(FACET_HOST_LOCAL_ALIGN) unsigned char block[BLOCK_MAX];
 };
 
-/* "saxpy, scale": the kernels that there are, as many as fit. */
+/* Lists the kernels of an image, such as "saxpy, scale", as many as fit. */
 static void list_kernels(const struct facet_image *image, char *text, size_t size)
 {
     size_t used = 0;
@@ -222,7 +222,7 @@ static enum facet_status check_set(const struct facet_kernel *kernel, struct fac
     return FACET_OK;
 }
 
-/* Gives each local argument its place behind the others. */
+/* Writes the offset of each local argument, one behind the other, into the block of arguments. */
 static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret_bytes, struct facet_error *error)
 {
     const struct facet_host_kernel *description = kernel->description;
@@ -232,7 +232,7 @@ static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret
     for (uint32_t i = 0; i < description->argument_count; i++) {
         if (description->arguments[i].kind != FACET_ARGUMENT_LOCAL)
             continue;
-        /* Little-endian: of the eight bytes that some targets take, the first four hold the number. */
+        /* Where a target takes eight bytes, the first four hold the number, as all targets are little-endian. */
         memset(kernel->block + description->arguments[i].offset, 0, description->arguments[i].bytes);
         memcpy(kernel->block + description->arguments[i].offset, &(uint32_t){(uint32_t)used}, sizeof(uint32_t));
         if (host && description->arguments[i].bytes == FACET_HOST_LOCAL_CHECKED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the queries of a loaded kernel for rooms above. Never: launches one: facet/kernel.h has that. */
+/* Owns: queries about a loaded kernel, for the rooms above. Never: launches a kernel, as facet/kernel.h does. */
 #ifndef FACET_KERNEL_LAUNCH_H
 #define FACET_KERNEL_LAUNCH_H
 
@@ -7,13 +7,13 @@
 
 #include <facet/kernel.h>
 
-/* Whether it was loaded for this context. */
+/* Whether the kernel was loaded for this context. */
 bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_session *session, uint64_t context);
 const char *facet_kernel_name(const struct facet_kernel *kernel);
 
 /*
- * Calls `judge` for each device address among the arguments, until it refuses one; arguments that are unset or 0 are
- * skipped.
+ * Calls `judge` for each device address among the arguments, until `judge` refuses an address. Arguments that are unset
+ * or 0 are skipped.
  */
 typedef enum facet_status (*facet_kernel_judge_func)(void *data, const char *argument, uint64_t address,
                                                      struct facet_error *error);

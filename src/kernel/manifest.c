@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_STATIC_LINKING_ONLY /* the state, on the stack */
+#define XXH_STATIC_LINKING_ONLY /* for a hash state on the stack */
 #include <xxhash.h>
 
 #include "base/cleanup.h"
 
 enum { READ_CHUNK_BYTES = 32768 };
 
-/* One entry; its path follows, without a terminator. */
+/* One entry; its path follows without a terminator. */
 struct entry {
     uint32_t kind, path_bytes;
     uint64_t bytes, hash[2];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The questions that a compile asked of the file system besides its source, kept with the image: the headers it read,
- * and the paths where it found none.
+ * The questions that a compile asked the file system besides reading its source: headers that it read, and paths where
+ * it found no file. They are kept with the image.
  *
  * Owns: this list as bytes, and repeating the questions.
- * Never: believes bytes that facet_manifest_is_sound() has not seen.
+ * Never: uses bytes that facet_manifest_is_sound() has not checked.
  */
 #ifndef FACET_KERNEL_MANIFEST_H
 #define FACET_KERNEL_MANIFEST_H
@@ -14,7 +14,7 @@
 #include "kernel/backend.h"
 
 struct facet_manifest {
-    unsigned char *bytes; /* of the heap; NULL: nothing was asked */
+    unsigned char *bytes; /* from malloc(); NULL: nothing was asked */
     size_t size;
     uint32_t count;
 };
@@ -28,8 +28,8 @@ void facet_manifest_clear(struct facet_manifest *manifest);
 bool facet_manifest_is_sound(const struct facet_manifest *manifest);
 
 /*
- * Whether the file system would give the same answers now: the files that were read have the same bytes, and the
- * missing ones are still missing. Compares contents, not times. Relative paths are relative to the working folder, as
+ * Whether the file system would give the same answers now: the files that were read have the same bytes, and
+ * missing files are still missing. Compares contents, not times. Relative paths are relative to the working folder, as
  * in a compile.
  */
 bool facet_manifest_holds(const struct facet_manifest *manifest);

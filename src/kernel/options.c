@@ -16,7 +16,7 @@ static bool starts_with(const unsigned char *bytes, size_t size, const void *wit
     return size >= length && memcmp(bytes, with, length) == 0;
 }
 
-/* The text of LLVM IR: comments and blanks, and then something that begins no C. */
+/* Whether a text is LLVM IR: after comments and blanks it begins as no C source does. */
 static bool is_ir_text(const char *text, size_t size)
 {
     static const char *const beginnings[] = {"; ModuleID", "target triple", "target datalayout", "source_filename"};
@@ -86,8 +86,8 @@ static enum facet_status take_options(const struct facet_compile_options *given,
 }
 
 /*
- * The user too may ask for checked images, through the environment. Where the target has none, the image stays
- * unchecked and a remark in it says so.
+ * The environment may ask for checked images, too. When the target has no checked images, the image is not checked, and
+ * a remark in the image says so.
  */
 static enum facet_status read_check(uint32_t asked, struct facet_compile_job *job, uint32_t *ret_check,
                                     struct facet_error *error)

@@ -3,7 +3,7 @@
  * The request of a compile, checked and complete.
  *
  * Owns: defaults, the kind of a source by its first bytes.
- * Never: knows clang's options; the compiler refuses those that it does not take.
+ * Never: checks clang's options; the compiler refuses unknown ones.
  */
 #ifndef FACET_KERNEL_OPTIONS_H
 #define FACET_KERNEL_OPTIONS_H
@@ -17,11 +17,12 @@ struct facet_compile_job {
     bool unchecked;                       /* the environment asks for a checked image, which the target does not have */
 };
 
-/* `ret_job` must stay where it is. `options` may be NULL. FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED. */
+/* `ret_job` must not be moved or copied: it points into itself. `options` may be NULL. FACET_INVALID_ARGUMENT,
+ * FACET_UNSUPPORTED. */
 enum facet_status facet_compile_job_init(const void *source, size_t bytes, const struct facet_compile_options *options,
                                          struct facet_compile_job *ret_job, struct facet_error *error);
 
-/* enum facet_source_kind, never FACET_SOURCE_DETECT. */
+/* Returns an enum facet_source_kind, never FACET_SOURCE_DETECT. */
 uint32_t facet_source_detect(const void *source, size_t bytes);
 
 #endif

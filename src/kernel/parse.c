@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: images from bytes: recognizing the format, and finding the description in it.
- * Never: reads past the bytes, even if the numbers in them are wrong.
+ * Owns: making images from bytes: recognizing the format, and finding the description.
+ * Never: reads past the end, even if offsets or lengths in the bytes are wrong.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -58,7 +58,7 @@ static enum facet_status elf_open(const void *bytes, size_t size, struct elf *re
     return FACET_OK;
 }
 
-/* Whether the section's name, in the table of names, is `name`. */
+/* Whether the section is called `name` in the section `names`, the table of names. */
 static bool elf_named(const struct elf *elf, const Elf64_Shdr *names, const Elf64_Shdr *section, const char *name)
 {
     uint64_t length = strlen(name) + 1;
@@ -109,7 +109,7 @@ static enum facet_status parse_elf(const void *bytes, size_t size, struct facet_
 
 /* --- PTX -------------------------------------------------------------------------------------------------------- */
 
-/* The line that ends before `*end`; moves `*end` to its start. Blank ends of lines are not part of it. */
+/* The line that ends before *end, without its end of line; moves *end to the line's start. */
 static const char *line_before(const char *text, size_t *end, size_t *ret_length)
 {
     size_t stop = *end, start;
@@ -124,7 +124,7 @@ static const char *line_before(const char *text, size_t *end, size_t *ret_length
     return text + start;
 }
 
-/* The description may be folded into several lines, which all bear the mark. */
+/* The description is in the last lines, all of which begin with the mark. */
 static enum facet_status parse_ptx(const char *text, size_t size, struct facet_image **ret_image,
                                    struct facet_error *error)
 {

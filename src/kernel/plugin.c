@@ -10,7 +10,7 @@
 
 #include "base/paths.h"
 
-/* The attributes of a file, some of which change when it is replaced. */
+/* The attributes of a file, at least one of which changes when the file is replaced. */
 struct mark {
     uint64_t device, inode, bytes, changed_ns;
 };
@@ -28,7 +28,7 @@ static enum facet_status find_plugin(char *ret_path, struct facet_error *error)
                            reason.message);
 }
 
-/* A file that does not exist has a mark too: zeros. */
+/* The mark of a file that does not exist is all zeros. */
 static struct mark mark_of(const char *path)
 {
     struct stat info;
@@ -43,7 +43,7 @@ static struct mark mark_of(const char *path)
     };
 }
 
-static struct mark mark_beside(const char *path, const char *file)
+static struct mark mark_in_same_folder(const char *path, const char *file)
 {
     char beside[FACET_PATH_SIZE + 64];
     const char *slash = strrchr(path, '/');
@@ -61,9 +61,9 @@ enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct face
         return status;
     const struct mark marks[] = {
         mark_of(path),
-        mark_beside(path, "facet-builtins-host.bc"),
-        mark_beside(path, "facet-builtins-ptx.bc"),
-        mark_beside(path, "facet-builtins-amdgcn.bc"),
+        mark_in_same_folder(path, "facet-builtins-host.bc"),
+        mark_in_same_folder(path, "facet-builtins-ptx.bc"),
+        mark_in_same_folder(path, "facet-builtins-amdgcn.bc"),
         mark_of("/etc/ld.so.cache"),
     };
     *ret_identity = XXH3_128bits(marks, sizeof marks);
@@ -73,7 +73,7 @@ enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct face
 static enum facet_status check_backend(const struct facet_backend *backend, const char *path, struct facet_error *error)
 {
     if (!backend || backend->abi != FACET_BACKEND_ABI)
-        return facet_error_set(error, FACET_ABI_MISMATCH, "%s speaks version %u; expected %u", path,
+        return facet_error_set(error, FACET_ABI_MISMATCH, "%s has version %u of the interface; expected %u", path,
                                backend ? backend->abi : 0, FACET_BACKEND_ABI);
     if (!backend->version || !backend->compile || !backend->clear || !backend->knows)
         return facet_error_set(error, FACET_CORRUPT, "%s lacks an operation", path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel compiler's shared object: found at once, opened late.
+ * The kernel compiler's shared object, which is found without opening it, and opened only for a compile.
  *
  * Owns: its path, its identity (found without opening it), and opening it once in a process.
- * Never: closes it: LLVM does not take being unloaded.
+ * Never: closes it, as LLVM cannot be unloaded.
  */
 #ifndef FACET_KERNEL_PLUGIN_H
 #define FACET_KERNEL_PLUGIN_H
@@ -13,13 +13,13 @@
 #include "kernel/backend.h"
 
 /*
- * Identifies this compiler among all others, by the state of files alone: the object, the libraries of built-in
- * functions beside it, and the loader's list of libraries, which changes whenever an LLVM is installed.
+ * Identifies this compiler among all others by the attributes of files only: the shared object, the libraries of
+ * built-in functions in its folder, and the loader's cache of libraries, which changes whenever an LLVM is installed.
  * FACET_UNSUPPORTED: there is no compiler; the error names the package to install.
  */
 enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct facet_error *error);
 
-/* Opens it; a second time gives the same. Any thread. */
+/* Opens the compiler, or returns the one that is open. Any thread. */
 enum facet_status facet_plugin_open(const struct facet_backend **ret_backend, struct facet_error *error);
 
 #endif

@@ -46,7 +46,7 @@ static enum facet_status check_extent(const struct facet_range *range, struct fa
 }
 
 /* The group size that the caller or the kernel requires; 0 where neither does. */
-static enum facet_status take_group(const struct facet_range *range, const struct facet_host_kernel *kernel,
+static enum facet_status read_group(const struct facet_range *range, const struct facet_host_kernel *kernel,
                                     struct facet_grid *grid, struct facet_error *error)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -61,14 +61,14 @@ static enum facet_status take_group(const struct facet_range *range, const struc
     return FACET_OK;
 }
 
-static void fill_group(const struct facet_range *range, struct facet_grid *grid)
+static void choose_group(const struct facet_range *range, struct facet_grid *grid)
 {
     uint64_t used = 1;
 
     for (uint32_t i = 0; i < 3; i++)
         used *= grid->group[i] ? grid->group[i] : 1;
     for (uint32_t i = 0; i < 3; i++) {
-        if (grid->group[i]) /* as it is in all dimensions that are not used */
+        if (grid->group[i]) /* given, as in all unused dimensions */
             continue;
         uint32_t max = used < FACET_GROUP_CHOICE ? (uint32_t)(FACET_GROUP_CHOICE / used) : 1;
         uint32_t extended_max = used == 1 ? FACET_HOST_GROUP_MOST : max;
@@ -123,10 +123,10 @@ enum facet_status facet_range_resolve(const struct facet_range *range, const str
                                     "dimensions %" PRIu32 ": expected 1 to 3", range->dimensions);
     enum facet_status status = check_extent(range, error);
     if (status == FACET_OK)
-        status = take_group(range, kernel, &grid, error);
+        status = read_group(range, kernel, &grid, error);
     if (status != FACET_OK)
         return status;
-    fill_group(range, &grid);
+    choose_group(range, &grid);
     status = check_group(range, &grid, error);
     if (status == FACET_OK)
         status = check_groups(range, &grid, error);

@@ -3,7 +3,7 @@
  * A launch's extent, checked and complete.
  *
  * Owns: the bounds of every launch, and the choice of a work-group's size.
- * Never: knows a device; a device's own smaller bounds are checked by its provider.
+ * Never: checks the smaller bounds of a device; its provider does.
  */
 #ifndef FACET_KERNEL_RANGE_H
 #define FACET_KERNEL_RANGE_H
@@ -16,7 +16,7 @@
 struct facet_grid {
     uint32_t dimensions;
     uint32_t grid[3];   /* work-groups; 1 beyond the dimensions */
-    uint32_t group[3];  /* work-items of one */
+    uint32_t group[3];  /* work-items of one work-group */
     uint32_t offset[3]; /* 0 beyond the dimensions */
 };
 
@@ -25,9 +25,9 @@ enum facet_status facet_range_resolve(const struct facet_range *range, const str
                                       struct facet_grid *ret_grid, struct facet_error *error);
 
 /*
- * The group's size in one dimension of `global` items: the largest divisor up to `max`, one that fills vectors (a
- * multiple of 16) rather than a larger one that does not. When `extended_max` allows and only small divisors exist
- * (fewer than 64 items), the smallest divisor above, up to `extended_max`.
+ * Chooses the group's size in one dimension of `global` items: the largest divisor up to `max` that fills vectors (a
+ * multiple of 16), if it has 64 items or more; else the largest divisor up to `max`. If that has fewer than 64 items,
+ * the smallest divisor above `max` and up to `extended_max`, if there is one.
  */
 uint32_t facet_group_choose(uint32_t global, uint32_t max, uint32_t extended_max);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of targets. Never: accepts a processor that is not in it, because LLVM would compile for another one
- * without a word. */
+/* Owns: the table of targets. Never: accepts a processor that is not in the table, for which LLVM would silently
+ * compile for another processor. */
 #include "kernel/target.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { WORD_MAX = 40, SLIPS_MAX = 3 };
+enum { WORD_MAX = 40, NEAR_DISTANCE = 3 };
 
 static const char *const families[] = {
     [FACET_TARGET_HOST] = "host",   [FACET_TARGET_PTX] = "ptx", [FACET_TARGET_AMDGCN] = "amdgcn",
@@ -102,7 +102,7 @@ static unsigned min_unsigned(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Letters to insert, drop or replace to turn one word into the other. */
+/* How many letters must be inserted, dropped or replaced to turn one word into the other. */
 static unsigned edit_distance(const char *from, const char *to)
 {
     size_t height = strlen(from), width = strlen(to);
@@ -124,7 +124,8 @@ static unsigned edit_distance(const char *from, const char *to)
     return row[width];
 }
 
-/* "ptx:sm_121", "sm_121", "spirv:1.2": the number as thousands; 0 when `text` is of another family or has none. */
+/* The version in "ptx:sm_121", "sm_121" or "spirv:1.2", in thousandths; 0 when `text` is of another family or has no
+ * version. */
 static uint64_t version_of(const char *text, enum facet_target_family family)
 {
     const char *at = processor_of(text)[0] ? processor_of(text) : text;
@@ -143,7 +144,7 @@ static uint64_t version_of(const char *text, enum facet_target_family family)
     return (major < 1000000 ? major : 1000000) * 1000 + (minor < 1000 ? minor : 999);
 }
 
-/* The highest of a family whose numbers `text` is beyond; NULL when it is beyond none. */
+/* The highest target of the family of `text`, if the version of `text` is above it; else NULL. */
 static const char *highest_below(const char *text)
 {
     static const enum facet_target_family numbered[] = {FACET_TARGET_PTX, FACET_TARGET_SPIRV};
@@ -165,18 +166,18 @@ static const char *highest_below(const char *text)
     return NULL;
 }
 
-/* The target that was meant, compared whole or by the processor alone; NULL when nothing is near. */
+/* The target whose name, or whose processor's name, is nearest to `text`; NULL when none is near. */
 static const char *nearest_name(const char *text)
 {
     const char *name = NULL;
-    unsigned best = SLIPS_MAX;
+    unsigned best = NEAR_DISTANCE;
 
     for (uint32_t i = 0; i < TARGET_COUNT; i++) {
-        unsigned slips =
+        unsigned distance =
             min_unsigned(edit_distance(text, targets[i].name), edit_distance(text, processor_of(targets[i].name)));
-        if (slips >= best)
+        if (distance >= best)
             continue;
-        best = slips;
+        best = distance;
         name = targets[i].name;
     }
     return name;
@@ -196,7 +197,7 @@ static enum facet_status refuse_unknown(const char *text, const char *shown, str
 static enum facet_status refuse_npu(const char *shown, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_UNSUPPORTED, "target",
-                                "target '%s' cannot be had yet: a code generator for an NPU's vector cores is "
+                                "target '%s' is not supported yet: a code generator for an NPU's vector cores is "
                                 "missing; vendors' compilers take graphs of operations, not kernels",
                                 shown);
 }
@@ -208,7 +209,8 @@ static void accept_target(enum facet_target_family family, const char *name, str
     ret_target->processor = processor_of(ret_target->name);
 }
 
-/* Host processors are not in the table: there are too many, and the compiler knows whether it knows one. */
+/* Whether `text` may be a host processor. These are not in the table, as there are too many: the compiler checks
+ * them. */
 static bool is_host_processor(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+";
@@ -217,7 +219,7 @@ static bool is_host_processor(const char *text)
     return name[0] && strlen(text) < FACET_TARGET_SIZE && strspn(name, letters) == strlen(name);
 }
 
-/* Says why `text` is none. */
+/* Says why `text` is no target. */
 static enum facet_status refuse_target(const char *text, struct facet_error *error)
 {
     char shown[FACET_TARGET_SIZE];
@@ -233,7 +235,7 @@ enum facet_status facet_target_read(const char *text, struct facet_target *ret_t
     if (!text)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "target", "target is NULL; expected a name");
     for (uint32_t i = 0; i < TARGET_COUNT; i++) {
-        /* A processor alone is enough: no two families have one of the same name. Versions are not processors. */
+        /* The processor's name alone is enough: it is in one family only. A version of SPIR-V alone is not. */
         bool alone = targets[i].family == FACET_TARGET_PTX || targets[i].family == FACET_TARGET_AMDGCN;
         if (strcmp(text, targets[i].name) != 0 && !(alone && strcmp(text, processor_of(targets[i].name)) == 0))
             continue;

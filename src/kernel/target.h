@@ -2,8 +2,8 @@
 /*
  * The targets that a kernel can be compiled for.
  *
- * Owns: the table of processors by family, names as people type them, guessing which one was meant.
- * Never: asks a compiler; whether LLVM knows a processor is asked where a compile needs it (compiler.c).
+ * Owns: the table of processors by family, reading the names that people type, suggestions for unknown names.
+ * Never: calls the compiler; compiler.c asks it whether LLVM knows a processor.
  */
 #ifndef FACET_KERNEL_TARGET_H
 #define FACET_KERNEL_TARGET_H
@@ -17,19 +17,19 @@ enum facet_target_family {
     FACET_TARGET_PTX,
     FACET_TARGET_AMDGCN,
     FACET_TARGET_SPIRV,
-    FACET_TARGET_NPU, /* named so that it can be refused with a reason */
+    FACET_TARGET_NPU, /* always refused, with a reason */
 };
 
 struct facet_target {
     enum facet_target_family family;
     char name[FACET_TARGET_SIZE]; /* complete: "amdgcn:gfx90a"; "host" is this machine's own processor */
-    const char *processor;        /* within `name`: "gfx90a"; "" for "host", which is none by name */
+    const char *processor;        /* within `name`: "gfx90a"; "" for "host", which names no processor */
 };
 
-/* As facet_target_parse(). `ret_target` must stay where it is: `processor` points into it. */
+/* As facet_target_parse(). `ret_target` must not be moved or copied: `processor` points into it. */
 enum facet_status facet_target_read(const char *text, struct facet_target *ret_target, struct facet_error *error);
 
-/* "ptx" */
+/* The family's name, such as "ptx". */
 const char *facet_target_family_name(enum facet_target_family family);
 
 /*

@@ -2,9 +2,9 @@
 /*
  * Owns: the ring, a sequence lock for each entry. Never: blocks.
  *
- * Every word of a entry is atomic, and there are no fences, which the thread sanitizer does not support: words are
- * stored with release after the sequence was made odd, and loaded with acquire before it is read again, so that a
- * reader that sees one word of a later sample also sees that the sequence has changed.
+ * Every word of an entry is atomic. There are no fences, since the thread sanitizer does not support them. Instead,
+ * words are stored with release after the sequence was made odd, and loaded with acquire before the sequence is read
+ * again: a reader that sees one word of a later sample also sees that the sequence has changed.
  */
 #include "monitor/history.h"
 
@@ -14,13 +14,13 @@
 #define SAMPLE_WORDS (2u + FACET_SAMPLE_FIELDS)
 
 struct entry {
-    atomic_uint_least64_t sequence; /* 2 * number + 1 while sample `number` is written, one more once it is */
+    atomic_uint_least64_t sequence; /* 2 * number + 1 while sample `number` is written, 2 * number + 2 afterwards */
     atomic_uint_least64_t words[SAMPLE_WORDS];
 };
 
 struct facet_history {
     uint32_t capacity;
-    uint64_t last_ns;            /* the writer's */
+    uint64_t last_ns;            /* time of the newest sample; only the writer reads it */
     atomic_uint_least64_t added; /* samples so far, and number of the next */
     struct entry entries[];
 };
@@ -65,8 +65,8 @@ bool facet_history_add(struct facet_history *history, const struct facet_sample 
     return true;
 }
 
-/* Returns whether sample `number` is still kept. */
-static bool read_one(const struct facet_history *history, uint64_t number, struct facet_sample *ret_sample)
+/* Returns whether sample `number` was read whole: false once it is overwritten. */
+static bool read_sample(const struct facet_history *history, uint64_t number, struct facet_sample *ret_sample)
 {
     const struct entry *entry = &history->entries[number % history->capacity];
     uint64_t words[SAMPLE_WORDS];
@@ -84,7 +84,7 @@ static bool read_one(const struct facet_history *history, uint64_t number, struc
     return true;
 }
 
-static uint64_t oldest_of(const struct facet_history *history, uint64_t added)
+static uint64_t oldest_number(const struct facet_history *history, uint64_t added)
 {
     return added > history->capacity ? added - history->capacity : 0;
 }
@@ -92,12 +92,12 @@ static uint64_t oldest_of(const struct facet_history *history, uint64_t added)
 size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t max)
 {
     uint64_t added = atomic_load_explicit(&history->added, memory_order_acquire);
-    uint64_t oldest = oldest_of(history, added);
+    uint64_t oldest = oldest_number(history, added);
     size_t count = 0;
 
     for (uint64_t number = added; number > oldest && count < max; number--) {
-        if (!read_one(history, number - 1, &ret_samples[count]))
-            break; /* overwritten, and with it all that are older */
+        if (!read_sample(history, number - 1, &ret_samples[count]))
+            break; /* overwritten, as are all older samples */
         count++;
     }
     return count;
@@ -112,7 +112,7 @@ static uint64_t first_after(const struct facet_history *history, uint64_t after_
         uint64_t middle = low + (high - low) / 2;
         struct facet_sample sample;
 
-        if (read_one(history, middle, &sample) && sample.time_ns > after_ns)
+        if (read_sample(history, middle, &sample) && sample.time_ns > after_ns)
             high = middle;
         else
             low = middle + 1;
@@ -126,9 +126,9 @@ size_t facet_history_since(const struct facet_history *history, uint64_t after_n
     uint64_t added = atomic_load_explicit(&history->added, memory_order_acquire);
     size_t count = 0;
 
-    for (uint64_t number = first_after(history, after_ns, oldest_of(history, added), added);
+    for (uint64_t number = first_after(history, after_ns, oldest_number(history, added), added);
          number < added && count < max; number++)
-        if (read_one(history, number, &ret_samples[count]))
+        if (read_sample(history, number, &ret_samples[count]))
             count++;
     return count;
 }

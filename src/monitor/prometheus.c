@@ -53,7 +53,7 @@ static void append_text(struct facet_prometheus *prometheus, const char *text)
     append(prometheus, text, strlen(text));
 }
 
-/* Backslash and line feed always, quotes only inside a label: that is all that the format has. */
+/* The format escapes backslash and line feed everywhere, and quotes inside a label only. */
 static void append_escaped(struct facet_prometheus *prometheus, const char *text, bool quoted)
 {
     for (const char *c = text; *c; c++) {

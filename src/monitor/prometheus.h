@@ -2,10 +2,11 @@
 /*
  * Writing metrics as Prometheus text, exposition format 0.0.4.
  *
- * Owns: the format: one HELP and TYPE per family, escaping, numbers. Amounts stay integers until they are printed.
+ * Owns: the format (one HELP and TYPE per family, escaping, numbers). Amounts stay integers until they are printed.
  * Never: measures, names a metric, or does I/O.
  *
- * A family is begun once and its samples follow at once. Running out of memory is remembered and reported at the end.
+ * A family is begun once, and all its samples follow before the next family begins. Running out of memory is remembered
+ * and reported by facet_prometheus_take().
  * Thread rule: one thread at a time per text.
  */
 #ifndef FACET_MONITOR_PROMETHEUS_H
@@ -29,7 +30,7 @@ struct facet_label {
 struct facet_prometheus {
     char *text;
     size_t length, capacity;
-    const char *family; /* the one that samples go to */
+    const char *family; /* the family that samples are added to */
     bool failed;        /* memory ran out: the text is incomplete */
 };
 
@@ -41,8 +42,8 @@ void facet_prometheus_family(struct facet_prometheus *prometheus, const char *na
                              const char *help);
 
 /*
- * One sample of the present family: a whole number, nanoseconds written as seconds, or thousandths written as a
- * fraction (of a ratio, watts; signed: degrees).
+ * Each adds one sample to the present family: a whole number, nanoseconds written as seconds, or thousandths written as
+ * a decimal (ratios and watts; degrees may be negative).
  */
 void facet_prometheus_count(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                             uint64_t value);
@@ -54,7 +55,7 @@ void facet_prometheus_ratio(struct facet_prometheus *prometheus, const struct fa
 void facet_prometheus_signed(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                              int64_t milli);
 
-/* A decimal: `value` with `decimals` of its digits, 0 to 18, behind the point. */
+/* Adds a decimal: the last `decimals` digits of `value`, 0 to 18, are written behind the point. */
 void facet_prometheus_decimal(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                               int64_t value, uint32_t decimals);
 

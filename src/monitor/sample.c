@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: names of fields and measures, and the arithmetic between two samples. Never: measures; see sample.h. */
+/* Owns: names of fields and measures, and the arithmetic between two samples. Never: measures. */
 #include "monitor/sample.h"
 
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sample of a vGPU or a device: counters and gauges at a moment, and the measures that follow from two of them.
+ * One sample of a vGPU or a device: counters and gauges at one time, and the measures derived from two samples.
  *
- * Owns: the validity of fields and the measures that are derived from them; facet/monitor.h has their list.
- * Never: measures, keeps or evaluates. Absent is not zero: a field that was not measured is marked, and so is a measure
- * that cannot be derived.
+ * Owns: which fields are valid, and the measures derived from them; facet/monitor.h lists both.
+ * Never: measures, or keeps a sample. Absent is not zero: a field that was not measured has no bit in `valid`, and a
+ * measure that cannot be derived gets no value.
  *
- * Counters only grow. A counter that went back has restarted (with its provider): the growth in between is unknown.
+ * Counters only grow. A counter that fell has restarted (with its provider), so its growth in between is unknown.
  * Amounts are integers; times are nanoseconds of one monotonic clock. Thread rule: pure functions.
  */
 #ifndef FACET_MONITOR_SAMPLE_H
@@ -21,15 +21,15 @@ bool facet_sample_field_find(const char *name, enum facet_sample_field *ret_fiel
 bool facet_sample_field_counts(enum facet_sample_field field); /* whether it is a counter */
 
 bool facet_measure_find(const char *name, enum facet_measure *ret_measure);
-bool facet_measure_is_gauge(enum facet_measure measure); /* one sample is enough */
+bool facet_measure_is_gauge(enum facet_measure measure); /* whether one sample is enough */
 
 void facet_sample_set(struct facet_sample *sample, enum facet_sample_field field, uint64_t value);
-/* Returns whether it was measured. */
+/* Returns whether the field was measured. */
 bool facet_sample_get(const struct facet_sample *sample, enum facet_sample_field field, uint64_t *ret_value);
 
 /*
- * A measure over the time from `previous` to `sample`. `previous` may be NULL: only gauges can be had then.
- * `memory_bytes` is the amount that 1000 milli of memory stand for; 0: not known. Returns whether it can be had.
+ * A measure over the time from `previous` to `sample`. When `previous` is NULL only gauges can be derived.
+ * `memory_bytes` is the amount that 1000 milli of memory stand for; 0: unknown. Returns whether there is a value.
  */
 bool facet_sample_measure(const struct facet_sample *previous, const struct facet_sample *sample,
                           enum facet_measure measure, uint64_t memory_bytes, uint64_t *ret_value);

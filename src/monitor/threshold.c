@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the two states of a rule and the way between them. Never: does more than threshold.h says. */
+/* Owns: the two states of a rule and the changes between them. Never: reads a clock. */
 #include "monitor/threshold.h"
 
 #include <inttypes.h>
@@ -18,13 +18,13 @@ enum facet_status facet_threshold_init(struct facet_threshold *threshold, const 
         return facet_error_set(error, FACET_INVALID_ARGUMENT,
                                "memory_bytes 0: expected what 1000 milli of memory are, for memory_milli");
     if (!callback)
-        return facet_error_set(error, FACET_INVALID_ARGUMENT, "told NULL: expected a function to call");
+        return facet_error_set(error, FACET_INVALID_ARGUMENT, "callback NULL: expected a function to call");
     *threshold = (struct facet_threshold){.rule = *rule, .callback = callback, .owner = owner};
     return FACET_OK;
 }
 
-/* Whether the value speaks for the other state than the one that it is in. */
-static bool speaks_for_change(const struct facet_threshold *threshold, uint64_t value)
+/* Whether the value fulfils the condition of the state that the threshold is not in. */
+static bool meets_other_state(const struct facet_threshold *threshold, uint64_t value)
 {
     const struct facet_threshold_rule *rule = &threshold->rule;
 
@@ -33,7 +33,7 @@ static bool speaks_for_change(const struct facet_threshold *threshold, uint64_t 
     return rule->below ? value >= rule->clear_level : value <= rule->clear_level;
 }
 
-/* A gauge is known from its sample on; a measure between two samples, for all of the time between. */
+/* The time from which the measure holds: a gauge from its sample on, any other measure from the previous sample on. */
 static uint64_t known_since(const struct facet_threshold *threshold, const struct facet_sample *previous,
                             const struct facet_sample *sample)
 {
@@ -65,7 +65,7 @@ void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_
     threshold->last = *sample;
     threshold->has_last = true;
     if (!facet_sample_measure(previous, sample, threshold->rule.measure, threshold->rule.memory_bytes, &value) ||
-        !speaks_for_change(threshold, value)) {
+        !meets_other_state(threshold, value)) {
         threshold->change_pending = false;
         return;
     }

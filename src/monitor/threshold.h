@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thresholds: rules over measures, and the callback that reports when one is passed and when that is over.
+ * Thresholds: rules over measures, and the callback that reports when a rule is raised and when it is cleared.
  *
  * Owns: whether a rule is raised, and the time since which its condition has held. Never: reads a clock, starts a
- * thread, takes a lock, or reports the same thing twice.
+ * thread, takes a lock, or reports a change twice.
  *
- * A rule is raised when its measure was above (or below) `level` over at least `for_ns`, and cleared when it was back
- * at `clear_level`, or beyond, over as long. Between the two nothing changes: a measure that trembles around its level
- * raises once. A measure that cannot be had proves nothing: a raised rule stays raised, and a pending change begins
- * anew.
+ * A rule is raised when its measure was above (or below) `level` over at least `for_ns`, and cleared when the
+ * measure was back at `clear_level`, or beyond, for as long. Between the two levels nothing changes, so a measure that
+ * oscillates around `level` raises the rule once. A sample from which the measure cannot be derived changes no state,
+ * but a pending change begins anew.
  *
  * Thread rule: one thread at a time for each threshold. The callback runs in the feeding thread, after all of its
- * threshold's state is written; it may do anything but feed the same one.
+ * threshold's state is written; it may do anything except feed the same threshold.
  */
 #ifndef FACET_MONITOR_THRESHOLD_H
 #define FACET_MONITOR_THRESHOLD_H
@@ -25,9 +25,9 @@
 struct facet_threshold_rule {
     enum facet_measure measure;
     bool below;            /* raised when the measure is below its level, instead of above */
-    uint64_t level;        /* raised beyond it */
-    uint64_t clear_level;  /* cleared at it; of a rule above: at most `level`; below: at least */
-    uint64_t for_ns;       /* for this time; 0: at once */
+    uint64_t level;        /* raised above (or below) this */
+    uint64_t clear_level;  /* cleared from here on; at most `level`, or with `below` at least `level` */
+    uint64_t for_ns;       /* how long either condition must hold; 0: at once */
     uint64_t memory_bytes; /* for memory_milli: the amount that 1000 milli stand for */
 };
 
@@ -40,8 +40,8 @@ struct facet_threshold_event {
     enum facet_threshold_edge edge;
     const struct facet_threshold_rule *rule;
     uint64_t value;    /* of the measure, now */
-    uint64_t time_ns;  /* of the sample that was decisive */
-    uint64_t since_ns; /* since when it has been so */
+    uint64_t time_ns;  /* of the sample that completed `for_ns` */
+    uint64_t since_ns; /* the time from which the condition has held */
 };
 
 typedef void (*facet_threshold_func)(void *owner, const struct facet_threshold_event *event);
@@ -53,7 +53,7 @@ struct facet_threshold {
 
     bool raised;
     bool change_pending; /* the condition for the other state holds */
-    uint64_t since_ns;   /* ... since then */
+    uint64_t since_ns;   /* the time from which that condition has held */
     bool has_last;
     struct facet_sample last;
 };
@@ -63,7 +63,7 @@ struct facet_threshold {
 enum facet_status facet_threshold_init(struct facet_threshold *threshold, const struct facet_threshold_rule *rule,
                                        facet_threshold_func callback, void *owner, struct facet_error *error);
 
-/* The next sample, whose time must be later than the last one's; one that is not is passed over. */
+/* Evaluates the next sample. A sample whose time is not later than the last sample's is ignored. */
 void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_sample *sample);
 
 #endif

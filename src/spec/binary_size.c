@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: sizes with units of powers of 1024, as resource.txt writes them. Never: rounds. */
+/* Owns: sizes with units that are powers of 1024, as in resource.txt. Never: rounds. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits, single underscores between them; false when there is none, or more than any size has. */
+/* Reads digits with single underscores between them; false when there is no digit, or more than any size has. */
 static bool read_digits(const char **at, wide *value, unsigned *ret_count)
 {
     unsigned count = 0;

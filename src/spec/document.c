@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the kinds of documents, their schemas and the order of checks. Never: knows a member. */
+/* Owns: the kinds of documents, their schemas and the order of checks. Never: reads a member of a document. */
 #include "spec/document.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: judging a document of a kind: its schema, then the rules that a schema cannot say.
+ * Owns: judging a document of a kind: its schema, then the rules that a schema cannot express.
  * Never: changes the document.
  */
 #ifndef FACET_SPEC_DOCUMENT_H
@@ -12,14 +12,14 @@
 enum facet_status facet_document_judge(uint32_t document, const json_t *json, struct facet_violations **ret_violations,
                                        struct facet_error *error);
 
-/* FACET_INVALID_ARGUMENT, with the first violation and how many there are, unless it is valid. */
+/* Unless the document is valid: FACET_INVALID_ARGUMENT, with the first violation and the number of violations. */
 enum facet_status facet_document_demand(uint32_t document, const json_t *json, struct facet_error *error);
 
-/* The same, and gives the schema that it went by. */
+/* facet_document_demand(), which also gives the schema that it used. */
 enum facet_status facet_document_demand_by(uint32_t document, const json_t *json, json_t **ret_schema,
                                            struct facet_error *error);
 
-/* Reads and demands. */
+/* Reads a document, and demands that it is valid. */
 enum facet_status facet_document_read(uint32_t document, const char *text, size_t bytes, json_t **ret_json,
                                       struct facet_error *error);
 
@@ -27,7 +27,7 @@ enum facet_status facet_document_read(uint32_t document, const char *text, size_
 void facet_rules_node(const json_t *node, struct facet_violations *violations);
 void facet_rules_workload(const json_t *workload, struct facet_violations *violations);
 
-/* Reports items of `array` (at `parent`) whose `key`, joined with that of `second` when not NULL, occurred before. */
+/* Reports items of `array` (at `parent`) whose `key` occurred before; unless `second` is NULL, whose pair of both. */
 void facet_rules_once(const json_t *array, const struct facet_step *parent, const char *key, const char *second,
                       struct facet_violations *violations);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one function each way, for any struct. Never: knows a document. */
+/* Owns: converting structs to JSON and back by a table of fields. Never: names a member of a document. */
 #include "spec/fields.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ static void set_bit(const struct facet_fields *fields, const struct facet_field 
     memcpy((char *)to + fields->valid, &valid, sizeof valid);
 }
 
-/* The value of a name; false when nothing is called so. */
+/* The value with this name; false when no value has the name. */
 static bool value_of_name(const struct facet_field *field, const char *text, uint32_t *ret_value)
 {
     enum { VALUES = 16 };
@@ -94,10 +94,11 @@ void facet_fields_get(const struct facet_fields *fields, const json_t *item, voi
     }
 }
 
-/* --- the other way ---------------------------------------------------------------------------------------------- */
+/* --- struct to JSON --------------------------------------------------------------------------------------------- */
 
 /*
- * A member's JSON value: NULL in *ret_value when it is absent. False: the value is impossible, or there is no memory.
+ * Makes a member's JSON value; *ret_value is NULL when the member is absent. False: JSON cannot hold the value, or
+ * there is no memory.
  */
 static bool make_u32(const struct facet_field *field, const void *from, json_t **ret_value)
 {
@@ -159,7 +160,7 @@ static bool make_value(const struct facet_field *field, const void *from, json_t
     }
 }
 
-/* Why a value could not be made, as far as that is known: a text that is no UTF-8, a number beyond JSON's. */
+/* Says why a value could not be made: a text is not UTF-8, a number is too large for JSON, or memory ran out. */
 static enum facet_status refuse_field(const struct facet_field *field, const void *from, struct facet_error *error)
 {
     uint64_t wide = 0;
@@ -189,8 +190,8 @@ static json_t *owner_of(const struct facet_field *field, json_t *item)
 }
 
 /*
- * The head of a group takes the whole group with it: members unknown to this version cannot be present without it
- * either.
+ * Without the head of a group the whole group is removed: members unknown to this version would be invalid without it,
+ * too.
  */
 static void remove_field(const struct facet_field *field, json_t *item)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading and writing a document as JSON, bounded. Never: checks its contents. */
+/* Owns: reading and writing a document of bounded size as JSON. Never: checks its contents. */
 #include "spec/json.h"
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_j
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "document", "%zu bytes: expected at most %u", bytes,
                                     (unsigned)FACET_DOCUMENT_BYTES);
     /*
-     * Without memory for a token's growth jansson drops a byte of it and goes on, or calls it invalid. So a document is
-     * read twice: a reading spoilt by a lack of memory differs from the other, and is never taken for the document.
+     * When memory runs out while a token grows, jansson drops a byte of the token and goes on, or calls the token
+     * invalid. So a document is read twice: if the two results differ, memory ran out.
      */
     FACET_CLEANUP_JSON json_t *first = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
     json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
@@ -46,7 +46,8 @@ enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_j
     return FACET_OK;
 }
 
-/* jansson's own way to a text that it allocates drops bytes where memory runs out: so it is measured, then filled. */
+/* json_dumps() drops bytes when memory runs out, so the text is measured first, and then written into our own
+ * memory. */
 static char *dump_json(const json_t *json, size_t flags, size_t extra, size_t *ret_bytes)
 {
     size_t bytes = json_dumpb(json, NULL, 0, flags);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: helpers for all files of this room: JSON that is released by itself, reading a document, texts that grow.
+ * Owns: helpers for all files of this room: JSON released at the end of its scope, reading and writing a document,
+ * structs that begin with their size.
  * Never: interprets a document.
  */
 #ifndef FACET_SPEC_JSON_H
@@ -21,24 +22,24 @@ static inline void facet_cleanup_json(json_t **json)
 {
     json_decref(*json);
 }
-/* Also for a variable whose only use is to be released. */
+/* `unused`: some variables are only there to be released. */
 #define FACET_CLEANUP_JSON __attribute__((cleanup(facet_cleanup_json), unused))
 
-/* An object or array, members once each. The message of a refusal has line and column. */
+/* Reads an object or array. Refuses a member that comes twice; the message of a refusal has line and column. */
 enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_json, struct facet_error *error);
 
-/* As it is written to files: indented, a line feed at the end. */
+/* Writes JSON in the form of our files: indented, with a line feed at the end. */
 enum facet_status facet_json_write(const json_t *json, char **ret_text, struct facet_error *error);
 
-/* Without a blank, to be freed; NULL when out of memory, or there is none. */
+/* A text without blanks, to be freed; NULL when out of memory, or when `json` is NULL. */
 char *facet_json_compact(const json_t *json);
 
 enum facet_status facet_json_no_memory(struct facet_error *error);
 
-/* Whether JSON can hold a text: well-formed UTF-8. NULL is none. */
+/* Whether JSON can hold a text, which must be well-formed UTF-8; false for NULL. */
 bool facet_json_is_utf8(const char *text);
 
-/* The item of an array whose `key` is `text`; its place, or the array's size when there is none. */
+/* The index of the item of an array whose `key` is `text`; the array's size when there is none. */
 size_t facet_json_find(const json_t *array, const char *key, const char *text);
 
 static inline const char *facet_json_text(const json_t *object, const char *key)
@@ -48,7 +49,7 @@ static inline const char *facet_json_text(const json_t *object, const char *key)
 
 /* --- structs that begin with their size --- */
 
-/* The caller's struct as far as both sides know it, the rest zero. */
+/* Copies the caller's struct as far as both sides know it; members beyond are 0. */
 static inline bool facet_struct_take(void *ret_ours, size_t bytes, const void *theirs)
 {
     uint32_t size = 0;

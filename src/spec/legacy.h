@@ -5,12 +5,12 @@
 
 #include "spec/resources.h"
 
-/* The keys of owner and handle in a format that knows neither: lines of ours among the foreign ones. */
+/* The format has no keys for owner and handle, so these two are ours. */
 #define FACET_LEGACY_OWNER  "FACET_OWNER"
 #define FACET_LEGACY_HANDLE "FACET_HANDLE"
 #define FACET_LEGACY_SHARES "_SHARES"
 
-/* Keys with a meaning: they are no data. */
+/* Whether a key has a meaning in the format, so that it cannot be used for data. */
 static inline bool facet_legacy_is_reserved(const char *key)
 {
     static const char *const keys[] = {"SCRATCH_SIZE",    "MOUNTS",           "SLOTS",

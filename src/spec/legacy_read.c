@@ -34,13 +34,13 @@ static enum facet_status add_record(const struct reading *reading, struct facet_
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
 
-/* The characters that its own reader strips from a line. */
+/* The characters that Backend.AI's own reader strips from the ends of a line. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
 }
 
-/* Its own reader ends lines at either, and takes both together for one end. */
+/* Backend.AI's own reader ends lines at '\n' or '\r', or at both together. */
 static size_t line_length(const char *text, size_t bytes)
 {
     size_t length = 0;
@@ -50,7 +50,8 @@ static size_t line_length(const char *text, size_t bytes)
     return length;
 }
 
-/* KEY=VALUE into `lines`; the last of a key counts, in the first's place. Keys and values are any bytes but NUL. */
+/* Reads KEY=VALUE into `lines`. When a key comes again, the last value takes the first's place. Keys and values are any
+ * bytes except NUL. */
 static enum facet_status read_line(const struct reading *reading, json_t *lines, const char *line, size_t length)
 {
     while (length && is_blank(line[length - 1]))
@@ -76,7 +77,7 @@ static enum facet_status read_lines(const struct reading *reading, const char *t
     enum facet_status status = FACET_OK;
 
     if (memchr(text, '\0', bytes))
-        return refuse_damaged(reading, "the file", "text without a byte 0", "");
+        return refuse_damaged(reading, "the file", "text without a zero byte", "");
     while (status == FACET_OK && bytes > 0) {
         size_t length = line_length(text, bytes), end = length < bytes;
         status = read_line(reading, lines, text, length);
@@ -264,7 +265,8 @@ enum facet_status facet_resources_parse_legacy(const char *text, size_t bytes, f
     json_t *value;
 
     if (!text || !ret_resources)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "text: expected it, and a result");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text",
+                                    "text: expected a text and room for a result, not NULL");
     if (bytes > FACET_RESOURCES_BYTES)
         return facet_error_argument(error, FACET_CORRUPT, "resources", "%zu bytes: expected at most %" PRIu32, bytes,
                                     FACET_RESOURCES_BYTES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: writing resource.txt. Never: writes text that would be read back differently. */
+/* Owns: writing resource.txt. Never: writes a value that would be read back as another. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,19 +14,20 @@ struct writing {
     struct facet_error *error;
 };
 
-static enum facet_status refuse_unsaid(const struct writing *writing, const char *what, const char *text)
+static enum facet_status refuse_inexpressible(const struct writing *writing, const char *what, const char *text)
 {
-    return facet_error_argument(writing->error, FACET_UNSUPPORTED, "resources", "resource.txt cannot say %s '%.80s'",
-                                what, text);
+    return facet_error_argument(writing->error, FACET_UNSUPPORTED, "resources",
+                                "resource.txt cannot express %s '%.80s'", what, text);
 }
 
-/* Any of these, or of the ends of lines: a carriage return is one to readers in text mode. */
+/* Whether a text has one of the characters or an end of line: for readers in text mode a carriage return ends a
+ * line. */
 static bool has_any(const char *text, const char *characters)
 {
     return text[strcspn(text, characters)] != '\0' || text[strcspn(text, "\r\n")] != '\0';
 }
 
-/* Whether a reader would strip its beginning or end: any of Unicode's white space. */
+/* Whether a text begins or ends with white space of Unicode, which a reader would strip. */
 static bool has_blank_ends(const char *text)
 {
     static const char *const blanks[] = {" ",
@@ -99,10 +100,10 @@ static void put_scratch(struct writing *writing)
     char text[FACET_AMOUNT_SIZE];
     uint32_t at = 0;
 
-    /* Without such a record it is 0, and not the number of the last record of another kind. */
+    /* 0 without such a record: `record` then has the number of a record of another kind. */
     int64_t bytes = next_record(writing, FACET_RESOURCES_SCRATCH, &at, &record) ? record.number : 0;
     int64_t rest = bytes % mebi;
-    /* In MiB as always, where at most two decimals say all of it. */
+    /* In MiB when two decimals are exact, else in bytes. */
     if (rest * 100 % mebi != 0) {
         facet_growing_format(&writing->text, "SCRATCH_SIZE=%" PRId64 "\n", bytes);
         return;
@@ -124,14 +125,14 @@ static enum facet_status put_mounts(struct writing *writing)
         const char *source = record.text[1], *target = record.text[2];
         bool tmpfs = strcmp(record.text[0], "tmpfs") == 0, bind = strcmp(record.text[0], "bind") == 0;
         if (record.text[3][0])
-            return refuse_unsaid(writing, "options of a mount", record.text[3]);
+            return refuse_inexpressible(writing, "options of a mount", record.text[3]);
         if (has_any(source, ",:") || has_any(target, ",:") || !target[0] || has_blank_ends(target))
-            return refuse_unsaid(writing, "the mount at", target);
+            return refuse_inexpressible(writing, "the mount at", target);
         if (tmpfs ? source[0] != '\0' : bind ? source[0] != '/' : source[0] == '/' || !source[0])
-            return refuse_unsaid(writing, "the source of a mount", source);
+            return refuse_inexpressible(writing, "the source of a mount", source);
         if ((!tmpfs && strcmp(source, "None") == 0) || (!tmpfs && !bind && strcmp(record.text[0], "volume") != 0) ||
             has_blank_ends(source))
-            return refuse_unsaid(writing, "the source of a mount", source);
+            return refuse_inexpressible(writing, "the source of a mount", source);
         facet_growing_format(&writing->text, "%s%s:%s:%s", first ? "" : ",", tmpfs ? "None" : source, target,
                              permissions[record.number]);
     }
@@ -139,7 +140,7 @@ static enum facet_status put_mounts(struct writing *writing)
     return FACET_OK;
 }
 
-/* Takes `json`. */
+/* Takes ownership of `json`, also when it fails. */
 static enum facet_status put_json(struct writing *writing, const char *key, json_t *json, bool complete)
 {
     FACET_CLEANUP_JSON json_t *owned = json;
@@ -162,7 +163,7 @@ static enum facet_status put_slots(struct writing *writing)
     while (complete && next_record(writing, FACET_RESOURCES_REQUEST, &at, &record)) {
         if (!facet_json_is_utf8(record.text[0])) {
             json_decref(slots);
-            return refuse_unsaid(writing, "the slot", record.text[0]);
+            return refuse_inexpressible(writing, "the slot", record.text[0]);
         }
         facet_amount_format_places(record.number, record.places, amount, FACET_AMOUNT_SIZE);
         complete = json_object_set_new(slots, record.text[0], json_string(amount)) == 0;
@@ -180,7 +181,7 @@ static enum facet_status put_unified(struct writing *writing)
     while (complete && next_record(writing, FACET_RESOURCES_UNIFIED, &at, &record)) {
         if (!facet_json_is_utf8(record.text[0]) || !facet_json_is_utf8(record.text[1])) {
             json_decref(pairs);
-            return refuse_unsaid(writing, "the device", record.text[0]);
+            return refuse_inexpressible(writing, "the device", record.text[0]);
         }
         complete = json_array_append_new(pairs, json_pack("[s, s]", record.text[0], record.text[1])) == 0;
     }
@@ -199,11 +200,11 @@ static enum facet_status put_amount(struct writing *writing, const struct facet_
     else if (grant->number % FACET_AMOUNT_ONE == 0)
         add_text(writing, facet_spec_format_binary(grant->number / FACET_AMOUNT_ONE, text));
     else
-        return refuse_unsaid(writing, "a part of a byte of slot", grant->text[0]);
+        return refuse_inexpressible(writing, "a part of a byte of slot", grant->text[0]);
     return FACET_OK;
 }
 
-/* The grants of a slot that begin at the place of its allocation: the first comes right behind it. */
+/* Writes the grants of a slot from record `at` on: none comes before the slot's allocation. */
 static enum facet_status put_shares(struct writing *writing, const char *slot, uint32_t at)
 {
     struct facet_resources_record grant;
@@ -214,7 +215,7 @@ static enum facet_status put_shares(struct writing *writing, const char *slot, u
         if (strcmp(grant.text[0], slot) != 0)
             continue;
         if (!grant.text[1][0] || has_any(grant.text[1], ",") || has_blank_ends(grant.text[1]))
-            return refuse_unsaid(writing, "the device", grant.text[1]);
+            return refuse_inexpressible(writing, "the device", grant.text[1]);
         facet_growing_format(&writing->text, "%s%s:", first ? "" : ",", grant.text[1]);
         status = put_amount(writing, &grant);
         first = false;
@@ -231,7 +232,7 @@ static enum facet_status put_allocations(struct writing *writing)
     while (status == FACET_OK && next_record(writing, FACET_RESOURCES_ALLOCATION, &at, &slot)) {
         const char *name = slot.text[0];
         if (!name[0] || has_capitals(name) || has_any(name, "=") || has_blank_ends(name))
-            return refuse_unsaid(writing, "the slot", name);
+            return refuse_inexpressible(writing, "the slot", name);
         for (const char *c = name; *c; c++)
             facet_growing_format(&writing->text, "%c", *c >= 'a' && *c <= 'z' ? *c & ~0x20 : *c);
         add_text(writing, FACET_LEGACY_SHARES "=");
@@ -244,12 +245,12 @@ static enum facet_status put_allocations(struct writing *writing)
 static enum facet_status put_pair(struct writing *writing, const char *key, const char *value)
 {
     if (has_any(value, "") || has_blank_ends(value))
-        return refuse_unsaid(writing, "the value of", key);
+        return refuse_inexpressible(writing, "the value of", key);
     facet_growing_format(&writing->text, "%s=%s\n", key, value);
     return FACET_OK;
 }
 
-static enum facet_status put_rest(struct writing *writing)
+static enum facet_status put_owner_and_data(struct writing *writing)
 {
     struct facet_resources_record record;
     enum facet_status status = FACET_OK;
@@ -264,7 +265,7 @@ static enum facet_status put_rest(struct writing *writing)
     while (status == FACET_OK && next_record(writing, FACET_RESOURCES_DATA, &at, &record)) {
         const char *key = record.text[0];
         if (!key[0] || has_any(key, "=") || has_blank_ends(key) || facet_legacy_is_reserved(key))
-            return refuse_unsaid(writing, "data with the key", key);
+            return refuse_inexpressible(writing, "data with the key", key);
         status = put_pair(writing, key, record.text[1]);
     }
     return status;
@@ -274,20 +275,20 @@ enum facet_status facet_resources_format_legacy(const struct facet_resources *re
                                                 void *context, char **ret_text, struct facet_error *error)
 {
     static enum facet_status (*const parts[])(struct writing *) = {put_mounts, put_slots, put_unified, put_allocations,
-                                                                   put_rest};
+                                                                   put_owner_and_data};
     struct writing writing = {.resources = resources, .type = type, .context = context, .error = error};
     enum facet_status status = FACET_OK;
 
     if (!resources || !ret_text)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "resources",
-                                    "resources: expected them, and a result");
+                                    "resources: expected records and room for a result, not NULL");
     put_scratch(&writing);
     for (size_t i = 0; status == FACET_OK && i < sizeof parts / sizeof parts[0]; i++)
         status = parts[i](&writing);
     if (status == FACET_OK && writing.text.failed)
         status = facet_json_no_memory(error);
     if (status == FACET_OK && !facet_json_is_utf8(writing.text.text))
-        status = refuse_unsaid(&writing, "what is no UTF-8", "");
+        status = refuse_inexpressible(&writing, "a text that is not UTF-8", "");
     if (status == FACET_OK)
         *ret_text = FACET_TAKE_PTR(writing.text.text);
     free(writing.text.text);

@@ -10,7 +10,7 @@
 
 enum { HOOKS_MAX = 256 };
 
-/* The caller's hooks and workload as this version knows them, checked. */
+/* The caller's hooks and workload, after they were checked. */
 struct run {
     const struct facet_lifecycle_hook *const *hooks;
     uint32_t count;
@@ -51,7 +51,7 @@ static enum facet_status begin_run(const struct facet_lifecycle_hook *const *hoo
     return FACET_OK;
 }
 
-/* A failure names its hook, even when the hook gave no reason. */
+/* Adds the hook's name to the error of its failure; an error without a reason gets the status' text. */
 static enum facet_status name_failure(const struct run *run, const char *name, const char *what,
                                       enum facet_status status)
 {
@@ -61,14 +61,14 @@ static enum facet_status name_failure(const struct run *run, const char *name, c
     return status;
 }
 
-/* Before the next hook is called, so that its failure shows no error of an earlier one. */
+/* To be called before the next hook, whose failure must not show the error of an earlier hook. */
 static void forget_error(const struct run *run)
 {
     if (run->error)
         run->error->status = FACET_OK;
 }
 
-/* Undoes the first `count` in reverse. Failures in here have no remedy: the first failure is the one reported. */
+/* Undoes the first `count` hooks in reverse order. Their failures are ignored: the error that led here is reported. */
 static void undo_hooks(const struct run *run, uint32_t count)
 {
     struct facet_lifecycle_workload aborted = run->workload;
@@ -105,7 +105,7 @@ static enum facet_status ask_create(const struct run *run, uint32_t index, struc
     return FACET_OK;
 }
 
-/* The first giver of a setting, for the message of a conflict: the first whose own part conflicts as well. */
+/* The hook with which the part of hook `index` conflicts, for the message. */
 static const char *find_rival(const struct run *run, struct facet_workload *const *parts, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
@@ -118,7 +118,7 @@ static const char *find_rival(const struct run *run, struct facet_workload *cons
     return "another hook";
 }
 
-/* The hook whose part made the whole invalid. */
+/* The hook whose part made the merged configuration invalid. */
 static const char *find_culprit(const struct run *run, struct facet_workload *const *parts)
 {
     FACET_CLEANUP_JSON json_t *probe = json_incref(parts[0]->root);
@@ -138,7 +138,7 @@ static enum facet_status check_merged(const struct run *run, struct facet_worklo
         return FACET_OK;
     enum facet_status status = facet_document_demand(FACET_DOCUMENT_WORKLOAD, merged->root, run->error);
     if (status == FACET_INVALID_ARGUMENT)
-        name_failure(run, find_culprit(run, parts), "what was added", status);
+        name_failure(run, find_culprit(run, parts), "the part", status);
     return status;
 }
 
@@ -151,7 +151,7 @@ static enum facet_status ask_all(const struct run *run, struct facet_workload **
         status = facet_workload_create(&parts[i], run->error);
         if (status == FACET_OK)
             status = ask_create(run, i, parts[i], answer);
-        /* A hook that failed, denied or deferred took nothing: it is not undone. */
+        /* A hook that failed, denied or deferred holds nothing, so it is not undone. */
         if (status != FACET_OK || answer->verdict != FACET_VERDICT_GO)
             break;
         *ret_asked = i + 1;
@@ -174,7 +174,8 @@ enum facet_status facet_lifecycle_create(const struct facet_lifecycle_hook *cons
     struct run run;
 
     if (!ret_workload || !ret_answer)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_answer", "results: expected them, not NULL");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_answer",
+                                    "ret_workload, ret_answer: expected room for both results, not NULL");
     enum facet_status status = begin_run(hooks, count, workload, error, &run);
     if (status == FACET_OK)
         status = facet_workload_create(&merged, error);
@@ -231,7 +232,7 @@ static enum facet_status ask_terminate(const struct run *run, uint32_t index, st
         return name_failure(run, hook.name, "pre_terminate", status);
     if (answer.verdict != FACET_VERDICT_GO && answer.verdict != FACET_VERDICT_DEFER)
         return facet_error_argument(run->error, FACET_BAD_STATE, "verdict",
-                                    "hook '%.80s' denies an end; expected to go or to defer", hook.name);
+                                    "hook '%.80s' denies the termination; expected the verdict go or defer", hook.name);
     bool longer = worst->verdict == FACET_VERDICT_GO || answer.retry_ns > worst->retry_ns;
     if (answer.verdict == FACET_VERDICT_DEFER && longer) {
         *worst = answer;
@@ -251,7 +252,8 @@ enum facet_status facet_lifecycle_terminate(const struct facet_lifecycle_hook *c
     enum facet_status status = begin_run(hooks, count, workload, error, &run);
 
     if (!ret_answer)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_answer", "ret_answer: expected it, not NULL");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_answer",
+                                    "ret_answer: expected room for an answer, not NULL");
     for (uint32_t i = count; status == FACET_OK && i-- > 0;)
         status = ask_terminate(&run, i, &worst);
     if (status == FACET_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rules by which configurations become one. Never: overwrites, or leaves half of a merge. */
+/* Owns: the rules by which configurations are merged. Never: overwrites a value, or leaves a merge half done. */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -10,7 +10,7 @@ struct merge {
     struct facet_error *error;
 };
 
-/* Lists whose items are one when this member is the same. */
+/* Lists whose items are merged into one item when they have the same `key`. */
 static const struct {
     const char *list, *key;
 } keyed[] = {{"mounts", "target"}, {"device_nodes", "path"}, {"hooks", "target"}};
@@ -97,7 +97,7 @@ static enum facet_status merge_value(const struct merge *merge, json_t *into, co
     return json_equal(into, from) ? FACET_OK : refuse_conflict(merge, step);
 }
 
-/* Two may be of different minor versions: the result is of the later one. */
+/* The two may have different minor versions: both get the later version. */
 static enum facet_status merge_version(json_t *into, json_t *from, struct facet_error *error)
 {
     const char *old = facet_json_text(into, "version"), *new = facet_json_text(from, "version");

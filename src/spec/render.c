@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the common part of all forms, and the order of a rendering. Never: knows a form's keys. */
+/* Owns: the common part of all forms, and the order of a rendering. Never: names a form's keys. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ void facet_render_leave(struct facet_rendering *rendering, const char *setting, 
     facet_violations_add(rendering->left, &at, "%s", why);
 }
 
-/* The member of `owner` called by the next part of a path, made with `make` when it is absent. */
+/* The member of `owner` that the next part of a path names, made with `make` when it is absent. */
 static json_t *enter_member(struct facet_rendering *rendering, json_t *owner, const char *part, size_t length,
                             json_t *(*make)(void))
 {
@@ -88,13 +88,13 @@ static void append_pair(struct facet_rendering *rendering, const char *path, con
     facet_render_append(rendering, path, json_sprintf("%s=%s", name, value));
 }
 
-/* A path that LD_PRELOAD would take for two. */
-static bool is_parted(const char *path)
+/* Whether LD_PRELOAD would take a path for two. */
+static bool is_split_in_preload(const char *path)
 {
     return path[strcspn(path, ": ")] != '\0';
 }
 
-/* "a.so:b.so", in the order of the hooks, after the configuration's own preloads. */
+/* Makes "a.so:b.so": the configuration's own preloads, then the hooks in their order. */
 static char *join_hooks(struct facet_rendering *rendering, const char *before, const char *member)
 {
     const json_t *hooks = json_object_get(rendering->from, "hooks");
@@ -109,8 +109,8 @@ static char *join_hooks(struct facet_rendering *rendering, const char *before, c
     used = (size_t)snprintf(text, size, "%s", before);
     json_array_foreach ((json_t *)(uintptr_t)hooks, index, hook) {
         const char *path = facet_json_text(hook, member);
-        if (is_parted(path))
-            facet_render_leave(rendering, "hooks", "LD_PRELOAD is parted at colons and spaces");
+        if (is_split_in_preload(path))
+            facet_render_leave(rendering, "hooks", "LD_PRELOAD is split at colons and spaces");
         else
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ":" : "", path);
     }
@@ -135,7 +135,7 @@ void facet_render_environment(struct facet_rendering *rendering, const char *pat
 
 /* --- system calls ----------------------------------------------------------------------------------------------- */
 
-/* The profile that calls are added to: a copy, or NULL. */
+/* A copy of the profile that system calls are added to; NULL when there is none. */
 static json_t *base_profile(struct facet_rendering *rendering)
 {
     const json_t *seccomp = json_object_get(rendering->from, "seccomp"), *own = json_object_get(seccomp, "profile");
@@ -156,7 +156,7 @@ json_t *facet_render_seccomp(struct facet_rendering *rendering)
     const char *mode = facet_json_text(json_object_get(rendering->from, "seccomp"), "mode");
 
     if (mode && strcmp(mode, "unconfined") == 0)
-        return NULL; /* all calls are allowed then */
+        return NULL; /* all system calls are allowed */
     json_t *profile = base_profile(rendering);
     if (json_array_size(calls) == 0) {
         if (mode && strcmp(mode, "profile") == 0)
@@ -183,7 +183,7 @@ json_t *facet_render_seccomp(struct facet_rendering *rendering)
 
 /* --- members of a later version --------------------------------------------------------------------------------- */
 
-/* Those of one object that its schema does not describe. "x-...": a note, which says nothing to an engine. */
+/* Leaves the members of one object that its schema does not describe, except "x-...", which are notes. */
 static void leave_members(struct facet_rendering *rendering, const json_t *schema, const json_t *object,
                           const char *setting)
 {
@@ -215,7 +215,7 @@ static void leave_inner(struct facet_rendering *rendering, const json_t *schema,
             leave_members(rendering, values, item, name);
 }
 
-/* Unknown settings may restrict a workload: it is not started without them unless the caller is told. */
+/* Unknown settings may restrict a workload, so the caller must learn of them before it starts the workload. */
 static void leave_unknown(struct facet_rendering *rendering, const json_t *schema)
 {
     const json_t *known = json_object_get(schema, "properties");
@@ -237,11 +237,11 @@ static enum facet_status refuse_left(const struct facet_rendering *rendering, co
     if (facet_violations_get(rendering->left, 0, &first, NULL) != FACET_OK)
         return FACET_OK;
     return facet_error_argument(error, FACET_UNSUPPORTED, first.pointer + 1,
-                                "%s cannot say '%s': %s (%" PRIu64 " such settings)", form, first.pointer + 1,
+                                "%s cannot express '%s': %s (%" PRIu64 " such settings)", form, first.pointer + 1,
                                 first.message, facet_violations_total(rendering->left));
 }
 
-/* Puts the number where its mark is; it is shorter. */
+/* Replaces each mark by the number 2^64-1, which is shorter. */
 static void put_unlimited(char *text)
 {
     static const char mark[] = "\"" FACET_RENDER_UNLIMITED "\"", number[] = "18446744073709551615";
@@ -264,7 +264,7 @@ static enum facet_status check_profile(const struct facet_render_options *option
                                 "seccomp_profile: expected an object");
 }
 
-/* CDI's names have a grammar; so have the configuration's texts in their place. */
+/* CDI's names have a grammar: a configuration with them is made, and its schema checks them. */
 static enum facet_status check_cdi_names(const struct facet_render_options *options, struct facet_error *error)
 {
     struct facet_workload *probe = NULL;
@@ -294,18 +294,20 @@ enum facet_status facet_workload_render(const struct facet_workload *workload, u
 
     if (!facet_render_name(form) || !ret_text || (options && !facet_struct_take(&ours, sizeof ours, options)))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "form",
-                                    "form %" PRIu32 ": expected docker, oci, cdi or env, and a result", form);
+                                    "form %" PRIu32 ": expected docker, oci, cdi or env, and room for a result", form);
     FACET_NEED_KNOWN("options", options, error);
     FACET_NEED_RESERVED("options", &ours, error);
     if (!workload)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "workload: expected it, not NULL");
-    /* Renderers rely on the schema. */
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload",
+                                    "workload: expected a workload, not NULL");
+    /* Renderers rely on a valid configuration. */
     enum facet_status status = facet_document_demand_by(FACET_DOCUMENT_WORKLOAD, workload->root, &schema, error);
     if (status == FACET_OK)
         status = facet_json_write(workload->root, &checked, error);
     if (status == FACET_OK && strstr(checked, FACET_RENDER_UNLIMITED))
-        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "'%s': expected no such text",
-                                      FACET_RENDER_UNLIMITED);
+        status =
+            facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload",
+                                 "'%s' is reserved: expected a workload without this text", FACET_RENDER_UNLIMITED);
     if (status == FACET_OK)
         status = check_profile(&ours, error);
     if (status == FACET_OK && form == FACET_RENDER_CDI)

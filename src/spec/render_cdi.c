@@ -27,7 +27,7 @@ static void put_nodes(struct facet_rendering *rendering, json_t *edits)
         rendering->failed = true;
 }
 
-/* Takes `options`. `type` may be NULL. */
+/* Takes ownership of `options`. `type` may be NULL. */
 static void put_mount(struct facet_rendering *rendering, json_t *mounts, const char *source, const char *target,
                       const char *type, json_t *options)
 {
@@ -92,7 +92,7 @@ static void leave_all(struct facet_rendering *rendering, const char *const *sett
             facet_render_leave(rendering, settings[i], why);
 }
 
-/* Settings that a plain process cannot be given; CDI has the first of them. */
+/* Settings that a plain process cannot be given. CDI can express only the first, group_ids. */
 static const char *const left[] = {"group_ids",
                                    "device_cgroup_rules",
                                    "cdi_devices",
@@ -111,7 +111,7 @@ static const char *const left[] = {"group_ids",
                                    "memory_limit_bytes",
                                    "memory_swap_limit_bytes"};
 
-/* CDI's own library passes over group 0. */
+/* CDI's own library ignores group 0. */
 static void put_groups(struct facet_rendering *rendering, json_t *edits)
 {
     FACET_CLEANUP_JSON json_t *groups = json_array();
@@ -140,7 +140,7 @@ void facet_render_cdi(struct facet_rendering *rendering)
     if (edits && json_object_size(edits) == 0)
         rendering->refused = "a CDI device needs an environment, device nodes, mounts or groups; there is none";
     leave_all(rendering, left + 1, sizeof left / sizeof left[0] - 1, "CDI has no place for it");
-    /* Groups came with 0.7.0; a document without them is for older readers too. */
+    /* CDI has groups since 0.7.0; a document without groups is for older readers, too. */
     facet_render_set(rendering, "", "cdiVersion",
                      json_string(json_object_get(edits, "additionalGids") ? "0.7.0" : "0.6.0"));
     facet_render_set(rendering, "", "kind", json_string(options->cdi_kind ? options->cdi_kind : "facet.dev/workload"));
@@ -149,7 +149,7 @@ void facet_render_cdi(struct facet_rendering *rendering)
                                   "containerEdits", edits));
 }
 
-/* A process on the host sees the host's files: nodes and files under their own paths need nothing. */
+/* A process on the host sees the host's files, so nodes and files under the host's paths need no setting. */
 void facet_render_plain(struct facet_rendering *rendering)
 {
     size_t index;
@@ -167,5 +167,5 @@ void facet_render_plain(struct facet_rendering *rendering)
         if (!source || strcmp(source, facet_json_text(item, "target")) != 0)
             facet_render_leave(rendering, "mounts", "a process sees files under the host's names");
     }
-    leave_all(rendering, left, sizeof left / sizeof left[0], "an environment cannot say it");
+    leave_all(rendering, left, sizeof left / sizeof left[0], "an environment cannot express it");
 }

@@ -8,7 +8,7 @@
 
 #define HOST "HostConfig"
 
-/* "size=67108864", "size=64m" */
+/* Reads an option such as "size=67108864" or "size=64m". */
 static bool read_size(const char *option, json_int_t *ret_bytes)
 {
     static const char mark[] = "size=", units[] = "kmg";
@@ -37,7 +37,7 @@ static bool is_propagation(const char *option)
     return false;
 }
 
-/* Options of a mount that Docker has a place for, each place once; the others are left. */
+/* Writes an option of a mount. False: Docker has no key for it, or the key is in use already. */
 static bool put_option(struct facet_rendering *rendering, json_t *mount, const char *type, const char *option)
 {
     bool bind = strcmp(type, "bind") == 0 && is_propagation(option);
@@ -148,7 +148,7 @@ static void put_limits(struct facet_rendering *rendering)
     }
 }
 
-/* Docker takes a profile as text in an option. */
+/* Docker reads a profile from the text of an option. */
 static void put_seccomp(struct facet_rendering *rendering)
 {
     const char *mode = facet_json_text(json_object_get(rendering->from, "seccomp"), "mode");

@@ -6,7 +6,7 @@
 
 #define RESOURCES "linux/resources"
 
-/* A mount's type and options, as mount(8) has them. */
+/* A mount's options, as in mount(8). */
 static json_t *mount_options(struct facet_rendering *rendering, const json_t *mount)
 {
     bool bind = strcmp(facet_json_text(mount, "type"), "bind") == 0;
@@ -48,7 +48,7 @@ static void put_mounts(struct facet_rendering *rendering)
                                       "ro"));
 }
 
-/* The node, and the right to use it: runtimes derive neither from the other. */
+/* Writes both the node and the permission to use it: runtimes do not derive one from the other. */
 static void put_node(struct facet_rendering *rendering, const json_t *node)
 {
     const char *permissions = facet_json_text(node, "permissions");
@@ -95,7 +95,7 @@ static void put_process(struct facet_rendering *rendering)
         facet_render_set(rendering, "process/capabilities", sets[i], facet_render_share(capabilities));
 }
 
-/* No limit is 2^64-1, which jansson cannot hold: a mark stands for it until the text is made. */
+/* "No limit" is 2^64-1, which jansson cannot hold, so a mark stands for it until the text is made. */
 static json_t *limit_of(const json_t *value)
 {
     return json_integer_value(value) < 0 ? json_string(FACET_RENDER_UNLIMITED) : facet_render_share(value);
@@ -152,8 +152,8 @@ static void put_resources(struct facet_rendering *rendering)
 }
 
 /*
- * Docker's profiles allow some calls to those with a capability or kernel only. A runtime ignores that condition, and
- * would allow the calls to all containers.
+ * Docker's profiles allow some system calls only with a capability or a kernel version. A runtime ignores such
+ * conditions, and would allow the calls to all containers.
  */
 static bool has_conditions(const json_t *profile)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: records in memory: their texts, their order, the ones allowed only once. Never: knows a file. */
+/* Owns: records in memory: their texts, their order, which of them are unique. Never: reads or writes a file. */
 #include "spec/resources.h"
 
 #include <inttypes.h>
@@ -13,14 +13,14 @@
 enum { TEXTS = 4, PLACES = 6 };
 
 struct record {
-    struct facet_resources_record view; /* its texts are in `bytes` */
+    struct facet_resources_record view; /* the texts point into `bytes` */
     char *bytes;
 };
 
 struct facet_resources {
     struct record *records;
     uint32_t count, capacity;
-    json_t *seen; /* identities of the records that may occur once */
+    json_t *seen; /* identities of the records that must be unique */
 };
 
 const struct facet_resources_form *facet_resources_form(uint32_t kind)
@@ -45,7 +45,8 @@ enum facet_status facet_resources_create(struct facet_resources **ret_resources,
     struct facet_resources *resources = ret_resources ? calloc(1, sizeof *resources) : NULL;
 
     if (!ret_resources)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_resources", "ret_resources: expected it");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_resources",
+                                    "ret_resources: expected a pointer, not NULL");
     if (!resources || !(resources->seen = json_object())) {
         free(resources);
         return facet_json_no_memory(error);
@@ -86,8 +87,8 @@ enum facet_status facet_resources_get(const struct facet_resources *resources, u
 /* --- adding ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Kind and texts that must be unique, each with its length: texts are any bytes, and so may contain any separator.
- * NULL: no memory.
+ * The text by which a record is unique: its kind, and the first `texts` of its texts. Each has its length before it, as
+ * texts may contain any separator. NULL: no memory.
  */
 static char *identity_of(const struct facet_resources_record *record, uint32_t texts)
 {
@@ -108,7 +109,7 @@ static enum facet_status check_record(const struct facet_resources_record *recor
     const struct facet_resources_form *form = facet_resources_form(record->kind);
 
     if (!form)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind %" PRIu32 ": expected a known one",
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind %" PRIu32 ": expected a known kind",
                                     record->kind);
     for (uint32_t i = 0; i < form->texts; i++)
         if (!record->text[i])
@@ -165,9 +166,9 @@ static enum facet_status append_record(struct facet_resources *resources, const 
     if (form->identity && !key)
         return facet_json_no_memory(error);
     if (key && json_object_get(resources->seen, key))
-        return facet_error_argument(error, FACET_ALREADY_EXISTS, "record", "%s '%.80s' '%.80s': is there already",
-                                    form->name, form->texts > 0 ? record->text[0] : "",
-                                    form->texts > 1 ? record->text[1] : "");
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "record",
+                                    "%s '%.80s' '%.80s' exists already, expected it once", form->name,
+                                    form->texts > 0 ? record->text[0] : "", form->texts > 1 ? record->text[1] : "");
     if (!has_room(resources) || !copy_record(record, form->texts, &copy))
         return facet_json_no_memory(error);
     if (key && json_object_set_new_nocheck(resources->seen, key, json_true()) < 0) {
@@ -178,7 +179,7 @@ static enum facet_status append_record(struct facet_resources *resources, const 
     return FACET_OK;
 }
 
-/* Forgets the last record. */
+/* Removes the last record. */
 static void drop_last(struct facet_resources *resources)
 {
     struct record *last = &resources->records[--resources->count];
@@ -207,7 +208,7 @@ enum facet_status facet_resources_add(struct facet_resources *resources, const s
         ours.number = ours.places = 0;
     if (ours.kind != FACET_RESOURCES_GRANT)
         return append_record(resources, &ours, error);
-    /* The first grant of a slot brings the slot with it. */
+    /* The first grant of a slot also adds the slot's allocation. */
     const struct facet_resources_record slot = {
         .size = sizeof slot, .kind = FACET_RESOURCES_ALLOCATION, .text = {ours.text[0]}};
     status = append_record(resources, &slot, NULL);

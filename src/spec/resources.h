@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the inside of a list of records, and texts that grow. Never: is a public header. */
+/* Owns: the forms of records, the bounds of their file, and texts that grow. Never: is a public header. */
 #ifndef FACET_SPEC_RESOURCES_H
 #define FACET_SPEC_RESOURCES_H
 
@@ -9,14 +9,14 @@
 
 #include "spec/json.h"
 
-#define FACET_RESOURCES_BYTES (UINT32_C(16) << 20) /* a file is at most this long */
+#define FACET_RESOURCES_BYTES (UINT32_C(16) << 20) /* the longest file */
 
-/* The form of a record: its number of texts, whether it has a number, whether there may be a second one. */
+/* The form of a kind of record. */
 struct facet_resources_form {
     const char *name;
-    uint32_t texts;
-    bool number;
-    uint32_t identity; /* the first texts, this many, are unique among records; 0: any number of them, SINGLE: one */
+    uint32_t texts;    /* how many texts the record has */
+    bool number;       /* the record has a number and its decimals */
+    uint32_t identity; /* how many of the first texts must be unique; 0: none; SINGLE: one record at most */
 };
 #define FACET_RESOURCES_SINGLE 9u
 
@@ -33,7 +33,7 @@ static inline void facet_cleanup_resources(struct facet_resources **resources)
 struct facet_growing {
     char *text;
     size_t length, capacity;
-    bool failed; /* no memory: everything after is dropped */
+    bool failed; /* memory ran out: further text is dropped */
 };
 
 void facet_growing_add(struct facet_growing *growing, const void *bytes, size_t length);

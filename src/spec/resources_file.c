@@ -17,7 +17,7 @@ enum { NAME_SIZE = 256, ATTEMPTS = 16 };
 
 static enum facet_status check_name(const char *name, struct facet_error *error)
 {
-    /* Room for the rest of a draft's name. */
+    /* A draft's name is this name with a dot before and a number behind. */
     if (name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < NAME_SIZE - 32)
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "name",
@@ -26,8 +26,8 @@ static enum facet_status check_name(const char *name, struct facet_error *error)
 }
 
 /*
- * A new file beside the one that it will replace. Its name is new, or it is tried again; it is also not that of a draft
- * left by a killed process that had the same number in a container.
+ * Makes a new file next to the file that it will replace. Its name has a random number, and not the process', since a
+ * draft of a killed process with the same number in another container may be there.
  */
 static int open_draft(int folder, const char *name, char ret_draft[NAME_SIZE])
 {
@@ -108,8 +108,8 @@ static enum facet_status read_all(int fd, const char *name, char **ret_text, siz
             return facet_error_errno(error, errno, "cannot read '%.80s'", name);
         facet_growing_add(&text, block, (size_t)got);
         if (text.length > FACET_RESOURCES_BYTES)
-            return facet_error_argument(error, FACET_CORRUPT, "resources", "'%.80s' is longer than such a file is",
-                                        name);
+            return facet_error_argument(error, FACET_CORRUPT, "resources",
+                                        "'%.80s' is too long, expected at most 16 MiB", name);
     }
     facet_growing_add(&text, "", 0);
     if (text.failed)
@@ -129,12 +129,12 @@ enum facet_status facet_resources_load(int folder, const char *name, struct face
 
     if (status != FACET_OK)
         return status;
-    /* Does not block on a pipe in the file's place. */
+    /* O_NONBLOCK: there may be a pipe in the file's place. */
     FACET_CLEANUP_FD int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &info) < 0)
         return facet_error_errno(error, errno, "cannot read '%.80s'", name);
     if (!S_ISREG(info.st_mode))
-        return facet_error_argument(error, FACET_CORRUPT, "resources", "'%.80s' is no file", name);
+        return facet_error_argument(error, FACET_CORRUPT, "resources", "'%.80s': expected a regular file", name);
     status = read_all(fd, name, &text, &bytes, error);
     if (status == FACET_OK)
         status = facet_resources_parse(text, bytes, ret_resources, error);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the form of our resource files. Never: takes a file that is not whole.
+ * Owns: the form of our resource files. Never: accepts a truncated or damaged file.
  *
  *     facet-resources 1
  *     grant 1500000 0 11:cuda.shares 12:0000:41:00.0
  *     end 1 4f1c...32 hexadecimal digits
  *
- * A record: its name; number and places where it has a number; each text as its length in bytes, a colon and the bytes.
- * The last line counts the records, and has XXH3's 128 bits over every byte before its own.
+ * A record is its name; if it has a number, the number in millionths and how many decimals are shown; and each text as
+ * its length in bytes, a colon and the bytes. The last line has the number of records, and XXH3's 128 bits over every
+ * byte before these digits.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ enum facet_status facet_resources_format(const struct facet_resources *resources
 
     if (!resources || !ret_text || !ret_bytes)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "resources",
-                                    "resources: expected them, and results");
+                                    "resources: expected records and room for the results, not NULL");
     facet_growing_format(&text, HEAD_1);
     for (uint32_t i = 0; i < count; i++) {
         facet_resources_get(resources, i, &record, NULL);
@@ -124,7 +125,7 @@ static enum facet_status read_text(struct reader *reader, char **ret_text, struc
         length > (uint64_t)(reader->end - reader->at))
         return refuse_damaged(reader, "expected a text with its length", error);
     if (memchr(reader->at, '\0', length))
-        return refuse_damaged(reader, "expected a text without a byte 0", error);
+        return refuse_damaged(reader, "expected a text without a zero byte", error);
     char *text = malloc(length + 1);
     if (!text)
         return facet_json_no_memory(error);
@@ -199,7 +200,7 @@ static enum facet_status read_record(struct reader *reader, struct facet_resourc
     return status;
 }
 
-/* "end 3 <hash>" after the records. */
+/* Reads "end 3 <hash>" after the records. */
 static enum facet_status read_end(struct reader *reader, const char *text, const struct facet_resources *resources,
                                   struct facet_error *error)
 {
@@ -212,7 +213,7 @@ static enum facet_status read_end(struct reader *reader, const char *text, const
     if (!skip_text(reader, digits) || !skip_text(reader, "\n"))
         return refuse_damaged(reader, "the checksum is not that of the file", error);
     if (count != facet_resources_count(resources) || reader->at != reader->end)
-        return refuse_damaged(reader, "expected as many records as are counted, and no more", error);
+        return refuse_damaged(reader, "expected as many records as the last line counts, and no more", error);
     return FACET_OK;
 }
 
@@ -236,7 +237,8 @@ enum facet_status facet_resources_parse(const char *text, size_t bytes, struct f
     struct reader reader = {.at = text, .end = text + bytes, .line = 1};
 
     if (!text || !ret_resources)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "text: expected it, and a result");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text",
+                                    "text: expected a text and room for a result, not NULL");
     if (bytes > FACET_RESOURCES_BYTES)
         return facet_error_argument(error, FACET_CORRUPT, "resources", "%zu bytes: expected at most %" PRIu32, bytes,
                                     FACET_RESOURCES_BYTES);

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "spec/document.h"
 
-/* "cuda" + "0": identities as one text. No device_name has a line feed in it. */
-static char *join_path(const char *first, size_t length, const char *second)
+/* Joins two texts, such as "cuda" and "0", to one identity, by a line feed, which no device_name has in it. */
+static char *join_identity(const char *first, size_t length, const char *second)
 {
     size_t size = length + strlen(second) + 2;
     char *text = malloc(size);
@@ -19,14 +19,14 @@ static char *join_path(const char *first, size_t length, const char *second)
     return text;
 }
 
-/* The identity of an item; NULL when it has none, or memory ran out, which breaks the list. */
+/* The identity of an item; NULL when it has none, or when memory ran out, which is noted in `violations`. */
 static char *identity_of(const json_t *item, const char *key, const char *second, struct facet_violations *violations)
 {
     const char *first = facet_json_text(item, key), *other = second ? facet_json_text(item, second) : "";
 
     if (!first || !other)
         return NULL;
-    char *text = join_path(other, strlen(other), first);
+    char *text = join_identity(other, strlen(other), first);
     if (!text)
         facet_violations_break(violations);
     return text;
@@ -62,11 +62,11 @@ struct slot {
     const json_t *devices; /* by identity */
     struct facet_violations *violations;
     const char *name;
-    size_t device; /* length of the device's name in it */
+    size_t device; /* length of the device's name, with which `name` begins */
     bool whole;    /* amounts have no fraction */
 };
 
-/* The schema's form of an amount: digits, and six behind a point at most. */
+/* Whether a text has the schema's form of an amount: digits, and at most six more behind a point. */
 static bool has_form(const char *text)
 {
     size_t whole = strspn(text, "0123456789"), part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
@@ -74,7 +74,7 @@ static bool has_form(const char *text)
     return whole > 0 && part <= 6 && (text[whole] == '\0' || (part > 0 && text[whole + 1 + part] == '\0'));
 }
 
-/* False: not an amount. Too large is reported here: the schema knows digits only. */
+/* False: this is not an amount. An amount that is too large is reported here: the schema checks its digits only. */
 static bool amount_of(const struct slot *slot, const json_t *object, const struct facet_step *step, int64_t *ret_micro)
 {
     const char *text = facet_json_text(object, "amount");
@@ -97,7 +97,7 @@ static void check_share(const struct slot *slot, const json_t *share, const stru
 
     if (!id || !slot->name)
         return;
-    FACET_CLEANUP_FREE char *name = join_path(slot->name, slot->device, id);
+    FACET_CLEANUP_FREE char *name = join_identity(slot->name, slot->device, id);
     if (!name)
         facet_violations_break(slot->violations);
     else if (!json_object_get(slot->devices, name))
@@ -150,7 +150,7 @@ static void check_legacy(const json_t *device, const struct facet_step *step, co
     const struct facet_step at = {.parent = step, .key = key};
 
     if (json_is_integer(old) && json_is_integer(full) && !json_equal(old, full))
-        facet_violations_add(violations, &at, "expected %" JSON_INTEGER_FORMAT ", as the detailed member says",
+        facet_violations_add(violations, &at, "expected %" JSON_INTEGER_FORMAT ", the value of the detailed member",
                              json_integer_value(full));
 }
 
@@ -173,7 +173,7 @@ static void check_device(const json_t *device, const struct facet_step *step, co
     facet_rules_once(json_object_get(device, "partitioning_support"), &technologies, "technology", NULL, violations);
     if (!name || !parent)
         return;
-    FACET_CLEANUP_FREE char *text = join_path(name, strlen(name), parent);
+    FACET_CLEANUP_FREE char *text = join_identity(name, strlen(name), parent);
     if (!text)
         facet_violations_break(violations);
     else if (!json_object_get(devices, text) || (id && strcmp(id, parent) == 0))

@@ -10,7 +10,7 @@ static void report_violation(struct facet_violations *violations, const struct f
     facet_violations_add(violations, &at, "expected %s", expected);
 }
 
-/* Engines obey the last of several options, so none may undo the permission. */
+/* Engines obey the last of several options, so no option may contradict `permission`. */
 static void check_options(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
 {
     const struct facet_step list = {.parent = at, .key = "options"};
@@ -21,7 +21,8 @@ static void check_options(const json_t *mount, const struct facet_step *at, stru
         const struct facet_step step = {.parent = &list, .index = index};
         const char *text = json_string_value(option);
         if (text && (strcmp(text, "ro") == 0 || strcmp(text, "rw") == 0))
-            facet_violations_add(violations, &step, "expected 'permission' to say it, not an option '%s'", text);
+            facet_violations_add(violations, &step, "expected the member 'permission' instead of the option '%s'",
+                                 text);
     }
 }
 
@@ -34,14 +35,14 @@ static void check_mount(const json_t *mount, const struct facet_step *at, struct
         return;
     if (strcmp(type, "tmpfs") == 0 ? source != NULL : !source || !source[0])
         report_violation(violations, at, "source",
-                         strcmp(type, "tmpfs") == 0 ? "none for a tmpfs" : "where it is from");
+                         strcmp(type, "tmpfs") == 0 ? "none for a tmpfs" : "a path or a volume's name");
     else if (strcmp(type, "bind") == 0 && source[0] != '/')
         report_violation(violations, at, "source", "an absolute path for a bind mount");
     else if (strcmp(type, "volume") == 0 && strchr(source, '/'))
         report_violation(violations, at, "source", "a volume's name");
 }
 
-/* A soft limit is at most the hard one; -1 is beyond any number. */
+/* A soft limit is at most the hard limit; -1 stands for no limit. */
 static void check_limit(const json_t *limit, const struct facet_step *at, struct facet_violations *violations)
 {
     const json_t *soft = json_object_get(limit, "soft"), *hard = json_object_get(limit, "hard");
@@ -51,7 +52,7 @@ static void check_limit(const json_t *limit, const struct facet_step *at, struct
         report_violation(violations, at, "soft", "at most the hard limit");
 }
 
-/* Memory and swap together are no less than memory, which has to be limited then: no engine takes it otherwise. */
+/* A limit of memory and swap together needs a limit of memory, and is not below it: engines refuse it otherwise. */
 static void check_swap(const json_t *workload, const struct facet_step *root, struct facet_violations *violations)
 {
     const json_t *swap = json_object_get(workload, "memory_swap_limit_bytes");
@@ -60,7 +61,8 @@ static void check_swap(const json_t *workload, const struct facet_step *root, st
     if (!json_is_integer(swap) || json_integer_value(swap) < 0 || (memory && !json_is_integer(memory)))
         return;
     if (!memory || json_integer_value(swap) < json_integer_value(memory))
-        report_violation(violations, root, "memory_swap_limit_bytes", "a memory_limit_bytes, and no less than that");
+        report_violation(violations, root, "memory_swap_limit_bytes",
+                         "at least memory_limit_bytes, which must be given");
 }
 
 /* Hooks are mounted as well, so their targets must differ from those of mounts. */

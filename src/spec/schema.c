@@ -7,20 +7,20 @@
 
 #include "spec/json.h"
 
-/* Our schemas nest far less; a schema that refers to itself ends here. */
+/* Our schemas nest far less deep; this bound ends a schema that refers to itself. */
 enum { DEPTH_MAX = 64 };
 
 struct validation {
     const json_t *root;
     struct facet_violations *violations;
-    const char *unknown; /* a keyword that is not known */
+    const char *unknown; /* a keyword of the schema that is not known here */
     unsigned depth;
 };
 
 struct check {
     struct validation *validation;
     const struct facet_step *step;
-    const json_t *schema; /* that has the keyword */
+    const json_t *schema; /* the schema that has the keyword */
     const json_t *rule;   /* the keyword's value */
     const json_t *value;
 };
@@ -39,7 +39,7 @@ static const char *type_name(const json_t *value)
     return names[json_typeof(value)];
 }
 
-/* 1.0 is an integer to JSON Schema, but an amount that was written with a point is not one of ours. */
+/* JSON Schema takes 1.0 for an integer; here a number with a point is none. */
 static void check_type(const struct check *check)
 {
     if (strcmp(type_name(check->value), json_string_value(check->rule)) != 0)
@@ -106,7 +106,7 @@ static void check_properties(const struct check *check)
     }
 }
 
-/* Members that `properties` does not name; the schemas are open, so this is only for maps. */
+/* Checks members that `properties` does not name. Our schemas are open, so only maps have this keyword. */
 static void check_additional(const struct check *check)
 {
     const json_t *named = json_object_get(check->schema, "properties");
@@ -147,7 +147,8 @@ static void check_items(const struct check *check)
 }
 
 /*
- * By a table of texts, as unique values are texts and small numbers here: so a long list does not cost quadratic time.
+ * Uses a table of texts, so that a long list does not cost quadratic time: unique values are texts or integers in our
+ * schemas.
  */
 static void check_unique(const struct check *check)
 {
@@ -184,7 +185,7 @@ static void check_maximum(const struct check *check)
                json_integer_value(check->rule), json_integer_value(check->value));
 }
 
-/* In characters, not bytes. */
+/* The length of a text in characters, not bytes. */
 static json_int_t length_of(const json_t *value)
 {
     json_int_t length = 0;
@@ -207,7 +208,7 @@ static void check_max_length(const struct check *check)
                json_integer_value(check->rule), length_of(check->value));
 }
 
-/* A text that is too long is reported as such, and not matched. */
+/* A text that is too long is reported by check_max_length(), and not matched here. */
 static void check_pattern(const struct check *check)
 {
     const json_t *longest = json_object_get(check->schema, "maxLength");
@@ -280,7 +281,7 @@ static void check_value(struct validation *validation, const json_t *schema, con
     json_t *rule;
 
     if (validation->depth == DEPTH_MAX) {
-        validation->unknown = "$ref without an end";
+        validation->unknown = "$ref in a circle";
         return;
     }
     validation->depth++;
@@ -299,6 +300,7 @@ enum facet_status facet_schema_judge(const json_t *schema, const json_t *documen
 
     check_value(&validation, schema, document, &step);
     if (validation.unknown)
-        return facet_error_set(error, FACET_INTERNAL, "a schema has '%s', which is not known", validation.unknown);
+        return facet_error_set(error, FACET_INTERNAL, "a schema has the keyword '%s', which is not supported",
+                               validation.unknown);
     return facet_violations_broken(violations) ? facet_json_no_memory(error) : FACET_OK;
 }

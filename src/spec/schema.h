@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: judging a document by a JSON Schema: as much of draft 2020-12 as our own schemas use.
- * Never: reads a schema that is not ours; goes deeper into a document than its schema says.
+ * Owns: judging a document by a JSON Schema, with the keywords of draft 2020-12 that our own schemas use.
+ * Never: reads a schema that is not ours, or goes deeper into a document than its schema does.
  */
 #ifndef FACET_SPEC_SCHEMA_H
 #define FACET_SPEC_SCHEMA_H

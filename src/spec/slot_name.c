@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the parts of a slot's name. Never: knows which slots there are. */
+/* Owns: the parts of a slot's name. Never: checks that such a slot exists. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool is_name(char c)
     return (c >= 'a' && c <= 'z') || is_digit(c) || c == '_' || c == '-';
 }
 
-/* How far a part goes; 0 when it does not begin as it should. */
+/* The length of a part; 0 when its first character is not allowed. `letter`: a digit cannot be the first. */
 static uint32_t part_length(const char *text, bool letter, const char *more)
 {
     uint32_t length = 0;

@@ -25,7 +25,7 @@ const char *facet_spec_support_name(uint32_t support)
     return name_of(names, sizeof names / sizeof names[0], support);
 }
 
-/* --- which member is which -------------------------------------------------------------------------------------- */
+/* --- the table of members --------------------------------------------------------------------------------------- */
 
 #define TEXT(type, member)                                                                                             \
     {                                                                                                                  \
@@ -131,7 +131,7 @@ const struct facet_fields facet_component_fields = FIELDS(component_list, SIZE_M
 
 /* --- documents -------------------------------------------------------------------------------------------------- */
 
-/* Takes the root, also when it fails. */
+/* Takes ownership of the root, also when it fails. */
 static enum facet_status wrap_document(json_t *root, struct facet_spec **ret_spec, struct facet_error *error)
 {
     struct facet_spec *spec = root ? malloc(sizeof *spec) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the inside of a node document, shared by the files that read and change it. Never: is a public header. */
+/* Owns: the struct of a node document, for the files that read and change it. Never: is a public header. */
 #ifndef FACET_SPEC_SPEC_H
 #define FACET_SPEC_SPEC_H
 

@@ -100,7 +100,7 @@ struct inner {
     const struct facet_fields *fields;
 };
 
-/* Fills a small struct without a size of its own. */
+/* Fills a struct that does not begin with its size. */
 static enum facet_status get_inner(const struct facet_spec *spec, const struct inner *inner, uint32_t outer,
                                    uint32_t index, void *ret_struct, struct facet_error *error)
 {
@@ -180,7 +180,7 @@ enum facet_status facet_spec_get_partitioning(const struct facet_spec *spec, uin
     return status;
 }
 
-/* The member of an object at a place; the order is the document's. */
+/* The member of an object at `index`, in the order of the document. */
 static enum facet_status get_pair(json_t *object, uint32_t index, struct facet_spec_pair *ret_pair,
                                   struct facet_error *error)
 {

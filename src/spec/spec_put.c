@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: putting items into a node document. Never: puts half of one: an item is made beside the document first. */
+/* Owns: putting items into a node document. Never: puts an incomplete item: each is made outside the document first. */
 #include <inttypes.h>
 
 #include "base/sized.h"
@@ -16,7 +16,7 @@ static json_t *copy_of(const json_t *item)
     return item ? json_deep_copy(item) : json_object();
 }
 
-/* Lists that are put as a whole: their items keep unknown members by the key. */
+/* A list that is put as a whole. Unknown members of an old item stay in the new item with the same `key`. */
 struct list {
     const char *member, *key;
     const struct facet_fields *fields;
@@ -168,7 +168,7 @@ static enum facet_status put_lists(json_t *item, const struct facet_spec_device 
     return status;
 }
 
-/* The older members follow the detailed ones, unless they are said themselves. */
+/* Fills the older members from the detailed ones, unless the caller gives them. */
 static enum facet_status derive_device(json_t *item, const struct facet_spec_device *device, struct facet_error *error)
 {
     const json_t *memory = json_object_get(json_object_get(item, "memory_spec"), "total_memory");
@@ -226,7 +226,7 @@ static enum facet_status put_pairs(json_t *owner, const char *member, const stru
     return FACET_OK;
 }
 
-/* The first of node.components, which is made with it in it. */
+/* Makes node.components with its first item, and the node as well when it is absent. */
 static enum facet_status put_first_component(struct facet_spec *spec, json_t *item, struct facet_error *error)
 {
     const json_t *node = facet_spec_items(spec, "node");

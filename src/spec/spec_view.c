@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the older view of devices, and the list of devices that a workload sees. Never: invents an amount. */
+/* Owns: the older view of devices, and the list of devices that a workload sees. Never: makes up an amount. */
 #include <inttypes.h>
 
 #include "spec/document.h"
@@ -37,7 +37,8 @@ static enum facet_status add_legacy(json_t *list, const json_t *device, struct f
         const char *what = memory ? "processing_units" : "memory_size";
         json_decref(memory);
         json_decref(units);
-        return facet_error_argument(error, FACET_UNSUPPORTED, what, "device '%.80s': its %s is not known",
+        return facet_error_argument(error, FACET_UNSUPPORTED, what,
+                                    "device '%.80s' has no %s, which the older view needs",
                                     facet_json_text(device, "device_id"), what);
     }
     json_t *item = json_pack("{s:O, s:O, s:o, s:o, s:o, s:o}", "device_id", json_object_get(device, "device_id"),
@@ -90,7 +91,7 @@ static enum facet_status add_amount(json_t *slots, const struct facet_spec_grant
                                                                                 : facet_json_no_memory(error);
 }
 
-/* Whether a slot of that name exists, and is attached to every workload. */
+/* Whether a slot of that name exists. *ret_unified: it is attached to every workload. */
 static bool find_slot(const struct facet_spec *spec, const char *name, bool *ret_unified)
 {
     const json_t *slots = facet_spec_items(spec, "resource_specs");
@@ -123,7 +124,8 @@ static enum facet_status check_grant(const struct facet_spec *spec, const struct
                                 grant->slot_name);
 }
 
-/* Whether a slot that is attached to every workload is of this device: all of its kind, or those with a share in it. */
+/* Whether a slot that is attached to every workload includes this device. A slot without shares includes all devices of
+ * its name. */
 static bool is_unified(const struct facet_spec *spec, const json_t *device)
 {
     size_t index;

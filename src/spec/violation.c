@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list's memory and its bounds. Never: drops one without counting it. */
+/* Owns: the list's memory and its bounds. Never: drops a violation without counting it. */
 #include "spec/violation.h"
 
 #include <stdarg.h>
@@ -77,7 +77,7 @@ enum facet_status facet_violations_get(const struct facet_violations *violations
     return FACET_OK;
 }
 
-/* Writes a key in the form of a pointer, or only counts it. */
+/* Writes a key in the form of a JSON pointer, unless `to` is NULL. Returns its length in bytes. */
 static size_t put_key(char *to, const char *key)
 {
     size_t length = 0;

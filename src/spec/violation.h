@@ -10,23 +10,23 @@
 
 #include <facet/spec.h>
 
-/* One step of the way, on the walker's stack. */
+/* One step of the path to a value, on the stack of the function that walks the document. */
 struct facet_step {
     const struct facet_step *parent;
-    const char *key; /* of an object's member; NULL: an array's item, or the document itself (parent is NULL) */
+    const char *key; /* of an object's member; NULL: an array's item, or the document, whose parent is NULL */
     size_t index;
 };
 
 struct facet_violations *facet_violations_create(void);
 
-/* Adds one at `step`. A list that is full counts on; out of memory is remembered, see facet_violations_broken(). */
+/* Adds a violation at `step`. A full list only counts it; for lack of memory see facet_violations_broken(). */
 void facet_violations_add(struct facet_violations *violations, const struct facet_step *step, const char *format, ...)
     FACET_PRINTF(3, 4);
-/* Lack of memory while judging makes the verdict worthless. */
+/* Notes that memory ran out while a document was judged, so that the list is incomplete. */
 void facet_violations_break(struct facet_violations *violations);
 bool facet_violations_broken(const struct facet_violations *violations);
 
-/* The pointer of a step, to be freed; NULL when out of memory. */
+/* The JSON pointer of a step, to be freed; NULL when out of memory. */
 char *facet_step_pointer(const struct facet_step *step);
 
 static inline void facet_cleanup_violations(struct facet_violations **violations)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: configurations as a whole, and setting their members one by one. Never: sets one that its schema refuses. */
+/* Owns: configurations as a whole, and setting their members one by one. Never: sets a member that the schema
+ * refuses. */
 #include "spec/workload.h"
 
 #include <inttypes.h>
@@ -64,7 +65,7 @@ void facet_workload_destroy(struct facet_workload *workload)
 
 /* --- one member ------------------------------------------------------------------------------------------------- */
 
-/* Takes `value`; checks it as the only member of a configuration. */
+/* Takes ownership of `value`, and checks it as the only member of a configuration. */
 static enum facet_status refuse_member(const char *member, json_t *value, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *owned = value;
@@ -89,7 +90,7 @@ static enum facet_status text_of(const char *name, const char *text, json_t **re
     return FACET_OK;
 }
 
-/* Demands UTF-8 of several texts. NULL is an absent one. */
+/* Demands UTF-8 of several texts, some of which may be NULL. */
 static enum facet_status demand_utf8(const char *name, const char *const *texts, size_t count,
                                      struct facet_error *error)
 {
@@ -104,7 +105,7 @@ static enum facet_status demand_utf8(const char *name, const char *const *texts,
                 sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), error)
 
 /*
- * Puts the one-member configuration {member: value} in, by the rules of merging, or replaces the member. Takes value.
+ * Merges the configuration {member: value} into the workload, or replaces the member. Takes ownership of `value`.
  */
 static enum facet_status put_member(struct facet_workload *workload, const char *member, json_t *value, bool replace,
                                     struct facet_error *error)
@@ -119,7 +120,7 @@ static enum facet_status put_member(struct facet_workload *workload, const char 
     if (replace)
         return json_object_set(workload->root, member, value) == 0 ? FACET_OK : facet_json_no_memory(error);
     FACET_CLEANUP_JSON json_t *alone = json_pack("{s:O}", member, value);
-    return alone ? facet_merge_configuration(&workload->root, "what was there", alone, "what is added", error)
+    return alone ? facet_merge_configuration(&workload->root, "the workload", alone, "the new value", error)
                  : facet_json_no_memory(error);
 }
 
@@ -171,7 +172,7 @@ enum facet_status facet_workload_set(struct facet_workload *workload, uint32_t s
 
     if (!is_map && single >= sizeof singles / sizeof singles[0])
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "setting",
-                                    "setting %" PRIu32 ": expected one that is a map or single", setting);
+                                    "setting %" PRIu32 ": expected a setting that is a map or a single value", setting);
     const char *member = is_map ? maps[map] : singles[single];
     enum facet_status status = text_of(member, text, &value, error);
     if (status != FACET_OK)
@@ -205,7 +206,7 @@ enum facet_status facet_workload_add_mount(struct facet_workload *workload, cons
         return status;
     json_t *item = json_pack("{s:s, s:s, s:s, s:O*}", "type", ours.type, "target", ours.target, "permission",
                              ours.writable ? "rw" : "ro", "options", options);
-    /* Not as "s*": there jansson silently leaves out a value that it has no memory for. */
+    /* Not by the format "s*", with which jansson leaves out a value without an error when memory runs out. */
     if (ours.source && json_object_set_new(item, "source", json_string(ours.source)) < 0) {
         json_decref(item);
         return facet_json_no_memory(error);
@@ -302,7 +303,7 @@ enum facet_status facet_workload_set_memory(struct facet_workload *workload, uin
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes: expected 1 to %" PRId64, INT64_MAX);
     if (!workload)
         return no_argument("workload", error);
-    /* Both are set, or none: an earlier swap limit belonged to another memory limit. */
+    /* Both limits are replaced together: an earlier swap limit belonged to the earlier memory limit. */
     FACET_CLEANUP_JSON json_t *both = json_pack("{s:s, s:s, s:I}", "format", "facet-accelerator-workload", "version",
                                                 "1.0", "memory_limit_bytes", (json_int_t)bytes);
     FACET_CLEANUP_JSON json_t *copy = json_copy(workload->root);
@@ -340,7 +341,7 @@ enum facet_status facet_workload_merge(struct facet_workload *into, const char *
 {
     if (!into || !from)
         return no_argument(into ? "from" : "into", error);
-    /* Each may be fine by itself, and both together not: then nothing is merged. */
+    /* Two valid configurations may be invalid together; then nothing is merged. */
     FACET_CLEANUP_JSON json_t *both = json_incref(into->root);
     enum facet_status status = facet_merge_configuration(&both, into_name ? into_name : "the first", from->root,
                                                          from_name ? from_name : "the second", error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the inside of a configuration, and helpers for its renderers. Never: is a public header. */
+/* Owns: the struct of a configuration, and helpers for its renderers. Never: is a public header. */
 #ifndef FACET_SPEC_WORKLOAD_H
 #define FACET_SPEC_WORKLOAD_H
 
@@ -12,32 +12,33 @@ struct facet_workload {
     json_t *root;
 };
 
-/* Merges a configuration, or some members of one, into *root, which is replaced or left as it is. */
+/* Merges a configuration, or some of its members, into *root. On failure *root stays as it is. */
 enum facet_status facet_merge_configuration(json_t **root, const char *into_name, const json_t *from,
                                             const char *from_name, struct facet_error *error);
 
-/* A configuration on its way to another form. */
+/* The rendering of a configuration in another form. */
 struct facet_rendering {
     const json_t *from;
     json_t *to;
-    struct facet_violations *left;
+    struct facet_violations *left; /* settings that the form cannot express */
     const struct facet_render_options *options;
     bool failed;         /* no memory */
-    const char *refused; /* why the form cannot be written, even with settings left to the caller */
+    const char *refused; /* why the form cannot be written at all; NULL: it can */
 };
 
-/* The setting is left to the caller. */
+/* Adds a setting to `left`: the caller has to apply it. */
 void facet_render_leave(struct facet_rendering *rendering, const char *setting, const char *why);
 
 /* The object at `path` ("HostConfig", "linux/resources") below `to`, made when it is absent. */
 json_t *facet_render_object(struct facet_rendering *rendering, const char *path);
 json_t *facet_render_array(struct facet_rendering *rendering, const char *path);
 
-/* Both take the value; one that is NULL, for lack of memory, is noticed. */
+/* Both take ownership of the value. NULL stands for lack of memory, and sets `failed`. */
 void facet_render_set(struct facet_rendering *rendering, const char *path, const char *key, json_t *value);
 void facet_render_append(struct facet_rendering *rendering, const char *path, json_t *value);
 
-/* Appends "K=V" for the environment, hooks joined to LD_PRELOAD by the path inside (or on the host). */
+/* Appends "K=V" for each variable of the environment. LD_PRELOAD has the hooks by their paths in the container when
+ * `inside`, else on the host. */
 void facet_render_environment(struct facet_rendering *rendering, const char *path, bool inside);
 
 /* Stands for the number 2^64-1 in rendered JSON. */
@@ -49,8 +50,8 @@ static inline json_t *facet_render_share(const json_t *value)
     return value ? json_incref((json_t *)(uintptr_t)value) : NULL;
 }
 
-/* The profile with the configuration's `system_calls` added, as OCI writes it: a new reference. NULL: there is nothing
- * to write, or it was left. */
+/* A new reference to the seccomp profile in OCI's form, with the configuration's `system_calls` added. NULL: there is
+ * no profile to write, or `system_calls` was left. */
 json_t *facet_render_seccomp(struct facet_rendering *rendering);
 
 void facet_render_docker(struct facet_rendering *rendering);

@@ -12,7 +12,7 @@ static enum facet_status refuse_archive(struct facet_error *error, const char *w
 static enum facet_status check_header(const struct facet_archive_header *header, size_t size, struct facet_error *error)
 {
     if (memcmp(header->magic, FACET_ARCHIVE_MAGIC, sizeof header->magic) != 0)
-        return refuse_archive(error, "it does not begin like one");
+        return refuse_archive(error, "it does not begin with the magic bytes of an archive");
     if (header->version != FACET_ARCHIVE_VERSION)
         return facet_error_set(error, FACET_CORRUPT, "archive of builtin functions: version %u, expected %u",
                                header->version, FACET_ARCHIVE_VERSION);
@@ -52,7 +52,7 @@ static enum facet_status check_shards(const struct facet_archive *archive, uint6
     return FACET_OK;
 }
 
-/* Where the tables are. 32-bit counts of small structures: these sums cannot overflow 64 bits. */
+/* Finds the tables behind the header. The counts have 32 bits and the entries are small: no sum overflows 64 bits. */
 static enum facet_status place_tables(const struct facet_archive_header *header, struct facet_archive *archive,
                                       uint64_t *ret_end, struct facet_error *error)
 {

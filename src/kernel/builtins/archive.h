@@ -43,7 +43,7 @@ struct facet_archive_shard {
     uint64_t offset, size; /* in the file */
 };
 
-/* One archive in memory: views of the bytes that were given. Unchanging, so any number of threads may read it. */
+/* One archive in memory, whose pointers lead into the caller's bytes. It never changes, so all threads may read it. */
 struct facet_archive {
     const unsigned char *bytes;
     size_t size;
@@ -53,8 +53,8 @@ struct facet_archive {
     uint32_t symbol_count, shard_count;
 };
 
-/* Reads the archive in `bytes` (FACET_ARCHIVE_ALIGN-aligned, must outlive it). FACET_CORRUPT: every offset, length and
- * name is checked here, so that nothing later can leave the bytes. */
+/* Reads the archive in `bytes` (aligned to FACET_ARCHIVE_ALIGN, which must outlive it). FACET_CORRUPT: an offset, a
+ * length or a name is wrong. All are checked here, so that no later read leaves the bytes. */
 enum facet_status facet_archive_read(const void *bytes, size_t size, struct facet_archive *ret_archive,
                                      struct facet_error *error);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the edges that libclc's functions miss, for the host and PTX: signs of zeros (C99 F.10, OpenCL 1.2 7.5.1),
- *       lgamma() of an infinity, fract() as a whole. __libclc_NAME is libclc's own NAME (prepare.cc).
+ * Owns: edge cases that libclc's functions get wrong, for the host and PTX: signs of zeros (C99 F.10, OpenCL 1.2
+ *       7.5.1), lgamma() of an infinity, all of fract(). __libclc_NAME is libclc's own NAME (prepare.cc).
  * Never: replaces a function that libclc has right.
  */
 #include "vectors.h"
 
-/* --- odd functions: of a zero they are that zero ------------------------------------------------------------------ */
+/* --- odd functions: f(+0) is +0, and f(-0) is -0 ------------------------------------------------------------------ */
 
 #define ZERO(name)                                                                                                     \
     PUBLIC double __libclc_##name(double x);                                                                           \
@@ -82,7 +82,7 @@ IN_SPACES(LGAMMA_R)
 
 /* --- fract() ------------------------------------------------------------------------------------------------------ */
 
-/* `below` is the largest number below 1. Of an infinity, and of a zero, it is a zero of that sign. */
+/* `below` is the largest number below 1. fract() of an infinity or a zero is a zero of the same sign. */
 #define FRACT(T, space, below)                                                                                         \
     PUBLIC T fract(T x, space T *whole)                                                                                \
     {                                                                                                                  \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: cosh() and sinh() of double, for the host and PTX: libclc's read behind the end of their tables for large
- * arguments, also in lanes whose result is then not taken. Never: has tables. */
+/* Owns: cosh() and sinh() of double, for the host and PTX. libclc's own read behind the end of their tables for large
+ * arguments, even in lanes whose result is not used. Never: has tables. */
 #include "vectors.h"
 
-/* exp(a) / 2 where exp(a) alone would be infinite. */
+/* exp(a) / 2, also where exp(a) is infinite but its half is not. */
 static double half_exp(double a)
 {
     double root = exp(0.5 * a);
@@ -19,7 +19,7 @@ PUBLIC double cosh(double x)
     return a < 22.0 ? 0.5 * whole + 0.5 / whole : half_exp(a);
 }
 
-/* By expm1(), so that nothing cancels near zero. */
+/* By expm1(), so that no digits cancel near zero. */
 PUBLIC double sinh(double x)
 {
     double a = fabs(x), less = expm1(fmin(a, 22.0)), ratio = less / (less + 1.0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: functions of OpenCL C 1.2 that libclc 19 lacks or has wrong, and libclc 22 has right. Never: is built with
- * libclc 22. Other functions of these names are only declared: clang's own declarations give way to ours.
+ * Owns: functions of OpenCL C 1.2 that are missing or wrong in libclc 19, and right in libclc 22. Never: is built with
+ * libclc 22. Other functions of these names are only declared, which replaces clang's own declarations.
  */
 #include "vectors.h"
 
-/* --- lacking: mad_hi(), smoothstep() with edges of double, copies of vectors of three ----------------------------- */
+/* --- missing: mad_hi(), smoothstep() with edges of double, copies of vectors of three ----------------------------- */
 
 #define MAD_HI_OF(T)                                                                                                   \
     PUBLIC T mad_hi(T a, T b, T c)                                                                                     \
@@ -37,12 +37,12 @@ SMOOTHSTEP(double16)
 /* Vectors of three lie in memory as vectors of four. */
 #define COPIES_BETWEEN(T, to, from)                                                                                    \
     PUBLIC event_t async_work_group_copy(to T##4 *, const from T##4 *, size_t, event_t);                               \
-    PUBLIC event_t async_work_group_copy(to T##3 * target, const from T##3 *source, size_t count, event_t event)       \
+    PUBLIC event_t async_work_group_copy(to T##3 * target, const from T##3 * source, size_t count, event_t event)      \
     {                                                                                                                  \
         return async_work_group_copy((to T##4 *)target, (const from T##4 *)source, count, event);                      \
     }                                                                                                                  \
     PUBLIC event_t async_work_group_strided_copy(to T##4 *, const from T##4 *, size_t, size_t, event_t);               \
-    PUBLIC event_t async_work_group_strided_copy(to T##3 * target, const from T##3 *source, size_t count,              \
+    PUBLIC event_t async_work_group_strided_copy(to T##3 * target, const from T##3 * source, size_t count,             \
                                                  size_t stride, event_t event)                                         \
     {                                                                                                                  \
         return async_work_group_strided_copy((to T##4 *)target, (const from T##4 *)source, count, stride, event);      \
@@ -65,7 +65,7 @@ COPIES(float)
 COPIES(double)
 
 #ifdef __AMDGCN__
-/* By the name and type that clang 19 gives it: events lie in no address space. */
+/* wait_group_events() with the mangled name and the type that clang 19 uses: events are in no address space. */
 void wait_group_events_anywhere(int count, __attribute__((address_space(0))) void *events) __asm__(
     "_Z17wait_group_eventsiPU3AS09ocl_event");
 
@@ -75,7 +75,7 @@ void wait_group_events_anywhere(int count, __attribute__((address_space(0))) voi
 }
 #endif
 
-/* --- wrong: 0 less the least integer; erfc() of float beyond its 16 ULP near the end; roundings of the largest ----- */
+/* --- wrong: 0 - the least integer; erfc() of float, near its end off by 16 ULP and more; large integers rounded --- */
 
 #define SUB_SAT_OF(T)                                                                                                  \
     PUBLIC T sub_sat(T a, T b)                                                                                         \
@@ -93,7 +93,8 @@ PUBLIC float erfc(float x)
 }
 VECTORS1(erfc, float)
 
-/* The leading bits that fit, and whether there are more: at most 2^24 (2^53), and a power of two, so that it is exact. */
+/* x rounded to a float's 24 bits (53 for double), towards zero or `away` from it. The bits that are kept and the power
+ * of two are exact, so is their product. */
 static float leading_float(ulong x, bool away)
 {
     int shift = max(40 - (int)clz(x), 0);

@@ -21,7 +21,7 @@ static enum facet_status map_file(const char *path, void **ret_bytes, size_t *re
     if (fd < 0 || fstat(fd, &about) != 0)
         return facet_error_errno(error, errno, "%s", path);
     if (!S_ISREG(about.st_mode) || about.st_size == 0)
-        return facet_error_set(error, FACET_CORRUPT, "%s: no file, or an empty one", path);
+        return facet_error_set(error, FACET_CORRUPT, "%s: expected a regular file that is not empty", path);
     void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         return facet_error_errno(error, errno, "%s: mmap", path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library of OpenCL C's builtin functions, for one target: finding the functions that a module lacks and linking
- * them in.
+ * The library of OpenCL C's builtin functions for one target: finding functions that a module only declares, and
+ * linking them in.
  *
  * Owns: the mapped file. Never: loads more of it than a module needs (a kernel needs 20 of 10,000 functions).
  *
@@ -31,13 +31,13 @@ extern "C" {
 
 struct facet_builtins;
 
-/* Maps the file. FACET_NOT_FOUND, FACET_IO, FACET_CORRUPT name it. May then be used by many threads at a time. */
+/* Maps the file. FACET_NOT_FOUND, FACET_IO, FACET_CORRUPT name the file. Any number of threads may use the library. */
 enum facet_status facet_builtins_open(const char *path, struct facet_builtins **ret_library, struct facet_error *error);
 void facet_builtins_close(struct facet_builtins *library); /* NULL: nothing. Modules linked from it stay valid */
 
 /*
- * Gives a body to every function that `module` declares, calls and the library knows, and to the functions that those
- * call in turn. Bodies get internal linkage. Functions that the library does not know stay declared.
+ * Gives a body to every function of the library that `module` declares and calls, and to the functions that these call
+ * in turn. Bodies get internal linkage. Functions that the library does not know stay declared.
  * FACET_INVALID_ARGUMENT: a declaration of another type than the library's. After a failure the module must be
  * discarded.
  */
@@ -50,9 +50,9 @@ enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVM
  */
 #define FACET_BUILTINS_LIBCALL "facet_libcall_"
 
-/* Gives `module` the function that a code generator calls `name`, hidden; where the module has it, nothing.
- * FACET_INTERNAL: the library has none. The module must not be optimized after that: code that computes as fma() may
- * become a call of fma(). */
+/* Adds the function that a code generator calls `name` to `module`, hidden, unless the module has it. FACET_INTERNAL:
+ * the library has no such function. The module must not be optimized afterwards, as the optimizer may turn the code of
+ * fma() into a call of fma(). */
 enum facet_status facet_builtins_supply(const struct facet_builtins *library, LLVMModuleRef module, const char *name,
                                         struct facet_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: linking shards into a module. In C++, since LLVM-C links whole modules only.
+ * Owns: linking shards into a module. This is C++, since LLVM's C interface links whole modules only.
  * Never: changes functions that the module has.
  */
 #include <set>
@@ -24,7 +24,7 @@ struct Linking {
     const facet_archive *archive;
     Module &module;
     Linker linker;
-    std::vector<std::string> names; /* given bodies */
+    std::vector<std::string> names; /* of the functions that got bodies */
 };
 
 /* The shards of functions that the module lacks and the archive has. */
@@ -77,7 +77,7 @@ facet_status link_shard(Linking &linking, uint32_t index, const std::vector<std:
     return FACET_OK;
 }
 
-/* One round: the linked functions may need more. */
+/* One round of linking; *ret_more: there were functions to link, which may call others. */
 facet_status link_round(Linking &linking, bool *ret_more, facet_error *error)
 {
     std::vector<std::string> names;
@@ -108,7 +108,7 @@ extern "C" facet_status facet_builtins_link(const facet_builtins *library, LLVMM
         if (status != FACET_OK)
             return status;
     }
-    for (const std::string &name : linking.names) /* at last: shards cannot refer to internal functions */
+    for (const std::string &name : linking.names) /* only now, since shards cannot refer to internal functions */
         linking.module.getFunction(name)->setLinkage(GlobalValue::InternalLinkage);
     return FACET_OK;
 }

@@ -5,10 +5,11 @@
  * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; functions of OURS replace those of
  *                                                                 LIBCLC, and call the replaced ones as __libclc_NAME
  *
- * Owns: the form of the functions in the archive: without attributes of a processor, small ones always inlined; for the
- *       host without address spaces (its vectorizer cannot compare pointers of different ones), for PTX with tables in
- *       global memory.
- * Never: part of the compiler.
+ * Owns: the form of the functions in the archive: without attributes of a processor; small functions are always
+ * inlined;
+ *       for the host without address spaces, as its vectorizer cannot compare pointers of different spaces; for PTX
+ *       with tables in global memory.
+ * Never: is part of the compiler.
  */
 #include <cstring>
 #include <map>
@@ -32,7 +33,7 @@
 
 using namespace llvm;
 
-/* Functions of up to so many instructions are always inlined. */
+/* Functions with at most this many instructions are always inlined. */
 static const unsigned small_instructions = 120;
 
 [[noreturn]] static void fail(const Twine &what)
@@ -51,7 +52,7 @@ static std::unique_ptr<Module> read_module(const std::string &path, LLVMContext 
     return module;
 }
 
-/* The text without address spaces. Types cannot be changed in place, and pointers are opaque: text is the simplest. */
+/* The module without address spaces, made by its text: types cannot be changed in place, and pointers are opaque. */
 static std::string strip_text(const std::string &text)
 {
     static const std::string space = " addrspace(", cast = " addrspacecast ";
@@ -86,7 +87,7 @@ static std::unique_ptr<Module> strip_spaces(const Module &module)
     return flat;
 }
 
-/* Moves the values that lead to a table into the table's address space. */
+/* Gives the pointers that lead to a table the table's address space. */
 static void move_users(Value &value, unsigned space)
 {
     for (User *user : value.users()) {
@@ -101,7 +102,8 @@ static void move_users(Value &value, unsigned space)
     }
 }
 
-/* All tables together are more than the 64 KiB of constant memory that a module may have, which are its own to use. */
+/* Moves tables to global memory: together they exceed the 64 KiB of constant memory of a module, which belong to the
+ * kernel. */
 static void move_tables(Module &module)
 {
     enum { GLOBAL_SPACE = 1, CONSTANT_SPACE = 4 };
@@ -282,7 +284,7 @@ static std::string make_shard(const std::vector<Function *> &functions)
 
 struct Archive {
     std::vector<std::string> shards;
-    std::map<std::string, uint32_t> symbols; /* in order of their names, as the format wants */
+    std::map<std::string, uint32_t> symbols; /* in order of their names, as the format requires */
 };
 
 static Archive make_archive(Module &module)
@@ -353,7 +355,7 @@ static void write_file(const std::string &path, const std::string &bytes)
         fail(path + ": " + stream.error().message());
 }
 
-/* Checks for functions that our code and libclc's call and neither defines, except those that the lowering gives. */
+/* Checks for functions that are called but defined neither by libclc nor by us, except those of the lowering. */
 static void check_complete(const Module &module)
 {
     for (const Function &function : module)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the vector overloads of a scalar function, element by element. Kernels are vectorized across work-items, for
- *       which scalar code is best; elsewhere LLVM puts the elements together again.
+ *       which scalar code is best; elsewhere LLVM combines the elements to vector operations.
  * Never: holds mathematics.
  */
 #ifndef FACET_KERNEL_BUILTINS_VECTORS_H
@@ -54,10 +54,10 @@
         return (T##16)(name(x.lo, y.lo), name(x.hi, y.hi));                                                            \
     }
 
-/* A pointer may be one in each of these address spaces. */
+/* Makes the function for pointers into each of these address spaces. */
 #define IN_SPACES(macro) macro(private) macro(global) macro(local)
 
-/* With a second result, of type `U`, through a pointer. */
+/* For functions with a second result, of type `U`, through a pointer. */
 #define VECTORS_POINTER(name, T, U, space)                                                                             \
     PUBLIC T##2 name(T##2 x, space U##2 * more)                                                                        \
     {                                                                                                                  \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The constructs that a source may contain. On the host a kernel is code of the process that runs it, and a checked
- * kernel is only checked where its accesses to memory are visible. So LLVM's own functions that a module may call are
- * listed.
+ * kernel is only checked where its accesses to memory are visible. So a list has LLVM's own functions that a module may
+ * call.
  *
- * Owns: that list, and the refusal of other ways to run code unchecked: calls through pointers, sections, names that
- * are Facet's.
- * Never: looks at Facet's own functions, or at the optimizer's code: both come later and may do more.
+ * Owns: that list, and the refusal of other ways to run unchecked code: calls through pointers, sections, Facet's
+ * names.
+ * Never: sees Facet's own functions or the optimizer's code, which are added later and may do more.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ static void plain_name(LLVMValueRef function, char ret_name[NAME_SIZE])
 
 /* --- LLVM's own functions ----------------------------------------------------------------------------------------- */
 
-/* Their names behind "llvm.", without types; a name that ends with '.' is a prefix. They compute, copy memory in a way
- * that checked images see, or tell the optimizer something. */
+/* Names behind "llvm.", without types; a name that ends with '.' is a prefix. These functions compute, copy memory in a
+ * way that checked images see, or are hints to the optimizer. */
 static const char *const admitted[] = {
     /* numbers */
     "abs", "smax", "smin", "umax", "umin", "scmp", "ucmp", "bitreverse", "bswap", "ctpop", "ctlz", "cttz", "fshl",
@@ -94,7 +94,7 @@ static bool is_admitted(const struct facet_compilation *compilation, LLVMValueRe
     return false;
 }
 
-/* Only the first: each is looked up in the source again, to say where its calls are. */
+/* Refuses the first one only, as the source is compiled again to find the calls of each. */
 static bool check_intrinsics(struct facet_compilation *compilation)
 {
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
@@ -143,7 +143,7 @@ static bool is_call_of_pointer(LLVMValueRef call)
     return !LLVMIsAFunction(callee) && !LLVMIsAInlineAsm(callee) && !LLVMIsAGlobalAlias(callee);
 }
 
-/* Code generators take arrays and structs apart, into one value for each element: they end with many, or do not. */
+/* Whether a value is so large that a code generator, which makes one value of each element, would not finish. */
 static bool is_large(LLVMTargetDataRef layout, LLVMTypeRef type)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
@@ -163,7 +163,7 @@ static bool has_large(LLVMValueRef instruction)
     return found;
 }
 
-/* The text of an instruction's fault; NULL: it has none. */
+/* Why an instruction is refused; NULL: it is allowed. */
 static const char *fault_of_type(LLVMValueRef instruction)
 {
     switch (LLVMGetInstructionOpcode(instruction)) {
@@ -224,7 +224,7 @@ static void check_name(struct facet_compilation *compilation, LLVMValueRef value
         refuse_code(compilation, "'%.80s' is a name of Facet's own; expected another one", name_of(value));
 }
 
-/* Loaders run what some sections list, and take others for their own tables. */
+/* Loaders run the functions that some sections list, and take others for their own tables. */
 static void check_section(struct facet_compilation *compilation, LLVMValueRef value)
 {
     const char *section = LLVMGetSection(value);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a whole compile in a copy of this process (fork), on a stack that is deep enough for real sources; the result,
- *       which comes back through a pipe; the error that says how the copy ended without one. No source can crash more
- *       than the copy. And each copy is the first to compile: LLVM's generator of SPIR-V keeps labels of basic blocks
- *       in a global table from one module to the next, by addresses that come again, so that the second module of a
- *       process may be wrong; lld keeps its state in globals. A copy that takes too long is ended, as one that crashed.
- * Never: lets the copy return, or keeps its leftovers. A program that itself uses the same LLVM from another thread may
- *        hold one of its locks during the fork; this file cannot detect that.
+ *       which comes back through a pipe; the error that says how the copy ended without a result. No source can crash
+ *       more than the copy. Nor is there state of an earlier compile: LLVM's generator of SPIR-V keeps labels of basic
+ *       blocks in a global table, by addresses that are used again, so that the second module of a process may be
+ *       wrong; lld keeps its state in globals. A copy that takes too long is ended, and reported like a crash.
+ * Never: lets the copy return, or keeps files that it left. A program that itself uses the same LLVM in another thread
+ *        may hold one of LLVM's locks during the fork; this file cannot detect that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,30 +24,31 @@
 #include "base/clock.h"
 #include "kernel/compile/compile.h"
 
-/* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; where that is short,
- * less will do. */
+/* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; when that is short,
+ * a smaller stack is tried. */
 #define STACK_MAX_BYTES ((size_t)1 << 30)
 #define STACK_MIN_BYTES ((size_t)1 << 24)
 /* No function's frame is larger. */
 #define STACK_GUARD_BYTES ((size_t)1 << 20)
 #define PART_MAX_BYTES    ((uint64_t)1 << 32)
 #define NO_TEXT           UINT64_MAX
-/* How far beyond its end a function may reach when a stack is used up. */
+/* How far beyond the stack's end a function may reach when the stack is used up. */
 #define STACK_END_BYTES ((uintptr_t)1 << 20)
-/* For a copy that is told to end, to say where it was. */
+/* How long a copy that is told to end may take to report its place in the source. */
 #define KILL_AFTER_SECONDS 5u
 
 enum { PLACE_SIZE = 128 };
 enum end { END_COMPLETE, END_STACK_FULL, END_CRASHED };
 
-/* The first through the pipe. An outcome and the result's parts follow a WHOLE one. `at`: as of copy_at(). */
+/* Comes first through the pipe; with END_COMPLETE, an outcome and the result's parts follow. `at`: the value given to
+ * facet_compile_copy_at(). */
 struct message {
     uint32_t end, signal;
     uint64_t at;
-    struct facet_folder folder; /* the folder that a crash left behind; its path is "" where there is none */
+    struct facet_folder folder; /* the folder that a crash left; its path is "" when there is none */
 };
 
-/* The receiver ignores its pointers and uses its counts. */
+/* The receiver uses the counts in it, and ignores the pointers. */
 struct outcome {
     enum facet_status status;
     struct facet_error error;
@@ -121,7 +122,7 @@ void facet_compile_copy_folder(const struct facet_folder *folder)
     in_copy.folder = folder ? *folder : (struct facet_folder){.path = ""};
 }
 
-static void tell_end(int signal, siginfo_t *info, void *context)
+static void report_crash(int signal, siginfo_t *info, void *context)
 {
     uintptr_t address = (uintptr_t)info->si_addr;
     bool deep = signal == SIGSEGV && address - (in_copy.stack_end - STACK_END_BYTES) < 2 * STACK_END_BYTES;
@@ -150,10 +151,10 @@ static void watch_stack(void)
     sigaltstack(&own, NULL);
 }
 
-/* The program's own handlers are not for a copy of it. */
+/* Replaces the program's own handlers, which must not run in a copy. */
 static void watch_signals(void)
 {
-    struct sigaction action = {.sa_sigaction = tell_end, .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    struct sigaction action = {.sa_sigaction = report_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
     sigset_t watched;
 
     sigemptyset(&watched);
@@ -162,11 +163,11 @@ static void watch_signals(void)
         sigaddset(&watched, crashes[i]);
     }
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not be so long is an error of the compile */
+    signal(SIGXFSZ, SIG_IGN); /* a file that exceeds the limit is an error of the compile */
     pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
 }
 
-/* Closes the program's files, which would stay open for as long as the copy has them. */
+/* Closes the program's files, which the copy would otherwise keep open. */
 static void close_others(int fd)
 {
     if (fd > STDERR_FILENO + 1)
@@ -174,7 +175,7 @@ static void close_others(int fd)
     close_range((unsigned)fd + 1, ~0u, 0);
 }
 
-/* For the thread that it has to itself. */
+/* The main function of the thread that compiles. */
 static void *compile_and_end(void *argument)
 {
     const struct facet_compile_copy *copy = argument;
@@ -258,7 +259,7 @@ static bool read_bytes(int fd, void *bytes, size_t size)
     return true;
 }
 
-/* With a NUL behind them; NULL: the copy has died, or there is no memory. */
+/* Returns bytes with a NUL behind them; NULL: the copy has died, or memory ran out. */
 static void *get_bytes(int fd, uint64_t size)
 {
     FACET_CLEANUP_FREE char *bytes = size < PART_MAX_BYTES ? malloc(size + 1) : NULL;
@@ -328,7 +329,7 @@ static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend
 
 /* --- this process: the copy --------------------------------------------------------------------------------------- */
 
-/* `how` is the status from waitpid(); 0 too where another thread of this process has waited for all of its children. */
+/* `how` is the status from waitpid(); also 0 when another thread of this process has waited for the child. */
 static enum facet_status explain_death(const char *name, int how, struct facet_error *error)
 {
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)
@@ -337,7 +338,7 @@ static enum facet_status explain_death(const char *name, int how, struct facet_e
     return facet_error_set(error, FACET_INTERNAL, "%.80s: the process that compiled ended without a result", name);
 }
 
-/* Where clang was: "name:line:column". False: not at the source. */
+/* Writes clang's place in the source as "name:line:column". False: clang was not reading the source. */
 static bool find_place(const struct facet_backend_request *request, uint64_t at, char *ret_place, size_t size)
 {
     const char *source = request->source;
@@ -395,7 +396,7 @@ static enum facet_status explain_outcome(const struct facet_backend_request *req
                                 name);
 }
 
-/* The copy takes no signals of the program's: it begins, as its thread does, with all of them blocked. */
+/* The copy must not take signals of the program, so it and its thread begin with all signals blocked. */
 static pid_t copy_process(void)
 {
     sigset_t all, before;
@@ -426,7 +427,7 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
     return facet_error_errno(error, failed, "cannot copy this process (fork) to compile in it");
 }
 
-/* Whether the copy writes or ends within so many seconds. */
+/* Whether the copy writes or ends within `seconds`. */
 static bool wait_in_time(const struct facet_compile_copy *copy, uint32_t seconds)
 {
     struct pollfd end = {.fd = copy->fd, .events = POLLIN};
@@ -438,7 +439,7 @@ static bool wait_in_time(const struct facet_compile_copy *copy, uint32_t seconds
     return ready > 0;
 }
 
-/* As in a crash, the copy reports its place in the source, and the folder it leaves behind. */
+/* Ends a copy that takes too long. As in a crash, it reports its place in the source and the folder that it left. */
 static bool kill_late_child(const struct facet_compile_copy *copy)
 {
     if (wait_in_time(copy, copy->request->seconds))
@@ -458,7 +459,7 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
     bool late = kill_late_child(copy), told = read_bytes(copy->fd, &message, sizeof message);
     bool whole = told && message.end == END_COMPLETE && get_result(copy->fd, &outcome, ret_result);
 
-    close(copy->fd); /* which is the end of a copy that still writes */
+    close(copy->fd); /* ends a copy that still writes */
     while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
         ;
     if (told) {

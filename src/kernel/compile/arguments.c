@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the choice of clang's and clBuildProgram's options that are accepted, and the arguments that clang gets beside
- * them.
- * Never: hands on an option that it does not know: clang's front end has thousands, some of which write files.
+ * Owns: which of clang's and clBuildProgram's options are accepted, and the arguments that clang gets in addition.
+ * Never: passes an unknown option on: clang's front end has thousands of options, some of which write files.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 enum { OWN_ARGUMENTS = 64 };
 
-/* Options that stand for themselves. Those of OpenCL that only allow something we do anyway are taken and dropped. */
+/* Options without a value. OpenCL's options that only allow things that are done anyway are accepted and dropped. */
 static const struct {
     const char *text;
     bool is_dropped;
@@ -59,7 +58,7 @@ static bool take_flag(struct facet_compilation *compilation, const char *argumen
             add_argument(compilation, argument);
         return true;
     }
-    /* -Wl, -Wp and -Wa hand words on to other programs. */
+    /* -Wl, -Wp and -Wa pass words on to other programs. */
     if (!begins_with(argument, "-W") || (argument[2] && argument[3] == ','))
         return false;
     add_argument(compilation, argument);
@@ -99,7 +98,7 @@ static bool take_standard(struct facet_compilation *compilation, const char *arg
     return true;
 }
 
-/* How many words the option and its value are; 0: it is another one. */
+/* How many words the option and its value are; 0: the argument is another option. */
 static uint32_t take_separable(struct facet_compilation *compilation, const char *const *arguments)
 {
     for (size_t i = 0; i < sizeof separable / sizeof separable[0]; i++) {
@@ -118,7 +117,7 @@ static uint32_t take_separable(struct facet_compilation *compilation, const char
     return 0;
 }
 
-/* `ret_words`: how many of the list were taken. */
+/* *ret_words: how many words of the list were used. */
 static enum facet_status take_arguments(struct facet_compilation *compilation, const char *const *arguments,
                                         uint32_t *ret_words, struct facet_error *error)
 {

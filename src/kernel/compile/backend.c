@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the one symbol of facet-kernel-compiler.so: a request becomes a result, in a copy of the process (apart.c).
- * Never: calls clang, LLVM's passes, its generators or lld in the process that asks: they crash on some sources,
- * recurse as deep as a source nests, and leave state for the next compile. On a fatal error LLVM calls a handler that
- * jumps back to here; LLVM's unfinished state ends with the copy.
+ * Owns: the symbol that facet-kernel-compiler.so exports, and compiling a request in a copy of the process (apart.c).
+ * Never: calls clang, LLVM's passes, its generators or lld in the caller's process: they crash on some sources, recurse
+ * as deep as a source nests, and leave state for the next compile. On a fatal error LLVM calls a handler that jumps
+ * back to this file; LLVM's unfinished state ends with the copy.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,14 +15,15 @@
 
 #include "kernel/compile/compile.h"
 
-/* The compile that this thread is in. */
+/* The compile that runs in this thread. */
 struct compile_guard {
     jmp_buf return_point;
     char reason[256];
 };
 static _Thread_local struct compile_guard *current_guard;
 
-/* Returns on threads that are not in a compile: the process may use LLVM itself, and LLVM then ends it as usual. */
+/* LLVM's handler of fatal errors. Returns in a thread without a compile: the process uses LLVM itself, and LLVM then
+ * ends the process, as usual. */
 static void abandon_compile(const char *reason)
 {
     struct compile_guard *compile_guard = current_guard;
@@ -101,7 +102,7 @@ static enum facet_status run_stages(struct facet_compilation *compilation, struc
     return build_module(compilation, error);
 }
 
-/* Drops a partial result: code without a status that vouches for it. */
+/* Drops the code of a compile that failed. */
 static void drop_code(struct facet_backend_result *result)
 {
     free(result->image);
@@ -111,7 +112,7 @@ static void drop_code(struct facet_backend_result *result)
     result->bytes = 0;
 }
 
-/* Nothing of LLVM's is given back: the copy ends, and the kernel does that faster. */
+/* LLVM's objects are not freed: the copy ends, and the kernel frees its memory faster. */
 static enum facet_status compile_here(const struct facet_backend_request *request,
                                       struct facet_backend_result *ret_result, struct facet_error *error)
 {

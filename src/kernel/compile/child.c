@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: children that read a file and write to a pipe. Never: leaves one running, or as a zombie. */
+/* Owns: children that read a file and write to a pipe. Never: leaves a child running, or as a zombie. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

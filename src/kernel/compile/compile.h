@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: one compile on its way from source to image, and the steps that it takes.
- * Never: is seen outside src/kernel/compile; outlives the call that it is for.
+ * Owns: the state of one compile from source to image, and the steps of a compile.
+ * Never: is included outside src/kernel/compile; the state does not outlive its call.
  */
 #ifndef FACET_KERNEL_COMPILE_H
 #define FACET_KERNEL_COMPILE_H
@@ -24,20 +24,20 @@ enum facet_compile_family {
 
 enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FEATURES_SIZE = 4096, FACET_COMPILE_FAMILIES = 4 };
 
-/* The constants that all processors of a family share. */
+/* The constants of a family, for all its processors. */
 struct facet_compile_flavour {
     const char *name;             /* "host" */
     const char *source_triple;    /* the triple that clang compiles for */
     const char *triple;           /* the triple that code is made for */
-    const char *library;          /* of built-in functions, beside the compiler; NULL: none */
-    const char *const *arguments; /* of clang's, NULL-terminated */
+    const char *library;          /* file of built-in functions in the compiler's folder; NULL: none */
+    const char *const *arguments; /* for clang, NULL-terminated */
     uint32_t convention;          /* LLVM's number of the calling convention that marks kernels */
 };
 
-/* A kernel, as its declaration says. */
+/* A kernel as it is declared. */
 struct facet_compile_kernel {
     char *name;
-    struct facet_host_argument *arguments; /* their texts are of the heap */
+    struct facet_host_argument *arguments; /* their texts are from malloc() */
     uint32_t argument_count, argument_bytes;
     uint32_t required_group_size[3];
     uint32_t local_bytes, scratch_fixed_bytes, scratch_item_bytes, flags;
@@ -48,7 +48,7 @@ struct facet_compilation {
     struct facet_backend_result *result;
     const struct facet_compile_flavour *flavour;
     enum facet_compile_family family;
-    char processor[FACET_COMPILE_NAME_SIZE]; /* as LLVM names it; of SPIR-V the version */
+    char processor[FACET_COMPILE_NAME_SIZE]; /* by LLVM's name; for SPIR-V its version */
     char target[FACET_COMPILE_NAME_SIZE + 16];
     char machine_features[FACET_COMPILE_FEATURES_SIZE]; /* features that LLVM gets beside the processor's name */
     char features[FACET_COMPILE_FEATURES_SIZE]; /* features that the machine must have, as /proc/cpuinfo names them;
@@ -62,7 +62,7 @@ struct facet_compilation {
     LLVMTargetMachineRef machine;
     struct facet_compile_kernel *kernels; /* in order of name */
     uint32_t kernel_count;
-    bool failed; /* there are diagnostics that are errors */
+    bool failed; /* a diagnostic is an error */
 };
 
 /* target.c: family, processor and machine of the request's target. FACET_INVALID_ARGUMENT. */
@@ -78,12 +78,13 @@ void facet_compile_prepare(void);
  */
 enum facet_status facet_compile_arguments(struct facet_compilation *compilation, struct facet_error *error);
 
-/* source.c: the module, of the family's flavour and verified; FACET_CORRUPT after errors, which are diagnostics. */
+/* source.c: the module in the family's flavour, verified. FACET_CORRUPT: the source has errors, which are
+ * diagnostics. */
 enum facet_status facet_compile_source(struct facet_compilation *compilation, struct facet_error *error);
 
 /*
- * admit.c: refuses constructs that a source may not contain, before Facet's own code is linked; on the host most of
- * LLVM's.
+ * admit.c: refuses constructs that a source may not contain, before Facet's own code is linked; on the host also most
+ * functions of LLVM.
  */
 enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error);
 
@@ -93,7 +94,7 @@ enum facet_status facet_compile_admit(struct facet_compilation *compilation, str
 void facet_compile_admit_types(struct facet_compilation *compilation);
 void facet_compile_check_spirv(struct facet_compilation *compilation);
 
-/* extent.c: refuses by name each variable that is larger or more aligned than the targets keep. */
+/* extent.c: refuses by name each variable that is larger or more aligned than all targets support. */
 void facet_compile_admit_extents(struct facet_compilation *compilation);
 
 /* private.c: a module in SPIR's terms, rewritten for AMDGPU, except its private memory. */
@@ -104,30 +105,30 @@ enum facet_status facet_compile_shape(struct facet_compilation *compilation, str
 bool facet_compile_is_kernel(const struct facet_compilation *compilation, const char *name);
 LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel);
 
-/* library.c: makes one of the two functions that clang makes of each kernel. */
+/* library.c: joins the two functions that clang makes of each kernel. */
 void facet_compile_join(struct facet_compilation *compilation);
 
-/* rename.c: calls of built-in functions go to others where options or the target ask for that. */
+/* rename.c: redirects calls of built-in functions to others where options or the target require it. */
 void facet_compile_rename(struct facet_compilation *compilation);
 
-/* library.c: makes every definition but the kernels internal. */
+/* library.c: makes every definition except the kernels internal. */
 void facet_compile_hide(struct facet_compilation *compilation);
 
 /*
- * library.c: links the built-in functions that the module calls, and hides them and the rest; each missing one is a
- * diagnostic.
+ * library.c: links the built-in functions that the module calls, and hides all functions except kernels. Each missing
+ * function is a diagnostic.
  */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);
 
-/* mend.c: the counterpart for SPIR-V, which needs no library. */
+/* mend.c: the step for SPIR-V in place of facet_compile_library(), as SPIR-V needs no library. */
 enum facet_status facet_compile_mend(struct facet_compilation *compilation, struct facet_error *error);
 /* mend.c: mends SPIR-V's code once more after it is optimized; no later pass undoes that. */
 enum facet_status facet_compile_mend_code(struct facet_compilation *compilation, struct facet_error *error);
 /* mend.c: a builder for the body of a function that had none, and is inlined. */
 LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, LLVMValueRef function);
-/* mend_calls.c: a body for a built-in function that stands for another one. */
+/* mend_calls.c: gives a built-in function a body that calls another one. */
 void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function);
-/* mend_calls.c: gives a call that copies for the work-group pointers to the type that it copies. */
+/* mend_calls.c: gives a call of async_work_group_copy() and its kin pointers to the type that it copies. */
 void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call);
 /* mend_calls.c: the type of an image's channels, as OpenCL C numbers it. */
 void facet_compile_mend_format(LLVMBuilderRef builder, LLVMValueRef call);
@@ -140,14 +141,14 @@ enum facet_status facet_compile_open_library(const struct facet_compilation *com
                                              struct facet_builtins **ret_library, struct facet_error *error);
 
 /*
- * libcalls.c: the symbols that lld reports as undefined and processes lack, one name after the other; false at the end.
+ * libcalls.c: the next of the symbols that lld reports as undefined and that no process provides; false at the end.
  */
 bool facet_compile_next_missing(const char **linker_message, char *ret_name, size_t size);
-/* An object with all of those functions. FACET_INTERNAL names those that do not exist. */
+/* Makes an object with all these functions. FACET_INTERNAL names a function that does not exist. */
 enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *linker_message,
                                          LLVMMemoryBufferRef *ret_object, struct facet_error *error);
 
-/* description.c: the image's JSON into the result. */
+/* description.c: writes the image's description, in JSON, to the result. */
 enum facet_status facet_compile_describe(struct facet_compilation *compilation, struct facet_error *error);
 
 /* portable.c, host.c; device.c: from the module to the image in the result. */
@@ -155,7 +156,7 @@ enum facet_status facet_compile_portable(struct facet_compilation *compilation, 
 enum facet_status facet_compile_host(struct facet_compilation *compilation, struct facet_error *error);
 enum facet_status facet_compile_device(struct facet_compilation *compilation, struct facet_error *error);
 
-/* emit.c: machine code, and a linked object out of it. */
+/* emit.c: makes machine code, and a linked object of it. */
 enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMModuleRef module,
                                      LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code,
                                      struct facet_error *error);
@@ -175,14 +176,14 @@ struct facet_compile_copy {
     int fd;
 };
 enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, struct facet_error *error);
-/* The result, once the copy has ended; also how it ended, where it made none: FACET_OUT_OF_RANGE when it ran out of
- * stack. `ret_result` is then for the caller to clear all the same. */
+/* Waits for the copy and returns its result, or the error of a copy that made none: FACET_OUT_OF_RANGE when it ran out
+ * of stack. The caller must clear `ret_result` after an error, too. */
 enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
                                             struct facet_error *error);
 
 /*
- * In a copy: how many bytes of the source the compiler has passed, for the report of a crash; 0: it is not in the
- * source.
+ * In a copy: notes how many bytes of the source the compiler has read, for the report of a crash; 0: it is not reading
+ * the source.
  */
 void facet_compile_copy_at(void *context, size_t bytes);
 /* In a copy: the folder to remove if the copy crashes; NULL: there is none. */
@@ -194,12 +195,12 @@ void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint3
 void facet_compile_remark_clear(struct facet_backend_result *result);
 enum facet_status facet_compile_verdict(const struct facet_compilation *compilation, struct facet_error *error);
 
-/* place.c: errors found behind the front end, with their places in the source, where those can be found. */
-/* For each call of the function that is named so in the module. */
+/* place.c: errors found after the front end, with their places in the source if these can be found. */
+/* Reports each call of the function called `symbol`. */
 void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text);
 /* Where the target has no assembler here. */
 enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error);
-/* For recursion in functions that kernels call. Returns false, and adds nothing, where there is none. */
+/* Reports recursion in functions that kernels call. Returns false, and adds nothing, when there is none. */
 bool facet_compile_refuse_recursion(struct facet_compilation *compilation);
 /* The name that a symbol has in the source, without types: "_Z3sinf" is "sin". */
 void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size);
@@ -209,7 +210,7 @@ struct facet_shim_read;
 void facet_compile_read_clear(struct facet_backend_result *result);
 void facet_compile_read(void *context, const char *path, const struct facet_shim_read *read);
 
-/* clock.c's time, for the stages. */
+/* The time in nanoseconds, for measuring the stages. */
 uint64_t facet_compile_now(void);
 
 #endif

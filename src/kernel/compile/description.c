@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: an image's description (schemas/kernel_image.schema.json). Never: knows its place in the image. */
+/* Owns: making an image's description (schemas/kernel_image.schema.json). Never: puts it into the image. */
 #include <jansson.h>
 #include <stdlib.h>
 

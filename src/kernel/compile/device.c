@@ -45,7 +45,7 @@ static void refuse_local(struct facet_compilation *compilation, const char *kern
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
-/* The kernel's own variables. Every function that it calls has been inlined, or is not counted. */
+/* Counts the kernel's own variables, and those of functions that are inlined into it. */
 static void count_local(struct facet_compilation *compilation, uint32_t kernel)
 {
     LLVMValueRef function = facet_compile_function(compilation, kernel);
@@ -205,9 +205,9 @@ static bool has_long_block(LLVMModuleRef module)
 }
 
 /*
- * Loops whose sum has a formula stay loops: it is computed in 65 bits and more, which SPIR-V has not. In long blocks
- * LLVM looks for no sums of neighbours, as its search is quadratic. LLVM knows both as options of the process only; a
- * compile for SPIR-V has one for itself (apart.c).
+ * Keeps LLVM from replacing a loop's sum by a formula, which needs integers of 65 bits and more that SPIR-V lacks;
+ * and, in long blocks, from searching sums to vectorize, which is quadratic. Both are options of a whole process; a
+ * compile for SPIR-V has a process of its own (apart.c).
  */
 static void settle_options(const struct facet_compilation *compilation)
 {

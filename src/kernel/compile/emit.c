@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: running passes, making machine code, linking objects through lld, which wants files.
- * Never: leaves a file behind, also where lld crashes.
+ * Owns: running passes, making machine code, linking objects by lld, which reads and writes files.
+ * Never: leaves a file, even if lld crashes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static enum facet_status link_files(struct facet_compilation *compilation, const
     if (failed)
         return facet_error_set(error, FACET_INTERNAL, "lld: %s", linker_message ? linker_message : "failed");
     if (!linker_message)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what lld says");
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for lld's messages");
     *ret_message = FACET_TAKE_PTR(linker_message);
     return FACET_OK;
 }

@@ -28,7 +28,7 @@ static const char *name_of(LLVMValueRef aligned, char ret_name[NAME_SIZE])
 
 struct alignment_check {
     struct facet_compilation *compilation;
-    char last_message[TEXT_SIZE]; /* not to be repeated: clang makes two functions of one kernel */
+    char last_message[TEXT_SIZE]; /* not repeated, as clang makes two functions of each kernel */
 };
 
 static void check_alignment(void *context, uint64_t bytes, LLVMValueRef aligned)

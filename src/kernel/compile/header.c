@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the file FACET_OPENCL_HEADER, taken in by the assembler. Never: changes it. */
+/* Owns: the file FACET_OPENCL_HEADER, included by the assembler. Never: changes it. */
 #include "kernel/compile/header.h"
 
 __asm__(".pushsection .rodata\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: an image for the host (facet/host_kernel.h): lowered kernels, the table that finds them, the linked object.
- * Never: lets an object out that calls anything but the C library's copying and filling of memory.
+ * Never: makes an object that calls anything except the C library's functions that copy and fill memory.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { LOOP_BLOCKS_MAX = 256 }; /* blocks; see shim_loops.cc */
 
-/* Building constants. */
+/* The state while constants of the table are built. */
 struct table_builder {
     LLVMModuleRef module;
     LLVMContextRef context;
@@ -58,7 +58,7 @@ static LLVMValueRef argument_record(const struct table_builder *table_builder, c
     return record_constant(table_builder, members, 6);
 }
 
-/* An array of records that all have one type; null for none. */
+/* An array of records of one type; a null pointer when there are none. */
 static LLVMValueRef record_array(const struct table_builder *table_builder, LLVMValueRef *records, uint32_t count)
 {
     if (!count)
@@ -100,8 +100,7 @@ static LLVMValueRef kernel_record(const struct table_builder *table_builder, con
 }
 
 /*
- * Globals of checked images that the lowering made: the pointer to struct facet_host_check, and the places in the
- * source.
+ * A variable that the lowering made for a checked image: the pointer to struct facet_host_check, or the array of sites.
  */
 static LLVMValueRef made_by_lowering(const struct table_builder *table_builder, const char *name)
 {
@@ -205,7 +204,7 @@ static enum facet_status lower_kernels(struct facet_compilation *compilation, st
     return facet_lower_host(compilation->module, &options, lowered, compilation->kernel_count, error);
 }
 
-/* Blocks of hundreds of instructions, together so many that the better code generator needs many seconds. */
+/* Whether the function has so many long blocks that the better code generator would need many seconds. */
 static bool has_many_long_blocks(LLVMValueRef function)
 {
     enum { LONG_BLOCK_INSTRUCTIONS = 400, LONG_BLOCKS_INSTRUCTIONS_MAX = 20000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the functions that code generators call where a processor lacks an instruction: the image contains them.
- * Never: makes anything for processors that lack none; optimizes such functions, which may become calls of themselves.
+ * Owns: putting the functions that code generators call, where a processor lacks an instruction, into the image.
+ * Never: makes such functions for processors that lack none; optimizes them, as they could become calls of themselves.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kernel/builtins/library.h"
 #include "kernel/compile/compile.h"
 
-/* Code generators call these for plain assignments; every process has them. */
+/* False for functions that every process has: code generators call these to copy and fill memory. */
 static bool may_be_missing(const char *name)
 {
     static const char *const names[] = {"memcpy", "memset", "memmove", "memcmp", "bcmp"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: linking the built-in functions that kernels call, and the diagnostics for missing ones.
- * Never: links a function without callers; leaves anything but kernels visible.
+ * Never: links a function without callers; leaves a function other than a kernel visible.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -12,12 +12,12 @@
 #include "kernel/builtins/library.h"
 #include "kernel/compile/compile.h"
 
-/* Functions that lower.h promises to know. */
+/* The prefix of functions that lower.h defines. */
 #define LOWERED_PREFIX "__facet_"
 
 enum { PATH_SIZE = PATH_MAX + FACET_COMPILE_NAME_SIZE };
 
-/* The file beside the object that this code is in. */
+/* The path of a file in the folder of the object that has this code. */
 static void path_beside(const char *file, char *ret_path)
 {
     Dl_info here;
@@ -74,8 +74,9 @@ static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef
 }
 
 /*
- * For each kernel clang makes a function of this name, which other kernels call. The kernel has its body, or calls it.
- * Inlined everywhere and internal, the function is deleted, so that each kernel's code exists once.
+ * For each kernel clang makes a function with this prefix, which other kernels call; the kernel has a copy of its
+ * body, or calls it. The function becomes internal and is inlined everywhere, so it is deleted, and each kernel's code
+ * exists once.
  */
 static void join_kernel_stub(struct facet_compilation *compilation, LLVMValueRef function)
 {
@@ -100,7 +101,7 @@ void facet_compile_join(struct facet_compilation *compilation)
         join_kernel_stub(compilation, function);
 }
 
-/* Names outside of the module have no effect on the internal functions. */
+/* Makes functions internal, so that names outside of the module cannot affect them. */
 void facet_compile_hide(struct facet_compilation *compilation)
 {
     LLVMValueRef value;

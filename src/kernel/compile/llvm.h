@@ -3,7 +3,7 @@
  * One interface for LLVM 22 and 19, with LLVM 22's behaviour.
  *
  * Owns: the differences in LLVM's C interface, and in the conventions between clang and the generators. For LLVM 22
- * they are here, for LLVM 19 in llvm19.cc, which is built with that one only.
+ * they are here, for LLVM 19 in llvm19.cc, which is built with LLVM 19 only.
  * Never: decides anything. Beside this file only the shims test LLVM's version.
  */
 #ifndef FACET_KERNEL_COMPILE_LLVM_H
@@ -23,7 +23,7 @@ extern "C" {
 
 #if LLVM_VERSION_MAJOR >= 22
 
-/* LLVMRunPasses() with the options as they are, for passes by LLVM 22's names. */
+/* LLVMRunPasses() with default options; passes have LLVM 22's names. */
 static inline LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine)
 {
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
@@ -34,15 +34,15 @@ static inline LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *p
 }
 
 /*
- * Clang 22's output needs no change: kernels are known by their calling convention, and a call of a kernel calls a
- * function beside it.
+ * Clang 22's output needs no change: kernels are known by their calling convention, and a call of a kernel calls the
+ * function that clang makes next to it.
  */
 static inline void facet_llvm_settle_kernels(LLVMModuleRef module)
 {
     (void)module;
 }
 
-/* Has PTX say that a kernel is for groups of this size only. */
+/* Makes the PTX state that a kernel is for groups of this size only. */
 static inline void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t *size)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(kernel));

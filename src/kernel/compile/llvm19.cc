@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: llvm.h's interface for LLVM 19. Never: is built with another one. */
+/* Owns: llvm.h's interface for LLVM 19. Never: is built with another version. */
 #include "kernel/compile/llvm.h"
 
 #include <llvm/IR/Constants.h>
@@ -28,7 +28,7 @@ LLVMValueRef LLVMGetSwitchCaseValue(LLVMValueRef instruction, unsigned index)
     return wrap((unwrap<SwitchInst>(instruction)->case_begin() + (index - 1))->getCaseValue());
 }
 
-/* Its scalarizer has the options, but the name of the pass has not. */
+/* LLVM 19's scalarizer has these options, but its pass cannot be given them by name. */
 static bool parse_scalarizer(StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>)
 {
     ScalarizerPassOptions options;
@@ -62,7 +62,7 @@ LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *passes, LLVMTar
     return LLVMErrorSuccess;
 }
 
-/* Its clang lists kernels for nvptx64 in !nvvm.annotations; the generator takes the convention as well. */
+/* Clang 19 lists kernels for nvptx64 in !nvvm.annotations; the generator accepts the calling convention, too. */
 static void take_annotations(Module &module)
 {
     NamedMDNode *annotations = module.getNamedMetadata("nvvm.annotations");
@@ -94,7 +94,7 @@ static bool is_call(const User *user, const Function &kernel)
     return call && call->getCalledOperand() == &kernel;
 }
 
-/* A kernel cannot be called: its callers get a function of the same body, by the name that clang 22 gives it. */
+/* A kernel cannot be called, so its callers call a copy of its body, which has the name that clang 22 would give it. */
 static void divert_calls(Function &kernel)
 {
     ValueToValueMapTy map;
@@ -106,7 +106,7 @@ static void divert_calls(Function &kernel)
     body->setLinkage(GlobalValue::InternalLinkage);
     body->setVisibility(GlobalValue::DefaultVisibility);
     body->setCallingConv(CallingConv::C);
-    for (User *user : make_early_inc_range(kernel.users())) { /* the body's own calls too */
+    for (User *user : make_early_inc_range(kernel.users())) { /* including calls in the copy */
         if (!is_call(user, kernel))
             continue;
         cast<CallBase>(user)->setCalledFunction(body);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lowering for the host, in its order.
+ * The steps of the lowering for the host.
  *
- * Owns: the passes of LLVM that run in between, and the choice of width.
+ * Owns: the order of the steps, LLVM's passes between them, and the choice of the width of lanes.
  * Never: changes instructions itself: lower_item.c, lower_lanes.c and lower_group.c do.
  */
 #include "kernel/compile/shims.h"
@@ -19,16 +19,17 @@
 static const char inline_all[] = "always-inline,globaldce";
 /* Finds out which shared functions write nothing, so that calls of them are moved and merged. */
 static const char describe_shared[] = "function(sroa<modify-cfg>),cgscc(function-attrs)";
-/* Simplifies the function of one work-item: no calls, no memory that can be registers. */
+/* Simplifies the function of one work-item: without calls, and with registers in place of memory. */
 static const char simplify[] =
     "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup;hoist-common-insts>,instcombine<"
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
-/* Runs before blocks with many predecessors are split, which a table does not need. */
+/* Makes tables of switches, before blocks with many predecessors are split, which a table makes unnecessary. */
 static const char tabulate[] = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
-/* Control flow that lower_lanes.c takes: conditional branches only, each an if without else or a loop's latch. */
+/* Makes control flow that lower_lanes.c accepts: conditional branches only, each an if without else or a loop's
+ * latch. */
 static const char untangle[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
                                "sroa<modify-cfg>,instcombine<no-verify-fixpoint>,"
                                "loop-simplify,fix-irreducible,unify-loop-exits)";
@@ -51,7 +52,7 @@ struct lowering {
     LLVMModuleRef module;
     const struct facet_lower_options *options;
     struct facet_error *error;
-    uint32_t lanes;               /* of 32 bits in a register; 1: not to be vectorized */
+    uint32_t lanes;               /* lanes of 32 bits in a register; 1: kernels are not vectorized */
     LLVMValueRef passed_constant; /* checked: struct facet_group_layout's */
 };
 
@@ -103,7 +104,7 @@ static void set_machine(LLVMValueRef function, LLVMTargetMachineRef machine)
     LLVMDisposeMessage(features);
 }
 
-/* The promises of our own calls, so that they are moved and merged as the numbers that they are. */
+/* Our own calls return numbers and have no effects: attributes say so, so that LLVM moves and merges the calls. */
 static void promise_pure_call(LLVMValueRef function)
 {
     size_t length;
@@ -198,7 +199,8 @@ static LLVMValueRef make_group(struct lowering *lowering, struct facet_lower_ker
     return run;
 }
 
-/* Whole chunks or not: known only when it runs. */
+/* Makes a function that chooses at run time: `whole` when the group's size in x is a multiple of `width`, else
+ * `part`. */
 static LLVMValueRef make_choice(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef whole,
                                 LLVMValueRef part, uint32_t width)
 {
@@ -229,7 +231,7 @@ static LLVMValueRef make_choice(struct lowering *lowering, struct facet_lower_ke
     return run;
 }
 
-/* NULL, and why there are none. */
+/* Makes the form with lanes; NULL: there is none, and *ret_why says why. */
 static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uint32_t width, bool masked,
                                const char **ret_why)
 {
@@ -243,7 +245,7 @@ static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uin
     return made;
 }
 
-/* A line of the cache at once; where that is two registers, the one works while the other waits. */
+/* A chunk fills one line of the cache. Where that takes two registers, their operations overlap. */
 static uint32_t choose_width(uint32_t lanes, uint32_t required)
 {
     uint32_t width = lanes < LANES_PER_LINE ? 2 * lanes : lanes;
@@ -327,7 +329,7 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
     return FACET_OK;
 }
 
-/* With the functions that are regions of it. */
+/* Steps the loops of a run function, and of the functions that are its regions. */
 static void step_run(struct lowering *lowering, LLVMValueRef run)
 {
     size_t length, other_length;
@@ -344,7 +346,7 @@ static void step_run(struct lowering *lowering, LLVMValueRef run)
     }
 }
 
-/* Of kernels whose items run one by one: in lanes, a loop goes round as often as the longest of many. */
+/* Only for kernels whose items run one by one. In lanes, a loop has as many rounds as the longest of all lanes. */
 static enum facet_status step_loops(struct lowering *lowering, const struct facet_lower_kernel *kernels, uint32_t count)
 {
     enum facet_status status = FACET_OK;
@@ -378,7 +380,7 @@ static enum facet_status run_last(struct lowering *lowering, const struct facet_
     return status;
 }
 
-/* As in the source, item by item, with a check before every access. */
+/* Lowers kernels to run item by item as in the source, with a check before every access. */
 static enum facet_status lower_checked(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items)), *frames;
@@ -397,7 +399,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     frames = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*frames));
     checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->passed_constant);
     for (uint32_t i = 0; i < count; i++) {
-        kernels[i].flags &= ~FACET_HOST_ROWS; /* a checker follows one group */
+        kernels[i].flags &= ~FACET_HOST_ROWS; /* a checker observes one group at a time */
         frames[i] = facet_checker_guard(checker, items[i]);
     }
     facet_checker_hide(lowering->module, false);
@@ -417,7 +419,7 @@ static void mark_unoptimized(LLVMValueRef function)
     set_attribute(function, "noinline");
 }
 
-/* Control flow as lanes need it, of kernels that may get lanes; the others keep what they have. */
+/* Structures the control flow of kernels that may get lanes; tangled kernels keep theirs. */
 static enum facet_status untangle_items(struct lowering *lowering, uint32_t count, LLVMValueRef *items)
 {
     enum facet_status status;
@@ -436,7 +438,7 @@ static enum facet_status untangle_items(struct lowering *lowering, uint32_t coun
     return status == FACET_OK ? run_passes(lowering, structurize) : status;
 }
 
-/* Again after the passes: they make switches of comparisons. */
+/* Joins are split again after the passes, since these turn comparisons into switches. */
 static enum facet_status simplify_items(struct lowering *lowering, uint32_t count, LLVMValueRef *items)
 {
     enum facet_status status = FACET_OK;
@@ -457,7 +459,7 @@ static enum facet_status simplify_items(struct lowering *lowering, uint32_t coun
     return status;
 }
 
-/* All calls become the code that they call, except those of functions that are shared: these come behind the items. */
+/* Inlines all calls except calls of shared functions, which are appended to the list of items. */
 static enum facet_status inline_items(struct lowering *lowering, uint32_t count, LLVMValueRef **items,
                                       uint32_t *ret_functions)
 {

@@ -3,7 +3,7 @@
  * Lowering for the host: from kernels, each the work of one work-item, to functions that run a work-group.
  *
  * Owns: work-item loops, barriers, vector lanes, the layout of scratch and local memory, the host's pass pipeline.
- * Never: reads source, links libraries, emits objects (host.c does), or knows the caller of the result.
+ * Never: reads source, links libraries, emits objects (host.c does), or depends on the caller of the result.
  *
  * Its input (portable.c makes it): a module for the host's triple and data layout in which
  *   - all pointers are of address space 0 and all calls of the C calling convention;
@@ -13,8 +13,8 @@
  *         i32 __facet_local_id(i32 d)    i32 __facet_group_id(i32 d)   i32 __facet_group_size(i32 d)
  *         i32 __facet_global_id(i32 d)   i32 __facet_grid(i32 d)       i32 __facet_global_size(i32 d)
  *         i32 __facet_offset(i32 d)      i32 __facet_dimensions()      void __facet_barrier()
- *     where d may be any value, and 3 or more gives 0 (ids, offset) or 1 (sizes). A global id is a call of its own and
- *     no sum of the others, so that a kernel that uses only it in x can be recognized (FACET_HOST_ROWS).
+ *     where d may be any value, and 3 or more gives 0 (ids, offset) or 1 (sizes). A global id is a call of its own, not
+ *     a sum of other calls, so that a kernel that uses only the global id in x is recognized (FACET_HOST_ROWS).
  * Its output: for each kernel a function `facet_run.NAME` of type facet_host_run_func (facet/host_kernel.h).
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_H
@@ -30,8 +30,8 @@
 #define FACET_LOWER_LOCAL "__facet_local."
 #define FACET_LOWER_RUN   "facet_run."
 
-/* Of checked modules, both hidden: `ptr`, where the address of a struct facet_host_check is put before the first call,
- * and a constant array of struct facet_host_site. */
+/* Two hidden variables of checked modules: a pointer, to which the address of a struct facet_host_check is written
+ * before the first call, and a constant array of struct facet_host_site. */
 #define FACET_LOWER_CHECK "facet_check"
 #define FACET_LOWER_SITES "facet_sites"
 
@@ -40,7 +40,7 @@ struct facet_lower_argument {
     uint32_t offset, bytes; /* in the argument block */
 };
 
-/* One kernel. The first part is given, the second is filled in. */
+/* One kernel. The caller gives the first part, the lowering fills in the second. */
 struct facet_lower_kernel {
     const char *name;
     const struct facet_lower_argument *arguments; /* as many as the function has parameters */
@@ -53,7 +53,7 @@ struct facet_lower_kernel {
 struct facet_lower_options {
     LLVMTargetMachineRef machine;
     uint32_t optimize; /* 0 to 3 */
-    uint32_t check;    /* call struct facet_host_check before each access; debug locations say where */
+    uint32_t check;    /* 1: call struct facet_host_check before each access; debug locations give its position */
 };
 
 /* How many lanes of 32 bits the registers of a processor have, with these features ("+name,-name"): 16, 8 or 4. */

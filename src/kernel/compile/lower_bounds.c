@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images: the variable that a pointer leads into, and its bounds.
+ * Checked images: the variable that a pointer leads into, and the variable's bounds.
  *
- * Owns: bounds of private variables, of local ones, of local arguments and of constants. Never: touches an access.
+ * Owns: the bounds of private and local variables, local arguments and constants. Never: changes an access.
  *
- * A pointer takes the bounds of its variable along, through choices and loops. A pointer that was itself kept in
- * memory has lost them.
+ * The bounds of its variable follow a pointer through selects and phis. A pointer that was loaded from memory has none.
  */
 #include "lower_check.h"
 
 #include <facet/host_kernel.h>
 
-/* An address within the object of its first operand: of a constant's element it may be no instruction. */
+/* Whether the value is an address within the object of its first operand; for a constant it may be an expression. */
 static bool is_element(LLVMValueRef value)
 {
     return LLVMIsAGetElementPtrInst(value) ||
            (LLVMIsAConstantExpr(value) && LLVMGetConstOpcode(value) == LLVMGetElementPtr);
 }
 
-/* The operands that a pointer is derived from, by number; NULL: no more, or it is a root itself. */
+/* Operand `index` of those that a pointer is derived from; NULL: no more, or the pointer is a root. */
 static LLVMValueRef source_of(LLVMValueRef value, uint32_t index)
 {
     if (is_element(value) || LLVMIsAFreezeInst(value))
@@ -42,7 +41,7 @@ static uint32_t root_of(const struct facet_checker *checker, LLVMValueRef value)
         return FACET_ROOT_CONSTANT;
     if (LLVMIsConstant(value))
         return FACET_ROOT_GLOBAL;
-    /* A pointer that the host put into the argument block is the host's: it leads to global memory. */
+    /* A pointer in the argument block comes from the host, so it leads to global memory. */
     if (LLVMIsALoadInst(value) && (LLVMGetOperand(value, 0) == LLVMGetParam(checker->function, 0) ||
                                    source_of(LLVMGetOperand(value, 0), 0) == LLVMGetParam(checker->function, 0)))
         return FACET_ROOT_GLOBAL;
@@ -71,7 +70,7 @@ uint32_t facet_checker_roots(const struct facet_checker *checker, LLVMValueRef p
     return roots_of(checker, pointer, &seen);
 }
 
-/* Of a variable, private or of the image. */
+/* The size of a variable, private or of the image. */
 static uint64_t size_of(const struct facet_checker *checker, LLVMValueRef variable)
 {
     return LLVMABISizeOfType(checker->layout, LLVMIsAAllocaInst(variable) ? LLVMGetAllocatedType(variable)
@@ -102,7 +101,7 @@ static struct facet_bounds bounds_of_phi(struct facet_checker *checker, LLVMValu
     made.base = LLVMBuildPhi(checker->builder, checker->pointer, "");
     made.size = LLVMBuildPhi(checker->builder, checker->i64, "");
     made.outside = LLVMBuildPhi(checker->builder, checker->i32, "");
-    remember_bounds(checker, phi, made); /* before it leads back to itself */
+    remember_bounds(checker, phi, made); /* before the search comes back to this phi */
     for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++) {
         struct facet_bounds one = facet_checker_bounds(checker, LLVMGetIncomingValue(phi, i));
         LLVMBasicBlockRef from = LLVMGetIncomingBlock(phi, i);
@@ -127,7 +126,7 @@ static struct facet_bounds bounds_of_select(struct facet_checker *checker, LLVMV
     return made;
 }
 
-/* The bounds of a pointer that is no choice between others. */
+/* The bounds of a pointer that is no phi or select. */
 static struct facet_bounds bounds_of_root(const struct facet_checker *checker, LLVMValueRef root)
 {
     LLVMTypeRef i64 = checker->i64;
@@ -161,7 +160,7 @@ struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValu
     return *remember_bounds(checker, pointer, made);
 }
 
-/* Adds a constant distance in bytes; false: it is none. */
+/* Adds the element's distance in bytes to *offset; false: the distance is not constant. */
 static bool add_offset(const struct facet_checker *checker, LLVMValueRef element, int64_t *offset)
 {
     LLVMTypeRef type = LLVMGetGEPSourceElementType(element);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images: each access of an item to memory that others may see calls the checker first. An access to a
- * variable, or to a local argument, compares with its bounds itself, and reports when it is outside.
+ * Checked images: each access of an item to memory that others may see calls the checker first. For an access to
+ * a variable, or to a local argument, the item itself compares the bounds, and reports an access outside.
  *
  * Owns: the checks, the behaviour of a refused access, and the places in the source that reports name.
- * Never: asks about private memory that is accessed inside; moves an access or leaves out one that is allowed.
+ * Never: calls the checker for private memory accessed within its bounds; moves or removes an access that is allowed.
  *
- * An access that is refused happens all the same, but elsewhere: a load reads zeros, a store writes to memory that is
- * never read, a copy has no bytes. So control flow stays as it is. The target of a pointer that was itself in memory is
- * not always known at compile time; it is then checked at run time: all private memory of checked items lies in their
- * frames.
+ * A refused access still happens, but elsewhere: a load reads zeros, a store writes to memory that is never read, a
+ * copy has no bytes. So control flow stays as it is. The target of a pointer that was loaded from memory is not always
+ * known at compile time. Such a pointer is checked at run time: all private memory of checked items is in their frames.
  */
 #include "lower_check.h"
 
@@ -37,7 +36,7 @@ static LLVMValueRef load_member(const struct facet_checker *checker, LLVMTypeRef
     return LLVMBuildLoad2(checker->builder, type, place, "");
 }
 
-/* One of the functions that the program which runs the image has installed. */
+/* A function pointer in the struct facet_host_check of the program that runs the image. */
 static LLVMValueRef function_at(const struct facet_checker *checker, size_t offset)
 {
     LLVMValueRef table = LLVMGetNamedGlobal(checker->module, FACET_LOWER_CHECK);
@@ -69,7 +68,7 @@ static void make_ask(struct facet_checker *checker)
     LLVMBuildRet(checker->builder, LLVMBuildICmp(checker->builder, LLVMIntNE, answer, number_constant(checker, 0), ""));
 }
 
-/* Whether that many bytes at the address are inside. Negative distances are large ones. */
+/* Whether `bytes` at the address are inside. A negative distance is a large unsigned number, so it is outside. */
 static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes,
                               LLVMValueRef base, LLVMValueRef size)
 {
@@ -108,7 +107,7 @@ static void make_ask_unless_own(struct facet_checker *checker)
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
-/* Inside, private memory and reads of constants need no further check. */
+/* For an access inside its variable: private memory and reads of constants need no further check. */
 static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own_block,
                           LLVMBasicBlockRef other_block)
 {
@@ -130,7 +129,8 @@ static void answer_inside(const struct facet_checker *checker, LLVMValueRef *giv
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
-/* An access outside of its variable is reported. For a pointer without a variable: as above. */
+/* Makes the helper that reports an access outside of its variable. A pointer without a variable is asked about, as in
+ * make_ask_unless_own(). */
 static void make_ask_outside(struct facet_checker *checker)
 {
     enum { NONE, ONE, INSIDE, OUTSIDE, OWN, OTHER, BLOCKS };
@@ -216,7 +216,7 @@ static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
     return checker->site_count++;
 }
 
-/* Whether the access needs no check: its bounds are known here, and it affects no other item. */
+/* Whether the access needs no check: it is known to be inside at compile time, and affects no other item. */
 static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMValueRef address, LLVMValueRef bytes,
                      uint32_t flags)
 {
@@ -226,7 +226,7 @@ static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMVa
     return (own_block || read) && facet_checker_inside(checker, address, bytes);
 }
 
-/* Emits the check and returns its result; NULL: the access needs none. The builder is before the access. */
+/* Emits the check and returns its result; NULL: the access needs no check. Leaves the builder before the access. */
 static LLVMValueRef emit_check(struct facet_checker *checker, LLVMValueRef access, LLVMValueRef address,
                                LLVMValueRef bytes, uint32_t flags)
 {
@@ -281,7 +281,7 @@ static void guard_access(struct facet_checker *checker, LLVMValueRef access, uin
     LLVMSetOperand(result, 1, access);
 }
 
-/* Copies and fills: a refused one has no bytes. */
+/* Copies and fills: when refused, their number of bytes is 0. */
 static void guard_bytes(struct facet_checker *checker, LLVMValueRef call, bool reads)
 {
     LLVMValueRef bytes = LLVMGetOperand(call, 2), allowed, more = NULL;
@@ -341,7 +341,7 @@ static LLVMValueRef call_id(struct facet_checker *checker, const char *name, uin
     return LLVMBuildCall2(checker->builder, type, facet_function_declare(checker->module, name, type), &given, 1, "");
 }
 
-/* The largest value that an access has. */
+/* The bytes of the largest value that any access loads or stores. */
 static uint64_t largest_of(const struct facet_checker *checker)
 {
     uint64_t max = 16;
@@ -357,7 +357,7 @@ static uint64_t largest_of(const struct facet_checker *checker)
     return max;
 }
 
-/* The values that the checks need, at the item's beginning. */
+/* Makes the values that the checks need, at the item's beginning. */
 static void prepare_values(struct facet_checker *checker)
 {
     LLVMTypeRef bytes = LLVMArrayType2(checker->i8, largest_of(checker));

@@ -2,7 +2,7 @@
 /*
  * The parts of checked images: lower_check.c emits checks and reports, lower_bounds.c finds the bounds of pointers.
  *
- * Owns: struct facet_checker. Never: seen outside of these two.
+ * Owns: struct facet_checker. Never: is included elsewhere.
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_CHECK_H
 #define FACET_KERNEL_COMPILE_LOWER_CHECK_H
@@ -18,10 +18,10 @@ enum facet_root { /* the kinds of memory that a pointer may lead to: bits */
                   FACET_ROOT_UNKNOWN = 32,
 };
 
-/* Of the variable, or the local argument, that a pointer leads into, when it runs; of none: NULL, 0 and 0. */
+/* The bounds at run time of the variable or local argument that a pointer leads into. Without one: NULL, 0 and 0. */
 struct facet_bounds {
     LLVMValueRef base, size;
-    LLVMValueRef outside; /* flags of facet_host_check with which it is told that an access is not inside */
+    LLVMValueRef outside; /* the flags of facet_host_check with which an access outside is reported */
 };
 
 struct facet_checker {
@@ -44,9 +44,11 @@ struct facet_checker {
 };
 
 uint32_t facet_checker_roots(const struct facet_checker *checker, LLVMValueRef pointer);
-/* Moves the builder. Of addresses on the way nothing is promised any more: a wild one would be no value to compare. */
+/* Moves the builder. Removes flags such as `inbounds` from addresses on the way: with them, an address outside would
+ * be poison, which cannot be compared. */
 struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValueRef pointer);
-/* At a constant place inside of a variable, or of the arguments, whose layout is the compiler's. */
+/* Whether the bytes are at a constant offset inside a variable, or inside the arguments, which the compiler lays
+ * out. */
 bool facet_checker_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes);
 
 #endif

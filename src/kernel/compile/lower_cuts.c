@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More regions than there are barriers. Code behind branches with barriers in them belongs to the region of each
- * barrier before it and to that of each path past them all: of n such branches are n regions, each of up to n branches.
+ * Additional barriers. Code behind branches with barriers in them is part of the region of every barrier before it, and
+ * of every path around the barriers: n such branches make n regions, each with up to n branches.
  *
  * Owns: barriers of our own where the paths of such a branch join, if all items arrive there together and the regions
- * would be much larger than the source. Never: puts one where items may take different paths.
+ * would be much larger than the source. Never: puts a barrier where items may take different paths.
  */
 #include "lower_group.h"
 
 enum {
     REGIONS_MAX = 16,
-    GROWTH_MAX = 8, /* times the source */
+    GROWTH_MAX = 8, /* size of all regions, in sizes of the source */
 };
 
 struct cutting {
     struct facet_arena *arena;
     const struct facet_graph *graph;
     const struct facet_shapes *shapes;
-    bool *barrier;     /* for each block: begins with one */
-    bool *comes_alone; /* items may come there by themselves */
+    bool *barrier;     /* for each block: it begins with a barrier */
+    bool *comes_alone; /* for each block: items may come there without the others */
     uint32_t *stack;
 };
 
@@ -31,7 +31,7 @@ static uint32_t count_instructions(LLVMBasicBlockRef block)
     return count;
 }
 
-/* Marks the blocks that can be reached from there without passing a barrier, or `end`. */
+/* Marks the blocks that can be reached from `from` without passing `end` or, unless `through`, a barrier. */
 static void mark_reachable(struct cutting *cutting, uint32_t from, uint32_t end, bool through, bool *seen)
 {
     uint32_t depth = 1;
@@ -78,8 +78,8 @@ static bool is_worth_it(struct cutting *cutting)
     return all > source * GROWTH_MAX;
 }
 
-/* false: there are barriers, too. */
-static bool find_apart(struct cutting *cutting)
+/* Finds the blocks to which items may come without the others; false: one of them has a barrier. */
+static bool find_alone(struct cutting *cutting)
 {
     for (uint32_t i = 0; i < cutting->graph->count; i++)
         if (cutting->shapes->divergent[i])
@@ -90,7 +90,7 @@ static bool find_apart(struct cutting *cutting)
     return true;
 }
 
-/* Of a branch with a barrier: that lies between it and here. */
+/* Whether the paths of a branch join in this block, with a barrier between the branch and the block. */
 static bool is_join(const struct cutting *cutting, uint32_t index)
 {
     const struct facet_block *block = &cutting->graph->blocks[index];
@@ -128,7 +128,7 @@ bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const st
     cutting.barrier = facet_arena_take(arena, graph->count);
     cutting.comes_alone = facet_arena_take(arena, graph->count);
     cutting.stack = facet_arena_take(arena, (graph->count + 1) * sizeof(*cutting.stack));
-    if (!is_worth_it(&cutting) || !find_apart(&cutting))
+    if (!is_worth_it(&cutting) || !find_alone(&cutting))
         return false;
     for (uint32_t i = 1; i < graph->count; i++)
         if (is_join(&cutting, i)) {

@@ -2,9 +2,9 @@
 /*
  * Empty blocks between a value and the phi that takes it.
  *
- * Owns: a fault of LLVM (seen in 22) kept away. StructurizeCFG moves an instruction without cost (a freeze, a cast) out
- * of a block that jumps to a phi, and then gives the phi another path's value. It looks only at values defined in the
- * block that jumps, so that block is made an empty one. Never: changes a result.
+ * Owns: working around a fault of LLVM (seen in 22). StructurizeCFG moves an instruction without cost (a freeze, a
+ * cast) out of a block that jumps to a phi, and then gives the phi another path's value. It looks only at values
+ * defined in the block that jumps, so an empty block is put before the phi. Never: changes a result.
  */
 #include "lower_inside.h"
 
@@ -21,8 +21,8 @@ static bool takes_own_value(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     return false;
 }
 
-/* The same phi, by another way. */
-static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef way)
+/* Replaces a phi by one whose value from the block `from` comes from the block `through`. */
+static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef through)
 {
     LLVMValueRef made;
 
@@ -33,7 +33,7 @@ static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlock
         LLVMValueRef value = LLVMGetIncomingValue(phi, i);
 
         if (block == from)
-            block = way;
+            block = through;
         LLVMAddIncoming(made, &value, &block, 1);
     }
     LLVMReplaceAllUsesWith(phi, made);
@@ -42,14 +42,14 @@ static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlock
 
 static void part_edge(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
 {
-    LLVMBasicBlockRef way = LLVMInsertBasicBlockInContext(context, to, "");
+    LLVMBasicBlockRef through = LLVMInsertBasicBlockInContext(context, to, "");
 
-    LLVMSetSuccessor(LLVMGetBasicBlockTerminator(from), 0, way);
-    LLVMPositionBuilderAtEnd(builder, way);
+    LLVMSetSuccessor(LLVMGetBasicBlockTerminator(from), 0, through);
+    LLVMPositionBuilderAtEnd(builder, through);
     LLVMBuildBr(builder, to);
     for (LLVMValueRef at = LLVMGetFirstInstruction(to), next; at && LLVMIsAPHINode(at); at = next) {
         next = LLVMGetNextInstruction(at);
-        replace_phi(builder, at, from, way);
+        replace_phi(builder, at, from, through);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: the fields of small structs and vectors (float4) that all are accessed.
+ * Many work-items in the lanes of vectors: small structs and vectors (float4) of which all fields are accessed.
  *
- * Owns: finding them in a block, and one wide access with shuffles instead of one for each field.
- * Never: moves an access over another one that it could meet.
+ * Owns: finding the accesses in a block, and one wide access with shuffles instead of one access for each field.
+ * Never: moves an access over another access that may overlap with it.
  */
 #include "lower_lanes.h"
 
@@ -46,7 +46,7 @@ static bool touches_memory(LLVMValueRef instruction, bool stores)
             LLVMGetTypeKind(LLVMTypeOf(instruction)) == LLVMVoidTypeKind);
 }
 
-/* Which of the fields `at` is, or MOST. */
+/* The index of the field that `at` accesses; FIELDS_MAX: none. */
 static uint32_t field_of(const struct facet_lanes *lanes, const struct fields *fields, LLVMValueRef access,
                          LLVMValueRef at)
 {
@@ -61,7 +61,6 @@ static uint32_t field_of(const struct facet_lanes *lanes, const struct fields *f
                                                                                   : (uint32_t)(offset / size);
 }
 
-/* A set of fields begins anew: with nothing. */
 static void clear_fields(struct fields *fields)
 {
     memset(fields->members, 0, sizeof fields->members);
@@ -69,8 +68,8 @@ static void clear_fields(struct fields *fields)
 }
 
 /*
- * The set that the access is of. A block may access its fields several times: sets are made up from its beginning, each
- * as early as it is complete, so that all of a set's accesses find the same one.
+ * Finds the set of accesses that `access` belongs to. A block may access the fields several times. Sets are collected
+ * from the block's beginning, and each ends as soon as it is complete, so that all its members find the same set.
  */
 static bool find_members(const struct facet_lanes *lanes, struct fields *fields, LLVMValueRef access)
 {
@@ -131,7 +130,7 @@ static LLVMValueRef base_of(struct facet_lanes *lanes, const struct fields *fiel
                          &offset, 1, "");
 }
 
-/* `count` indices, start + i * step of each; of interleaved fields when step is 0. */
+/* A vector of `count` indices, start + i * step; the indices that interleave `fields` vectors when step is 0. */
 static LLVMValueRef index_vector(struct facet_lanes *lanes, uint32_t count, uint32_t start, uint32_t step,
                                  uint32_t fields)
 {
@@ -175,7 +174,7 @@ bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store)
     if (!find_fields(lanes, store, &fields))
         return false;
     if (fields.last != store)
-        return true; /* goes with the last */
+        return true; /* the set's last store stores all */
     for (uint32_t i = 0; i < fields.count; i++)
         values[i] = facet_lanes_vector(lanes, LLVMGetOperand(fields.members[i], 0));
     if (fields.count == 4) {

@@ -2,12 +2,12 @@
 /*
  * Many work-items in the lanes of vectors: elements with gaps between them, as the fields of structs have.
  *
- * Owns: loads and stores of every second, third or fourth element. Never: touches memory in front of the first or
- * behind the last one, or writes into a gap.
+ * Owns: loads and stores of every second, third or fourth element. Never: touches memory before the first or
+ * behind the last element, or writes into a gap.
  */
 #include "lower_lanes.h"
 
-/* Of a wide vector: the lanes' elements, or all but those poison. */
+/* The mask of a shuffle that takes the lanes' elements out of a wide vector, or (`spread`) puts them into one. */
 static LLVMValueRef step_shuffle(struct facet_lanes *lanes, uint32_t step, bool spread)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
@@ -31,9 +31,9 @@ static LLVMValueRef step_mask(struct facet_lanes *lanes, uint32_t step)
 }
 
 /*
- * Small elements with gaps, where no mask is so fine: an element and its gap are loaded as one number. The first half
- * has its elements at the low ends of theirs, the other half at the high ends, so that only memory between two elements
- * is touched.
+ * Loads small elements with gaps, for which the processor has no masks: an element and its gap are loaded as one
+ * number. In the first half of the lanes the element is the low part of the number, in the second half the high part,
+ * so that no memory before the first or behind the last element is touched.
  */
 static LLVMValueRef load_between(struct facet_lanes *lanes, LLVMTypeRef type, LLVMValueRef first, uint32_t step,
                                  uint32_t alignment)
@@ -61,8 +61,8 @@ static LLVMValueRef load_between(struct facet_lanes *lanes, LLVMTypeRef type, LL
         type, "");
 }
 
-/* Whether masks are too coarse, and the gaps of a size that a number has. */
-static bool is_between(const struct facet_lanes *lanes, LLVMTypeRef type, uint32_t step)
+/* Whether masks are too coarse, and an element with its gap has the size of a number. */
+static bool needs_load_between(const struct facet_lanes *lanes, LLVMTypeRef type, uint32_t step)
 {
     return lanes->registers < FACET_LANES_MAX && (step == 2 || step == 4) &&
            LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) < 32;
@@ -75,7 +75,7 @@ LLVMValueRef facet_lanes_load_gaps(struct facet_lanes *lanes, LLVMTypeRef type, 
     LLVMTypeRef types[2] = {wide, LLVMTypeOf(first)};
     LLVMValueRef arguments[3] = {first, step_mask(lanes, step), LLVMConstNull(wide)}, all;
 
-    if (is_between(lanes, type, step))
+    if (needs_load_between(lanes, type, step))
         return load_between(lanes, type, first, step, alignment);
     all = facet_lanes_masked(lanes, "llvm.masked.load", types, arguments, 0, alignment);
     return LLVMBuildShuffleVector(lanes->builder, all, LLVMGetPoison(wide), step_shuffle(lanes, step, false), "");

@@ -91,7 +91,7 @@ uint32_t facet_graph_find(const struct facet_graph *graph, LLVMBasicBlockRef blo
     return (uint32_t)(uintptr_t)facet_map_get(&graph->indices, block) - 1;
 }
 
-/* Depth first without recursion: `order` fills from its end. Returns how many blocks were found. */
+/* Depth first without recursion; `order` is filled from its end. Returns how many blocks were found. */
 static uint32_t order_blocks(struct facet_graph *graph, LLVMBasicBlockRef entry, LLVMBasicBlockRef *order, uint32_t all)
 {
     struct facet_map seen = {.arena = graph->indices.arena};
@@ -148,7 +148,7 @@ static void connect_blocks(struct facet_graph *graph)
         }
 }
 
-/* Where two walks up the tree of dominators meet (Cooper, Harvey, Kennedy). */
+/* The block where the walks from two blocks up the tree of dominators meet (Cooper, Harvey, Kennedy). */
 static uint32_t meet_above(const struct facet_graph *graph, uint32_t a, uint32_t b)
 {
     while (a != b) {
@@ -224,7 +224,8 @@ static uint32_t order_backwards(const struct facet_graph *graph, uint32_t *ret_l
     return graph->count - place;
 }
 
-/* The counterpart of meet_above(): post-dominators have lower numbers, and none at all, behind all ends, the lowest. */
+/* The counterpart of meet_above(). Post-dominators have lower numbers; FACET_NO_BLOCK, behind all ends, is the
+ * lowest. */
 static uint32_t meet_below(const struct facet_graph *graph, const uint32_t *number, uint32_t a, uint32_t b)
 {
     while (a != b) {
@@ -327,8 +328,8 @@ uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
     return graph->blocks[then].predecessor_count == 1 ? then : FACET_NO_BLOCK;
 }
 
-/* Back edges to a block that is not the only entry of its loop. */
-static uint32_t count_side_doors(const struct facet_graph *graph, uint32_t block)
+/* The block's back edges to a block that is not the only entry of its loop. */
+static uint32_t count_irreducible_edges(const struct facet_graph *graph, uint32_t block)
 {
     uint32_t count = 0;
 
@@ -339,7 +340,7 @@ static uint32_t count_side_doors(const struct facet_graph *graph, uint32_t block
     return count;
 }
 
-/* Small switches do not count, however many there are: reading an image has five. */
+/* Small switches do not count, however many there are: one read of an image has five. */
 uint32_t facet_graph_cases(const struct facet_graph *graph)
 {
     enum { CASES_FEW = 16 };
@@ -352,10 +353,10 @@ uint32_t facet_graph_cases(const struct facet_graph *graph)
 
 bool facet_graph_is_tangled(const struct facet_graph *graph)
 {
-    enum { SIDE_DOORS_MAX = 16 };
-    uint32_t side_doors = 0;
+    enum { IRREDUCIBLE_EDGES_MAX = 16 };
+    uint32_t irreducible_edges = 0;
 
     for (uint32_t i = 0; i < graph->count; i++)
-        side_doors += count_side_doors(graph, i);
-    return facet_graph_cases(graph) > FACET_CASES_MAX || side_doors > SIDE_DOORS_MAX;
+        irreducible_edges += count_irreducible_edges(graph, i);
+    return facet_graph_cases(graph) > FACET_CASES_MAX || irreducible_edges > IRREDUCIBLE_EDGES_MAX;
 }

@@ -5,20 +5,20 @@
  * Owns: regions between barriers, the loops over items, the storage of values that outlive a barrier.
  * Never: changes the result of an item.
  *
- * A region is all that can be reached from a barrier (or the entry) without passing another one. Each is cloned into
- * a loop over all items; behind the loop goes on the region of the barrier that was reached, which is the same for all
- * items, so that a loop with barriers in it is again a loop around those loops. A value that lives across a barrier
- * has a slot: a variable within a region, between them the item's frame in scratch memory or, when it is the same for
- * all items, another variable. Slots become registers in the passes that follow.
+ * A region is the code that can be reached from a barrier (or the entry) without passing another barrier. Each region
+ * is cloned into a loop over all items. Behind the loop runs the region of the barrier that was reached, which is the
+ * same for all items: a loop of the source with barriers in it becomes a loop around the loops of its regions. A value
+ * that lives across a barrier has a slot: a variable within a region. Between regions the value is in the item's frame
+ * in scratch memory or, when it is the same for all items, in another variable. Slots become registers in later passes.
  */
 #include "lower_group.h"
 
 #include <facet/host_kernel.h>
 
 enum {
-    LARGE_BLOCK_INSTRUCTIONS = 2000, /* instructions: blocks that are split, into pieces of ... */
+    LARGE_BLOCK_INSTRUCTIONS = 2000, /* instructions: a larger block is split, into pieces of ... */
     PIECE_INSTRUCTIONS = 500,
-    INLINE_REGIONS_MAX = 48, /* more are functions of their own */
+    INLINE_REGIONS_MAX = 48, /* with more regions, each is a function of its own */
     STACK_MAX_BYTES =
         65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
 };
@@ -41,8 +41,8 @@ static void redirect_branches(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* Puts the instructions before `instruction` into a block of its own, which has no end yet: the builder is there. Moves
- * the head, so that phis behind stay right. Returns the tail. */
+/* Moves the instructions before `instruction` into a new block, the head, without a terminator: the builder is at its
+ * end. The tail stays, so that phis in its successors stay right. Returns the tail. */
 static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef instruction)
 {
     LLVMBasicBlockRef tail = LLVMGetInstructionParent(instruction);
@@ -257,7 +257,7 @@ LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type)
     return LLVMBuildAlloca(former->entry, type, "");
 }
 
-/* Room in an item's frame: returns where. */
+/* Reserves room in an item's frame and returns its offset. */
 static uint32_t take_frame(struct facet_former *former, LLVMTypeRef type, uint32_t align)
 {
     uint32_t at = (former->group->frame_bytes + align - 1) / align * align;
@@ -291,7 +291,7 @@ static struct facet_kept *keep_value(struct facet_former *former, LLVMValueRef v
     return kept;
 }
 
-/* Whether a barrier lies between this divergent branch and where its ways meet. */
+/* Whether there is a barrier between this divergent branch and the block where its paths join. */
 static bool barrier_within(struct facet_former *former, uint32_t branch)
 {
     const struct facet_graph *graph = &former->graph;
@@ -326,7 +326,7 @@ static void find_guarded(struct facet_former *former)
         former->group->frame_bytes = former->wait_offset + 4;
 }
 
-/* Walks from a use back to the definition; the barriers on the way are where the value must be kept. */
+/* Walks from a use back to the definition, and marks the regions on the way: there the value must be kept. */
 static void keep_backwards(struct facet_former *former, LLVMValueRef value, uint32_t defined, uint32_t used,
                            bool at_end, uint32_t *seen, uint32_t mark, uint32_t *stack)
 {
@@ -458,7 +458,7 @@ static void make_run(struct facet_former *former)
     find_kept(former);
     find_guarded(former);
     /* The frame's size must be known before it is used: private memory first. */
-    bool alone = former->region_count == 1 && !former->group->frames; /* no item waits for another one */
+    bool alone = former->region_count == 1 && !former->group->frames; /* no item waits at a barrier */
 
     bool frame = !alone || private_bytes(former) > STACK_MAX_BYTES;
 

@@ -2,7 +2,7 @@
 /*
  * The state that the files which make a work-group's function share.
  *
- * Owns: the state of one function's making. Never: seen outside of lower_group.c and lower_region.c.
+ * Owns: the state while one function is made. Never: is included outside these files.
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_GROUP_H
 #define FACET_KERNEL_COMPILE_LOWER_GROUP_H
@@ -11,18 +11,18 @@
 
 struct facet_kept {
     LLVMValueRef value;
-    LLVMValueRef slot, current, next; /* facet_outline_slot() and facet_outline_uniform() make them */
-    bool uniform;                     /* there is a variable: now, and one: after the loop */
-    uint32_t current_at, next_at;     /* where those are in the shared memory of outlined regions */
-    uint32_t frame;                   /* not uniform: its place in the frame */
-    uint32_t defined;                 /* in which block */
-    bool *live;                       /* for each region: at its beginning */
+    LLVMValueRef slot, current, next; /* made by facet_outline_slot() and facet_outline_uniform() */
+    bool uniform;                 /* the same for all items: `current` is a variable, `next` its value after the loop */
+    uint32_t current_at, next_at; /* offsets of `current` and `next` in the shared memory of outlined regions */
+    uint32_t frame;               /* not uniform: its offset in the frame */
+    uint32_t defined;             /* the block that defines the value */
+    bool *live;                   /* for each region: the value is live at its beginning */
 };
 
 struct facet_region {
     LLVMBasicBlockRef start, after; /* in the run function */
     uint32_t block;                 /* in the source */
-    bool *contains;                 /* for each block: part of it */
+    bool *contains;                 /* for each block: it is part of the region */
 };
 
 /* Of a region that is a function of its own, while it is made: the run function's. */
@@ -37,7 +37,7 @@ struct facet_former {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMTargetDataRef layout;
-    LLVMBuilderRef builder, entry; /* where code is made, and that which runs once */
+    LLVMBuilderRef builder, entry; /* at the present code, and at code that runs once, before all loops */
     LLVMValueRef source, run;
     struct facet_group_layout *group;
     struct facet_graph graph;
@@ -54,12 +54,12 @@ struct facet_former {
     bool guarded;         /* items may reach different barriers (undefined, but nothing else may suffer) */
     uint32_t wait_offset; /* guarded: where an item's frame says which region it waits for */
     uint32_t align;       /* of a frame */
-    LLVMValueRef *places; /* ids and private memory, which have their values from the start of an item on */
+    LLVMValueRef *places; /* ids and private memory, whose values are set at the start of an item */
     uint32_t place_count;
     bool outlined; /* regions are functions of their own, which share ... */
     LLVMValueRef state;
     uint32_t state_bytes, state_align;
-    struct facet_outline *outline; /* the one that is being made; NULL: none */
+    struct facet_outline *outline; /* the region's function that is being made; NULL: none */
     struct facet_map shared,
         in_outline; /* values of `once`: their place in that memory + 1, and in the one being made */
     LLVMTypeRef i32, i64;
@@ -71,13 +71,13 @@ LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension);
 LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension); /* global id of the first item */
 LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type);
 void facet_group_counters(struct facet_former *former);
-/* The result of a call that is equal for the whole group; NULL: it is not one of those. */
+/* The result of a call that is the same for the whole group; NULL: the call is not. */
 LLVMValueRef facet_group_call(struct facet_former *former, LLVMValueRef call);
 /* Makes the loops over all items, their bodies, and the jump to the next region. */
 void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end);
 
-/* Between start and finish the shared memory is filled. Between begin and end, which leaves the builder where it goes
- * on and returns the region that was reached, all code goes into the region's own function. */
+/* Between start and finish, values are put into the shared memory. Between begin and end all code goes into the
+ * region's own function; end moves the builder back to the run function, and returns the region that was reached. */
 void facet_outline_start(struct facet_former *former);
 void facet_outline_finish(struct facet_former *former);
 uint32_t facet_outline_reserve(struct facet_former *former, LLVMTypeRef type);
@@ -88,7 +88,7 @@ LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
 LLVMValueRef facet_outline_slot(struct facet_former *former, struct facet_kept *kept);
 LLVMValueRef facet_outline_uniform(struct facet_former *former, struct facet_kept *kept, bool next);
 
-/* Whether it put barriers of our own where ways meet; then the graph and the shapes are to be made anew. */
+/* Returns whether it put barriers of our own where paths join; graph and shapes must then be made anew. */
 bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const struct facet_graph *graph,
                      const struct facet_shapes *shapes);
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks in which hundreds of ways meet, such as the one behind a large switch.
+ * Blocks with hundreds of predecessors, such as the block behind a large switch.
  *
- * Owns: a tree of blocks there, each for a few ways. LLVM looks at all ways into a block for each of them that is empty
- * (in simplifycfg), and at all copies into a phi's register for each copy (in the coalescer of registers): both are
- * quadratic. Each block of the tree calls llvm.sideeffect, which keeps LLVM from taking it away and makes no code. The
- * coalescer would still make one register of a large tree: of a thousand ways and more, values go through memory.
+ * Owns: a tree of blocks before such a block, each with a few predecessors. For each empty predecessor of a block LLVM
+ * looks at all of them (in simplifycfg), and for each copy into a phi's register at all copies (in the register
+ * coalescer): both are quadratic. Each block of the tree calls llvm.sideeffect, which makes no code and keeps LLVM from
+ * removing the block. The coalescer would still make one register of a large tree, so with a thousand predecessors and
+ * more, values go through memory.
  * Never: changes a result; groups an entry of a loop with its back edge.
  */
 #include "lower_inside.h"
 
 enum { GROUP_EDGES_MAX = 64 };
 
-/* One block's making. */
+/* The state while the tree of one block is made. */
 struct joining {
     LLVMContextRef context;
     LLVMBuilderRef builder;
@@ -21,7 +22,7 @@ struct joining {
     struct facet_arena *arena;
     uint32_t to;
     LLVMBasicBlockRef *groups;
-    uint32_t *group_of; /* of each way in, by its place among the predecessors: + 1; 0: in no group */
+    uint32_t *group_of; /* for each predecessor, the number of its group from 1 on; 0: in no group */
 };
 
 static LLVMValueRef declare_mark(LLVMValueRef function)
@@ -32,8 +33,8 @@ static LLVMValueRef declare_mark(LLVMValueRef function)
                                        NULL, 0);
 }
 
-/* A switch may have several ways to one block; each of them has an entry of its own in a phi. */
-static bool is_only_way(const struct facet_graph *graph, uint32_t from, uint32_t to)
+/* Whether there is one edge only: a switch may have several to one block, each with an entry of its own in a phi. */
+static bool is_only_edge(const struct facet_graph *graph, uint32_t from, uint32_t to)
 {
     uint32_t count = 0;
 
@@ -42,8 +43,8 @@ static bool is_only_way(const struct facet_graph *graph, uint32_t from, uint32_t
     return count == 1;
 }
 
-/* Into groups of GROUP_EDGES_MAX, the ways round a loop apart from those into it. Returns how many groups there are; 0:
- * they would not make the ways fewer. */
+/* Divides the predecessors into groups of GROUP_EDGES_MAX, back edges apart from other edges. Returns how many groups
+ * there are; 0: grouping would not reduce the number of predecessors. */
 static uint32_t divide_into_groups(struct joining *joining)
 {
     const struct facet_block *block = &joining->graph->blocks[joining->to];
@@ -54,7 +55,7 @@ static uint32_t divide_into_groups(struct joining *joining)
         bool round = from >= joining->to;
 
         if (joining->graph->blocks[from].successor_count > GROUP_EDGES_MAX ||
-            !is_only_way(joining->graph, from, joining->to))
+            !is_only_edge(joining->graph, from, joining->to))
             continue;
         if (used[round] == GROUP_EDGES_MAX) {
             group[round] = ++count;
@@ -77,7 +78,7 @@ static void turn_branch(const struct joining *joining, uint32_t from, LLVMBasicB
             LLVMSetSuccessor(end, s, group);
 }
 
-/* A phi in each group, and one that joins those and the ways outside of groups. */
+/* Makes a phi in each group, and one that joins these with the values of predecessors outside of groups. */
 static void part_phi(struct joining *joining, const struct facet_map *places, LLVMValueRef phi, uint32_t count)
 {
     LLVMValueRef *phis = facet_arena_take(joining->arena, (count + 1) * sizeof(LLVMValueRef));
@@ -130,7 +131,7 @@ static bool part_join(struct joining *joining)
     return true;
 }
 
-/* One level of the trees. */
+/* Makes one level of the trees. */
 static bool part_level(struct facet_arena *arena, LLVMValueRef function)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
@@ -150,7 +151,7 @@ static bool part_level(struct facet_arena *arena, LLVMValueRef function)
     return parted;
 }
 
-/* Such that unsigned numbers come in the order of signed ones. */
+/* Flips the sign bit, so that unsigned numbers have the order of the signed ones. */
 static uint64_t flip_sign_bit(LLVMValueRef value)
 {
     return (uint64_t)LLVMConstIntGetSExtValue(value) ^ UINT64_C(1) << 63;
@@ -194,7 +195,7 @@ void facet_joins_part(struct facet_arena *arena, LLVMValueRef function)
         ;
 }
 
-/* How many ways lead into the groups before this block. */
+/* How many edges lead into the groups before this block. */
 static uint32_t count_grouped(LLVMValueRef phi)
 {
     uint32_t count = 0;

@@ -2,7 +2,7 @@
 /*
  * Many work-items in the lanes of vectors: computation.
  *
- * Owns: the vector form of each instruction but accesses to memory. Never: makes control flow.
+ * Owns: the vector form of each instruction except accesses to memory. Never: makes control flow.
  */
 #include "lower_lanes.h"
 
@@ -103,8 +103,8 @@ static void copy_flags(LLVMValueRef from, LLVMValueRef to)
 }
 
 /*
- * An inactive lane must not divide by its leftover value. Frozen, as nothing is known of that value: where an active
- * item never has 0, the optimizer would conclude that every lane may divide by it.
+ * Gives inactive lanes a divisor of 1. The divisor is frozen, as an inactive lane may have any value: otherwise the
+ * optimizer would conclude from the active items, which never have 0, that every lane may divide.
  */
 static LLVMValueRef safe_divisor(struct facet_lanes *lanes, LLVMValueRef divisor)
 {
@@ -259,8 +259,8 @@ static LLVMValueRef extend_base(struct facet_lanes *lanes, LLVMValueRef extend)
     return LLVMBuildSub(lanes->builder, index, LLVMConstInt(wide, (unsigned long long)stride, 1), "");
 }
 
-/* A strided `or` is a sum, of bits that are never both there. Lane 0's may be, where lane 0 is not: then only the sum
- * is what the others are counted from. */
+/* A strided `or` is a sum, as no bit is set in both operands. In an inactive lane 0 bits may be set in both: then only
+ * the sum is the base from which the other lanes' values follow. */
 static void copy_or(struct facet_lanes *lanes, LLVMValueRef from)
 {
     LLVMValueRef left = facet_lanes_scalar(lanes, LLVMGetOperand(from, 0));

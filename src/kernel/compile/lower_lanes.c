@@ -5,10 +5,10 @@
  * Owns: blocks, phis and masks of the chunk's function.
  * Never: touches the source function.
  *
- * The source's control flow is structured: each divergent branch is either an if without else, or a loop's only latch
- * and only exit. So the graph stays as it is: an if is entered when any lane takes it, a loop goes on while any lane
- * stays, and each block has a mask of its active lanes. A block runs only when at least one lane is active, so uniform
- * values are computed once, as scalars, even when they may trap.
+ * The source's control flow is structured: each divergent branch is either an if without else, or the only latch and
+ * only exit of a loop. So the graph stays as it is. An if is entered when any lane takes it, a loop goes on while any
+ * lane stays in it, and each block has a mask of its active lanes. A block runs only when at least one lane is active,
+ * so uniform values are computed once, as scalars, even when they may trap.
  */
 #include "lower_lanes.h"
 
@@ -102,7 +102,7 @@ LLVMValueRef facet_lanes_number(LLVMTypeRef vector, uint64_t number)
     return LLVMConstVector(elements, count);
 }
 
-/* Places the builder behind where `scalar` is made, so that its vector form can be used wherever it can. */
+/* Places the builder behind the definition of `scalar`, so that its vector form can be used wherever `scalar` can. */
 static void place_behind(struct facet_lanes *lanes, LLVMValueRef scalar)
 {
     LLVMValueRef at;
@@ -176,7 +176,7 @@ LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value)
     if (!found)
         return LLVMGetPoison(LLVMTypeOf(value));
     facet_map_put(&lanes->vectors, value, found);
-    if (before) /* only phis are finished in blocks that have their end */
+    if (before) /* when a block has its terminator, only its phis are still to be finished */
         LLVMPositionBuilderBefore(lanes->builder, before);
     else
         LLVMPositionBuilderAtEnd(lanes->builder, insert_block);
@@ -207,7 +207,7 @@ LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMT
     return LLVMBuildCall2(lanes->builder, LLVMGlobalGetValueType(function), function, arguments, count, "");
 }
 
-/* Since LLVM 22 the alignment is an attribute of the pointer; before, an argument behind it. */
+/* Since LLVM 22 the alignment is an attribute of the pointer; earlier it is an argument behind the pointer. */
 LLVMValueRef facet_lanes_masked(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types,
                                 LLVMValueRef *arguments, uint32_t pointer, uint32_t alignment)
 {
@@ -234,7 +234,7 @@ LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef conditions)
                          LLVMConstAllOnes(bits), "");
 }
 
-/* Poison of an inactive lane must not get into a mask: a select, not an and. */
+/* A select, not an `and`: poison of an inactive lane must not get into the mask. */
 static LLVMValueRef mask_and(struct facet_lanes *lanes, LLVMValueRef mask, LLVMValueRef condition)
 {
     if (!mask)
@@ -257,7 +257,7 @@ static LLVMValueRef entry_mask(struct facet_lanes *lanes)
     return LLVMBuildICmp(lanes->builder, LLVMIntULT, place, facet_lanes_splat(lanes, size), "");
 }
 
-/* The latch that goes back to this header with only some lanes, or FACET_NO_BLOCK. */
+/* The latch from which only some lanes go back to this header, or FACET_NO_BLOCK. */
 static uint32_t divergent_latch(const struct facet_lanes *lanes, uint32_t header)
 {
     const struct facet_block *block = &lanes->graph.blocks[header];
@@ -284,7 +284,7 @@ static void start_mask(struct facet_lanes *lanes, uint32_t index)
         return;
     if (facet_graph_then(&lanes->graph, above) == index)
         lanes->masks[index] = mask_and(lanes, lanes->masks[above], lanes->then_masks[above]);
-    else if (facet_graph_header(&lanes->graph, above) != FACET_NO_BLOCK) /* behind a loop: as before it */
+    else if (facet_graph_header(&lanes->graph, above) != FACET_NO_BLOCK) /* behind a loop: the mask from before it */
         lanes->masks[index] = lanes->masks[lanes->graph.blocks[facet_graph_header(&lanes->graph, above)].dominator];
 }
 
@@ -358,7 +358,7 @@ static void make_block(struct facet_lanes *lanes, uint32_t index, const struct f
         end_block(lanes, index);
 }
 
-/* The value that arrives along `from` -> join: lanes that skipped an if on the way keep the value of their own path. */
+/* The value that arrives in `join` from `from`: lanes that skipped an if before keep the value of their own path. */
 static LLVMValueRef blend_values(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t join, uint32_t from,
                                  LLVMValueRef value)
 {
@@ -503,7 +503,7 @@ static void make_all(struct facet_lanes *lanes, const struct facet_lanes_form *f
         finish_phis(lanes, i);
 }
 
-/* Of shared functions, what differs between items are vectors. */
+/* The type of a form: in a shared function, arguments and results that differ between items are vectors. */
 static LLVMTypeRef form_type(struct facet_lanes *lanes, const struct facet_lanes_form *form)
 {
     LLVMTypeRef type = LLVMGlobalGetValueType(lanes->source), result = LLVMGetReturnType(type);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether an item has loops, and which of them LLVM must leave as they are. Never: changes what they do. */
+/* Owns: whether an item has loops, and which of them LLVM must leave as they are. Never: changes a loop's code. */
 #include "lower_inside.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -12,7 +12,7 @@ static bool has_atomics(LLVMBasicBlockRef block)
     return false;
 }
 
-/* A loop's metadata begins with itself. */
+/* Metadata of a loop that must not be unrolled. Its first operand is the metadata itself. */
 static LLVMValueRef never_unrolled(LLVMContextRef context)
 {
     static const char disable[] = "llvm.loop.unroll.disable";

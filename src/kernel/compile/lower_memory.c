@@ -6,8 +6,8 @@
  * Never: touches memory that no item of the chunk touches.
  *
  * Private memory whose accesses all have one size is interleaved: element e of lane l lies at e * width + l, so that
- * lanes with the same index make one vector access. Its addresses are kept as if there was one lane, and multiplied
- * where they are used.
+ * lanes with the same index make one vector access. Addresses into it are computed as if there was one lane, and
+ * multiplied by the width where they are used.
  */
 #include "lower_lanes.h"
 
@@ -54,7 +54,7 @@ static bool indexed_by(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t 
             type = LLVMGetElementType(type);
         if (LLVMGetTypeKind(type) == LLVMStructTypeKind || LLVMGetTypeKind(type) == LLVMVectorTypeKind)
             return false;
-        /* bytes: only constants can be seen to fit */
+        /* an index in bytes must be constant to be known to fit */
         if (LLVMABISizeOfType(layout, type) % element &&
             (LLVMGetNumOperands(gep) != 2 || !LLVMIsAConstantInt(LLVMGetOperand(gep, 1)) ||
              LLVMConstIntGetZExtValue(LLVMGetOperand(gep, 1)) * LLVMABISizeOfType(layout, type) % element))
@@ -106,12 +106,12 @@ void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction)
     facet_map_put(&lanes->scalars, instruction, made);
 }
 
-/* The address of an access as the lanes have it, contiguous (lane 0's) or not (all). */
+/* The addresses of an access in all lanes: lane 0's if they are contiguous, else a vector. */
 struct place {
-    LLVMValueRef scalar, vector; /* one of both */
-    bool same;                   /* the scalar is all lanes' */
-    uint32_t step;               /* of the scalar: elements from lane to lane */
-    bool interleaved;            /* neighbours in the array are a vector apart */
+    LLVMValueRef scalar, vector; /* one of the two is set */
+    bool same;                   /* the scalar is the address of all lanes */
+    uint32_t step;               /* with `scalar`: elements from one lane to the next */
+    bool interleaved;            /* neighbouring elements of the array are one vector apart */
 };
 
 static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMValueRef alloca,
@@ -178,7 +178,8 @@ static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, stru
                               alignment);
 }
 
-/* Neighbours, close to each other, or all over memory: both, and a choice when it runs. NULL: no reason to ask. */
+/* Emits two loads and a choice at run time: one for addresses that are close to each other, one for any addresses.
+ * NULL: the choice would not pay. */
 static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type, struct place place,
                               uint32_t alignment)
 {
@@ -312,7 +313,7 @@ static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct pl
     copy_metadata(original, store);
 }
 
-/* All lanes store to one address: any of those that are there will do. */
+/* All lanes store to one address, so the value of any active lane may be stored. */
 static void store_one(struct facet_lanes *lanes, LLVMValueRef store, LLVMValueRef address)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
@@ -376,7 +377,7 @@ static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, 
     return LLVMBuildExtractElement(lanes->builder, facet_lanes_vector(lanes, value), lane, "");
 }
 
-/* The instruction for one lane: returns its result. */
+/* Emits the instruction for one lane, and returns its result. */
 static LLVMValueRef one_lane(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef lane)
 {
     uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
@@ -410,7 +411,7 @@ static LLVMValueRef keep_lane(struct facet_lanes *lanes, LLVMValueRef all, LLVMV
     return all;
 }
 
-/* Operations of a function that are made once for each lane: of more, LLVM would take minutes. */
+/* How many operations of a function are copied for each lane: for more, LLVM would need minutes. */
 enum { UNROLLED_LANES_MAX = 32 };
 
 static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
@@ -425,7 +426,7 @@ static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef inst
     return result;
 }
 
-/* A loop over the bits of the mask. */
+/* Emits a loop over the bits of the mask. */
 static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     LLVMBuilderRef builder = lanes->builder;
@@ -435,7 +436,7 @@ static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instr
                  one, end;
     LLVMValueRef arguments[2] = {NULL, LLVMConstInt(LLVMInt1TypeInContext(lanes->context), 1, 0)};
 
-    /* Operands that are still to be widened belong before the loop. */
+    /* Operands that are not widened yet are widened before the loop. */
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++)
         lane_operand(lanes, LLVMGetOperand(instruction, i), LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0));
     loop = LLVMAppendBasicBlockInContext(lanes->context, lanes->target, "each");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: addresses that are neighbours more often than not.
+ * Many work-items in the lanes of vectors: addresses that usually are neighbours.
  *
- * Owns: seeing that an index may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size) or
- * slower than that (x / 2, (int)(x * scale)), and the question, asked when it runs, whether it does. Never: makes the
- * access (lower_memory.c).
+ * Owns: finding indices that may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size) or more
+ * slowly (x / 2, (int)(x * scale)), and the test at run time whether they do. Never: makes the access
+ * (lower_memory.c).
  *
  * A gather costs as much as all its loads; a comparison and a branch that always goes one way cost next to nothing.
  */
@@ -14,8 +14,9 @@
 
 enum {
     SEARCH_DEPTH_MAX = 8,
-    WINDOW_LANES = 8,  /* of a register, at least: AVX2, whose vpermd takes any lane of one to any other */
-    PAGE_BYTES = 4096, /* memory that may be read up to its page's end, if one byte of it may */
+    WINDOW_LANES =
+        8, /* least lanes of a register: AVX2's, whose vpermd moves any lane of a register to any other lane */
+    PAGE_BYTES = 4096, /* a page is readable as a whole if one byte of it is */
 };
 
 enum near {
@@ -26,7 +27,7 @@ enum near {
 
 static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, uint32_t depth);
 
-/* Either of two values, lane by lane. */
+/* For a value that in each lane is one of two values. */
 static enum near near_of_either(enum near a, enum near b)
 {
     if (a == NEAR_NOT || b == NEAR_NOT)
@@ -124,7 +125,7 @@ static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
     }
 }
 
-/* Whether each lane's value is one more than the lane's before. */
+/* The condition that each lane's value is one more than the previous lane's. */
 static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef all = facet_lanes_vector(lanes, value),
@@ -136,7 +137,7 @@ static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
     return facet_lanes_all(lanes, LLVMBuildICmp(lanes->builder, LLVMIntEQ, all, expected, ""));
 }
 
-/* That the lanes do not wrap before they are extended. */
+/* The condition that no lane's index wraps before it is extended. */
 static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
 {
     LLVMTypeRef type = LLVMTypeOf(first);
@@ -193,7 +194,8 @@ static bool is_smooth_call(const struct facet_lanes *lanes, LLVMValueRef call, u
     return known;
 }
 
-/* Whether it follows the lanes: by sums, scaling and rounding only. `*slows`: it may grow by less than one a lane. */
+/* Whether the value is computed from the lane's number by sums, scaling and rounding only. *slows: it may grow by less
+ * than one from lane to lane. */
 static bool is_smooth(const struct facet_lanes *lanes, LLVMValueRef value, uint32_t depth, bool *slows)
 {
     LLVMValueRef operand;
@@ -259,7 +261,7 @@ static LLVMValueRef lane_of(struct facet_lanes *lanes, LLVMValueRef vector)
                                    "");
 }
 
-/* Checks that a vector at `first` does not leave its page: memory that no lane asked for must at least be mapped. */
+/* The condition that a vector at `first` does not leave its page, as memory that no lane asked for must be mapped. */
 static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(lanes->context);
@@ -297,14 +299,14 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     return true;
 }
 
-/* Some neighbours of a vector's elements. */
+/* `count` neighbouring elements of a vector. */
 static LLVMValueRef cut_vector(struct facet_lanes *lanes, LLVMValueRef vector, uint32_t first, uint32_t count)
 {
     return LLVMBuildShuffleVector(lanes->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
                                   facet_lanes_places(lanes, first, count), "");
 }
 
-/* To each lane of one register its own, from a vector of two. */
+/* Gives each lane of one register its word, out of a vector of two registers. */
 static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLVMValueRef loaded, LLVMValueRef steps)
 {
     uint32_t half = LLVMGetVectorSize(LLVMTypeOf(steps));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions as functions of their own, where there are many. LLVM looks for each loop's entry conditions in all code
- * before it: in one function that is quadratic in the number of regions.
+ * Regions as functions of their own, for kernels with many regions. LLVM looks for the entry conditions of each loop in
+ * all code before it, which in one function is quadratic in the number of regions.
  *
  * Owns: those functions, and their shared data: a block of memory in the run function, for values that are the same for
  *       all items. Never: decides which values are kept, or which region is next.
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Returns where. */
+/* Reserves room for a value in the shared memory and returns its offset. */
 uint32_t facet_outline_reserve(struct facet_former *former, LLVMTypeRef type)
 {
     uint32_t align = LLVMABIAlignmentOfType(former->layout, type);
@@ -110,7 +110,7 @@ LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region 
     return LLVMBuildCall2(former->builder, LLVMGlobalGetValueType(function), function, operands, 3, "");
 }
 
-/* Computed in the run function, loaded here. */
+/* Loads a value that the run function has computed. */
 static LLVMValueRef load_once(struct facet_former *former, LLVMValueRef value, LLVMValueRef known)
 {
     const struct facet_outline *outline = former->outline;

@@ -9,13 +9,13 @@
 
 #include <facet/host_kernel.h>
 
-/* The making of one region. */
+/* The state while one region is made. */
 struct cloning {
     struct facet_former *former;
     struct facet_region *region;
     struct facet_map values;
-    LLVMBasicBlockRef *blocks;   /* of each source block that is in it */
-    LLVMBasicBlockRef *arrivals; /* of each region whose barrier it reaches */
+    LLVMBasicBlockRef *blocks;   /* the clone of each source block of the region */
+    LLVMBasicBlockRef *arrivals; /* for each region whose barrier is reached, the block that arrives there */
     LLVMBasicBlockRef latch;
     LLVMValueRef frame, ids[3];
 };
@@ -42,8 +42,8 @@ static LLVMValueRef operand_of(struct cloning *cloning, LLVMValueRef value)
     return found ? found : value;
 }
 
-/* An item's own memory: in its frame when there are barriers, or much of it; else the run's stack, one item after the
- * other. */
+/* The place of private memory: the item's frame if there are barriers or much memory; else the stack of the run
+ * function, which items use one after the other. */
 static LLVMValueRef place_alloca(struct cloning *cloning, LLVMValueRef alloca)
 {
     struct facet_former *former = cloning->former;
@@ -81,7 +81,7 @@ static void clone_into(struct cloning *cloning, LLVMValueRef from)
 }
 
 /*
- * The item continues in that region; region_count: nowhere. Among the regions that items wait for, the lowest is next.
+ * Notes that the item continues in `region`; region_count: in none. The lowest region that any item waits for is next.
  */
 static void make_wait(struct cloning *cloning, LLVMValueRef region)
 {
@@ -98,7 +98,7 @@ static void make_wait(struct cloning *cloning, LLVMValueRef region)
     LLVMBuildBr(former->builder, cloning->latch);
 }
 
-/* Code behind this runs for items that wait for the region; the others are skipped. */
+/* Skips items that do not wait for the region, so that the code behind this runs for the others only. */
 static void make_guard(struct cloning *cloning)
 {
     struct facet_former *former = cloning->former;
@@ -194,7 +194,7 @@ static void finish_phis(struct cloning *cloning, uint32_t index)
         }
 }
 
-/* At a barrier, values that live on and may have changed are stored in their places. */
+/* At a barrier, stores the values that are live behind it and may have changed. */
 static void make_arrival(struct cloning *cloning, uint32_t to)
 {
     struct facet_former *former = cloning->former;
@@ -292,7 +292,7 @@ static void step_counter(struct facet_former *former, LLVMBasicBlockRef at, uint
                     on);
 }
 
-/* for z: for y: for x: body. Each runs at least once. */
+/* Makes the loops over z, y and x around the body. Each runs at least once. */
 static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_region *region,
                                     LLVMBasicBlockRef *ret_latch)
 {
@@ -321,7 +321,7 @@ static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_re
     return blocks[2];
 }
 
-/* All items are through: uniform values are new. */
+/* When all items have run, uniform values get their new values. */
 static void settle_uniform(struct facet_former *former, struct facet_region *region)
 {
     LLVMBuilderRef builder = former->builder;
@@ -338,7 +338,7 @@ static void settle_uniform(struct facet_former *former, struct facet_region *reg
     }
 }
 
-/* The region that was reached is next. */
+/* Branches to the region that was reached. */
 static void choose_next(struct facet_former *former, const bool *reaches, LLVMValueRef reached, LLVMBasicBlockRef end)
 {
     LLVMBuilderRef builder = former->builder;

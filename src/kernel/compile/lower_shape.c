@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which values are the same for all work-items, which grow by a constant from one to the next, and which branches part.
+ * The shapes of values: which are the same for all work-items, and which grow by a constant from one item to the next;
+ * and which branches are divergent.
  *
  * Owns: the analysis, optimistic and run to its fixed point. Never: changes a function.
  *
  * For lanes control flow is structured (see lower_lanes.c), so values of different items meet only in the join of an
  * if and behind a loop. For the group it is arbitrary, and any phi that a divergent branch reaches is taken to differ.
  *
- * An index of 32 bits that may wrap between two lanes has no stride once it is extended. But of the two sides of the
- * wrap only one can be in any memory that there is: indices that wrap to 0 are small on the other side, and 2^31 next
- * to -2^31 are far apart. So addresses made of such an index keep its stride, counted from the side that counts, and
- * are `rough`: where the value itself is asked for, it is computed lane by lane.
+ * An index of 32 bits that may wrap between two lanes has no stride once it is extended to 64 bits. But only the lanes
+ * on one side of the wrap can be inside any object: an unsigned index is huge on the other side, and 2^31 - 1 and
+ * -2^31 are too far apart. So addresses made of such an index keep its stride, counted from the lanes that can be
+ * inside. Their shape is `rough`: where the value itself is used, it is computed lane by lane.
  */
 #include "lower_inside.h"
 
@@ -35,7 +36,7 @@ static void set_shape(struct facet_shapes *shapes, LLVMValueRef value, struct fa
         found = facet_arena_take(shapes->arena, sizeof(*found));
         facet_map_put(&shapes->values, value, found);
     }
-    if (shape.kind < found->kind) /* only ever downwards, so that it ends */
+    if (shape.kind < found->kind) /* a shape only gets worse, so that the analysis ends */
         return;
     if (shape.kind == FACET_SHAPE_STRIDED && found->kind == FACET_SHAPE_STRIDED) {
         if (shape.stride != found->stride)
@@ -51,7 +52,7 @@ static void set_shape(struct facet_shapes *shapes, LLVMValueRef value, struct fa
     shapes->changed = true;
 }
 
-/* Uniform when all operands are; unknown when one is not known yet. */
+/* Uniform when all operands are uniform; unknown while one of them is unknown. */
 static struct facet_shape all_uniform(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     struct facet_shape result = uniform;
@@ -170,7 +171,7 @@ static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValu
         }
         if (shape.kind == FACET_SHAPE_STRIDED && !shape.no_signed_wrap &&
             LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(LLVMGetOperand(gep, i))) < 64)
-            extended = true; /* here, from an index that may wrap */
+            extended = true; /* extended by the address, from an index that may wrap */
         type = i > 1 ? LLVMGetElementType(type) : type;
         stride += shape.stride * (int64_t)LLVMABISizeOfType(shapes->layout, type);
     }
@@ -190,7 +191,7 @@ static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValue
     return strided_shape(a.stride, a.no_unsigned_wrap && b.no_unsigned_wrap, a.no_signed_wrap && b.no_signed_wrap);
 }
 
-/* Not all operands are uniform. */
+/* The shape when not all operands are uniform. */
 static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -239,7 +240,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
     }
 }
 
-/* Interleaved private memory (see lower_memory.c) is of one address for all lanes; else each has a copy. */
+/* Interleaved private memory (lower_memory.c) has one address for all lanes; otherwise each lane has a copy. */
 static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     if (!shapes->lanes)
@@ -329,7 +330,7 @@ static void join_lanes(struct facet_shapes *shapes, uint32_t join, uint32_t bran
                 set_shape(shapes, phi, varying);
 }
 
-/* Behind a loop that items leave at different times: all that comes from within. */
+/* Behind a loop that items leave in different rounds, values from inside the loop differ. */
 static void leave_lanes(struct facet_shapes *shapes, uint32_t exit, uint32_t header)
 {
     const struct facet_graph *graph = shapes->graph;

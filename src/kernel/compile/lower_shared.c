@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that stay functions. All calls are inlined, which is best for few of them; a kernel with hundreds of calls
- * of sin() would be hundreds of times as large as its source, and LLVM would work on it for many seconds.
+ * Functions that are not inlined. All other calls are, which is best for a few calls. But a kernel with hundreds of
+ * calls of sin() would become hundreds of times as large as its source, and LLVM would need many seconds for it.
  *
  * Owns: the choice of those functions by the size that inlining them would give a kernel, and the form in which they
  *       are called: of single numbers, which lanes can have as vectors (lower_shared_lanes.c).
- * Never: changes what a function computes; shares one that uses private or local memory, or asks for the item's place.
+ * Never: changes a function's result; shares a function that uses private or local memory, or the item's place.
  */
 #include "lower_inside.h"
 
@@ -14,23 +14,23 @@
 
 enum {
     INLINED_INSTRUCTIONS_MAX = 4000, /* instructions of functions that could be shared, in one kernel */
-    SAVED_INSTRUCTIONS_MIN = 500,    /* of those: by sharing one function */
-    CALL_INSTRUCTIONS = 8,           /* what is left of an inlined function where it is shared */
+    SAVED_INSTRUCTIONS_MIN = 500,    /* least instructions that sharing one function must save */
+    CALL_INSTRUCTIONS = 8,           /* instructions of a call, which replaces an inlined function */
     ROUNDS_MAX = 64,
     VECTOR_ELEMENTS_MAX = 4,  /* elements of a vector that an argument or result may be */
     ARGUMENT_NUMBERS_MAX = 24 /* of all arguments together */
 };
 
-/* A function of the module. Sizes are doubles: functions that call each other twice have many digits. */
+/* A function of the module. Sizes are doubles, as they grow exponentially where functions call others twice. */
 struct callee {
     LLVMValueRef function;
     LLVMValueRef *calls; /* of functions with bodies */
-    uint32_t *called;    /* the same, as places in the list of functions */
+    uint32_t *called;    /* the called functions, as places in the list of functions */
     uint32_t count;
     double own_instructions, inlined_instructions; /* instructions; with all that is inlined */
-    double copied_instructions;                    /* of them: in functions that could be shared */
-    double uses_per_kernel;                        /* how often a kernel has it */
-    bool has_plain_form, is_simple_body, shared;   /* of a form that can be called; and does nothing that hinders it */
+    double copied_instructions; /* the part of `inlined_instructions` in functions that could be shared */
+    double uses_per_kernel;     /* how many copies of it a kernel has */
+    bool has_plain_form, is_simple_body, shared; /* of a form that can be called; and does nothing that hinders it */
     struct form *forms;
 };
 
@@ -46,7 +46,7 @@ struct sharing {
     LLVMModuleRef module;
     LLVMContextRef context;
     LLVMTypeRef i32;
-    struct callee *callees; /* callers behind those that they call */
+    struct callee *callees; /* each caller is behind the functions that it calls */
     uint32_t count;
     struct facet_map places; /* function -> place + 1 */
     uint32_t made;
@@ -73,7 +73,7 @@ static uint32_t numbers_in(LLVMTypeRef type)
     }
 }
 
-/* Functions of images have pointers to what the launch says about them; others may have pointers to private memory. */
+/* Pointers of image functions lead to the launch's description of images; other pointers may lead to private memory. */
 static bool is_of_images(LLVMValueRef function)
 {
     size_t length;
@@ -152,7 +152,7 @@ static bool is_simple(LLVMValueRef at)
     }
 }
 
-/* Instructions that the passes keep: variables become registers. */
+/* Whether the passes keep the instruction; accesses to variables become registers. */
 static bool counts_as_instruction(LLVMValueRef at)
 {
     switch (LLVMGetInstructionOpcode(at)) {
@@ -201,7 +201,7 @@ static void look_at(struct sharing *sharing, struct callee *callee)
 /* --- who calls whom ------------------------------------------------------------------------------------------------
  */
 
-/* A function on the way down, and which of its calls is next. */
+/* A function whose calls are being followed, and the next of its calls. */
 struct step {
     struct callee callee;
     uint32_t next;
@@ -276,7 +276,7 @@ static void measure_function(struct sharing *sharing, uint32_t item)
         one->uses_per_kernel = i == item;
         for (uint32_t c = 0; c < one->count; c++) {
             const struct callee *called = &sharing->callees[one->called[c]];
-            bool shared = called->shared || !one->calls[c]; /* for this kernel, or for an earlier one */
+            bool shared = called->shared || !one->calls[c]; /* shared for this kernel, or for an earlier kernel */
 
             one->inlined_instructions += shared ? CALL_INSTRUCTIONS : called->inlined_instructions;
             one->copied_instructions += shared                   ? 0
@@ -334,7 +334,7 @@ static bool choose_to_share(struct sharing *sharing, uint32_t item)
 /* --- their form ----------------------------------------------------------------------------------------------------
  */
 
-/* An argument that each call computes from a constant alone; a sampler is one. Returns the constant itself. */
+/* The constant from which alone the call computes the argument, as it does for a sampler; NULL: none. */
 static LLVMValueRef constant_of(LLVMValueRef argument)
 {
     if (LLVMGetTypeKind(LLVMTypeOf(argument)) != LLVMPointerTypeKind)
@@ -365,7 +365,7 @@ static uint32_t elements_of(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
 }
 
-/* A struct for a vector. */
+/* The type of a shared function's result: a struct in place of a vector. */
 static LLVMTypeRef result_type(const struct sharing *sharing, LLVMTypeRef type)
 {
     LLVMTypeRef fields[VECTOR_ELEMENTS_MAX];
@@ -409,7 +409,7 @@ static LLVMValueRef vector_to_struct(const struct sharing *sharing, LLVMBuilderR
     return made;
 }
 
-/* A constant that a call makes an argument of is made one again. */
+/* Computes the argument from its constant once more, inside the shared function. */
 static LLVMValueRef repeat_constant(LLVMBuilderRef builder, LLVMValueRef argument)
 {
     if (LLVMIsAConstant(argument))
@@ -513,7 +513,7 @@ static void call_form(struct sharing *sharing, LLVMBuilderRef builder, struct ca
 /* --- all together --------------------------------------------------------------------------------------------------
  */
 
-/* All calls of shared functions in what the kernel that was measured last has in it. */
+/* Replaces all calls of shared functions in the functions of the kernel that was measured last. */
 static void call_forms(struct sharing *sharing, LLVMBuilderRef builder, uint32_t item)
 {
     for (uint32_t i = 0; i <= item; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: calls of functions that stay functions (lower_shared.c).
+ * Many work-items in the lanes of vectors: calls of shared functions, which are not inlined (lower_shared.c).
  *
- * Owns: the forms of those functions that lanes call: of an argument that is the same for all items the number, of
- *       others a vector.
- * Never: decides which functions stay functions.
+ * Owns: the forms of shared functions that lanes call: an argument that is the same for all items is a number, any
+ *       other argument a vector.
+ * Never: decides which functions are shared.
  */
 #include "lower_lanes.h"
 
@@ -13,7 +13,7 @@
 
 enum { ARGUMENTS_MAX = 32 };
 
-/* What LLVM found out about the function holds for lanes of it, too. */
+/* Attributes that LLVM has derived for the function, and that hold for its form for lanes, too. */
 static const char *const promises[] = {"memory", "nounwind", "willreturn", "nosync", "nofree", "norecurse", "noinline"};
 
 static LLVMAttributeRef attribute_of(LLVMValueRef function, const char *name)
@@ -31,7 +31,8 @@ bool facet_shared_reads(LLVMValueRef call)
     return memory && !(LLVMGetEnumAttributeValue(memory) & writes);
 }
 
-/* An argument that is a vector of pointers is no pointer to LLVM, which would say something else of its memory. */
+/* Whether one of the arguments is a pointer. As a vector of pointers it is no pointer argument to LLVM, so the
+ * attribute about memory would be wrong. */
 static bool has_pointers(LLVMValueRef function, uint64_t which)
 {
     for (uint32_t i = 0; which >> i; i++)
@@ -50,7 +51,7 @@ static void promise_attributes(LLVMValueRef from, LLVMValueRef to, uint64_t vary
     }
 }
 
-/* NULL: there is none, and why. */
+/* The form for lanes; NULL: there is none, and `refusal` says why. */
 static LLVMValueRef form_for(struct facet_lanes *lanes, LLVMValueRef called, const struct facet_lanes_form *form)
 {
     char name[96];

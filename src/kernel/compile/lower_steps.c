@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops of one block, a few steps at a time, each with its own exit.
+ * Unrolling loops of one block, with an exit after each step.
  *
- * How often a loop goes round that items run one by one differs from item to item: its end is mispredicted once an item
- * in any case. Several steps per round save the counting and the jump of each step. (LLVM's own unrolling makes a
- * second loop for the steps that are left, and that one's end is mispredicted, too.)
+ * In a loop that items run one by one, the number of rounds differs from item to item, so its end is mispredicted once
+ * for each item in any case. Several steps per round save the counting and the jump of each step. (LLVM's own unrolling
+ * makes a second loop for the remaining steps, whose end is mispredicted, too.)
  *
  * Owns: the unrolling. Never: changes results, or their order.
  */
@@ -12,11 +12,11 @@
 
 enum {
     STEPS_PER_ROUND = 4,
-    STEP_INSTRUCTIONS_MAX = 24, /* instructions of a step: with more, counting is a small part of it */
+    STEP_INSTRUCTIONS_MAX = 24, /* most instructions of a step: in longer steps, counting is a small part */
 };
 
-/* Where one goes on to when a loop of this one block is over; NULL: it is none. */
-static LLVMBasicBlockRef way_out(LLVMBasicBlockRef block)
+/* The block behind a loop that consists of `block` only; NULL: the block is no such loop. */
+static LLVMBasicBlockRef exit_of_loop(LLVMBasicBlockRef block)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
 
@@ -52,15 +52,15 @@ static LLVMValueRef value_next(LLVMValueRef phi, LLVMBasicBlockRef block)
     for (unsigned i = 0; i < LLVMCountIncoming(phi); i++)
         if (LLVMGetIncomingBlock(phi, i) == block)
             return LLVMGetIncomingValue(phi, i);
-    return NULL; /* never: it is a loop */
+    return NULL; /* cannot happen in a loop */
 }
 
-/* The step behind the one that `before` has the values of (NULL: of the first, which are the block's own). */
+/* Adds a step behind the step whose values are in `before`; NULL: behind the first step, the block itself. */
 static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef block, const struct facet_map *before,
                                   struct facet_map *step)
 {
     LLVMValueRef at = LLVMGetFirstInstruction(block);
-    LLVMBasicBlockRef made = LLVMInsertBasicBlockInContext(LLVMGetTypeContext(LLVMTypeOf(at)), way_out(block), "");
+    LLVMBasicBlockRef made = LLVMInsertBasicBlockInContext(LLVMGetTypeContext(LLVMTypeOf(at)), exit_of_loop(block), "");
 
     for (; LLVMIsAPHINode(at); at = LLVMGetNextInstruction(at))
         facet_map_put(step, at, value_in(before, value_next(at, block)));
@@ -83,7 +83,7 @@ static void lead_to(LLVMBasicBlockRef from, LLVMBasicBlockRef out, LLVMBasicBloc
     LLVMSetSuccessor(end, LLVMGetSuccessor(end, 0) == out, to);
 }
 
-/* A branch that leaves after this step passes on the values of that step. */
+/* Adds the values of this step to the phis of `out`, for the branch that leaves after it. */
 static void leave_from(LLVMBasicBlockRef block, LLVMBasicBlockRef out, LLVMBasicBlockRef made,
                        const struct facet_map *step)
 {
@@ -113,8 +113,8 @@ static void add_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef 
 }
 
 /*
- * Replaces the loop's phis by ones whose back edge comes from the last step. One may be the value of another, so all
- * are made first, each before its old one.
+ * Replaces the loop's phis by phis whose back edge comes from the last step. A phi may be the value of another phi, so
+ * all are made first, each before the phi that it replaces.
  */
 static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
                           const struct facet_map *step)
@@ -132,7 +132,7 @@ static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMB
 
 static void multiply_steps(struct facet_arena *arena, LLVMBuilderRef builder, LLVMBasicBlockRef block)
 {
-    LLVMBasicBlockRef out = way_out(block), steps[STEPS_PER_ROUND] = {block};
+    LLVMBasicBlockRef out = exit_of_loop(block), steps[STEPS_PER_ROUND] = {block};
     struct facet_map values[STEPS_PER_ROUND];
 
     for (uint32_t i = 1; i < STEPS_PER_ROUND; i++) {
@@ -153,7 +153,7 @@ void facet_loops_step(struct facet_arena *arena, LLVMValueRef run)
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run), next; block; block = next) {
         next = LLVMGetNextBasicBlock(block);
-        if (way_out(block) && is_short(block))
+        if (exit_of_loop(block) && is_short(block))
             multiply_steps(arena, builder, block);
     }
     LLVMDisposeBuilder(builder);

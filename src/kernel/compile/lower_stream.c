@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: stores past the caches.
+ * Many work-items in the lanes of vectors: stores that bypass the caches.
  *
- * Owns: the test at run time whether a store is one of so many that the caches will not hold their data, and fills
- *       whole lines. Never: changes the stored values.
+ * Owns: the test at run time whether a store fills whole lines, and there are so many such stores that the caches will
+ *       not hold their data. Never: changes the stored values.
  *
  * A line that is written as a whole and not read again soon need not be fetched before it is written: a third of the
- * traffic of `z[i] = a * x[i] + y[i]`. Such stores are ordered by nothing but locked instructions and fences: a kernel
- * that orders its accesses has none of them, and a thread that ran a group takes a lock before it reports the end.
+ * traffic of `z[i] = a * x[i] + y[i]`. Only locked instructions and fences order such stores. So a kernel that orders
+ * its accesses gets none of them, and a thread that ran a group takes a lock before it reports the end.
  */
 #include "lower_lanes.h"
 
 #define LINE_BYTES   64
 #define STREAM_BYTES (UINT64_C(16) << 20) /* half of the last cache that today's cores share */
 
-/* Whether the item's own loops pass the block. */
+/* Whether the block is inside a loop of the item. */
 static bool is_in_loop(const struct facet_graph *graph, uint32_t index)
 {
     for (uint32_t latch = index; latch < graph->count; latch++) {
@@ -50,7 +50,7 @@ bool facet_lanes_orders_memory(const struct facet_graph *graph)
     return false;
 }
 
-/* Work-items of the launch. */
+/* The number of work-items of the launch. */
 static LLVMValueRef count_items(struct facet_lanes *lanes)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context), i64 = LLVMInt64TypeInContext(lanes->context);

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: code without masks for when all lanes are active.
+ * Many work-items in the lanes of vectors: code without masks for the case that all lanes are active.
  *
- * Owns: the filling of a block; and for code under a mask the choice at run time between two forms of it: one for when
- * all lanes are active, one under the mask. Never: makes the instructions in them.
+ * Owns: filling a block; for code under a mask, the choice at run time between two forms of it: one without a mask, for
+ * when all lanes are active, one under the mask. Never: makes the instructions in them.
  *
- * Most chunks of a kernel that begins with `if (x < width)` are inside, in most rounds of a loop that each lane leaves
- * by itself all are there, and groups whose size is no multiple of a chunk lack items in their last one only. Without a
- * mask an access is part of the instruction that computes, neighbours need no mask to be found, and structs and scaled
- * indices are loaded at once.
+ * All lanes are active in most chunks of a kernel that begins with `if (x < width)`, in most rounds of a loop that
+ * lanes leave one by one, and in all chunks except the last of a group whose size is no multiple of a chunk. Without a
+ * mask, an access can be part of the instruction that computes, neighbours need no mask to be found, and structs and
+ * scaled indices are loaded at once.
  */
 #include "lower_lanes.h"
 
 enum {
-    ACCESSES_MIN = 2, /* accesses to memory, where masks are cheap: with fewer the test costs as much as it saves */
-    INSTRUCTIONS_MAX = 200, /* instructions: they are made twice */
-    INSTRUCTIONS_PER_ACCESS_MAX =
-        20, /* of them to each access, where neither an if nor a loop says that lanes may be missing */
+    ACCESSES_MIN =
+        2, /* accesses to memory, where masks are cheap: with fewer accesses the test costs as much as it saves */
+    INSTRUCTIONS_MAX = 200,           /* instructions: they are made twice */
+    INSTRUCTIONS_PER_ACCESS_MAX = 20, /* instructions for each access, in code that no if or loop masks */
 };
 
 /* Instructions from `first` to before `end`, the next barrier or the end of the block. */
 struct part {
     LLVMValueRef first, end;
-    LLVMValueRef behind; /* one of them, to be made once, behind both forms; or NULL */
+    LLVMValueRef behind; /* an instruction of the part that is made once, behind both forms; or NULL */
 };
 
-/* A comparison for the block's end alone: a mask costs more to hand on than to make. */
+/* The comparison that only the block's branch uses; NULL: none. It is made behind both forms, since passing a mask on
+ * costs more than making it. */
 static LLVMValueRef made_behind(LLVMBasicBlockRef block)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(block), condition;
@@ -53,7 +54,7 @@ static struct part part_from(LLVMValueRef first)
     return part;
 }
 
-/* Whether it comes first, of two in a block. */
+/* Whether `end` comes before `user` in their block. */
 static bool is_before(LLVMValueRef end, LLVMValueRef user)
 {
     while (user && user != end)
@@ -61,7 +62,7 @@ static bool is_before(LLVMValueRef end, LLVMValueRef user)
     return user;
 }
 
-/* Behind the part, in the block's next round, or for whether there is one. */
+/* Whether the value is used behind the part, in the block's next round, or by the branch that decides about it. */
 static bool used_elsewhere(LLVMValueRef value, const struct part *part)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
@@ -75,7 +76,7 @@ static bool used_elsewhere(LLVMValueRef value, const struct part *part)
     return false;
 }
 
-/* Of one that goes lane by lane, or wherever a table is looked up, nothing is saved. */
+/* Whether an access is cheaper without a mask: an access lane by lane, or to a table of constants, is not. */
 static bool is_access(const struct facet_lanes *lanes, LLVMValueRef at)
 {
     bool load = LLVMIsALoadInst(at) != NULL;
@@ -90,7 +91,7 @@ static bool is_access(const struct facet_lanes *lanes, LLVMValueRef at)
            !(LLVMIsAGlobalVariable(base) && LLVMIsGlobalConstant(base));
 }
 
-/* All of what an if does. */
+/* Whether the block is the whole body of an if. */
 static bool is_then(const struct facet_lanes *lanes, uint32_t index)
 {
     const struct facet_block *block = &lanes->graph.blocks[index];
@@ -101,7 +102,7 @@ static bool is_then(const struct facet_lanes *lanes, uint32_t index)
            block->successors[0] > index;
 }
 
-/* All of what a loop does that lanes leave one by one: in most rounds all are there. */
+/* Whether the block is the whole body of a loop that lanes leave one by one: in most rounds all are active. */
 static bool is_loop(const struct facet_lanes *lanes, uint32_t index)
 {
     return lanes->registers < FACET_LANES_MAX && lanes->shapes.divergent[index] &&
@@ -109,8 +110,8 @@ static bool is_loop(const struct facet_lanes *lanes, uint32_t index)
 }
 
 /*
- * Code that all items run, in a group whose last chunk may be partial; or code that all items inside an if run, as in a
- * loop there.
+ * Whether all items run the code, in a group whose last chunk may be partial, or all items that are inside an if, as
+ * in a loop there.
  */
 static bool is_everyones(const struct facet_lanes *lanes, uint32_t index)
 {
@@ -169,7 +170,8 @@ static void join_values(struct facet_lanes *lanes, struct facet_map *map, LLVMVa
 {
     LLVMValueRef phi;
 
-    if (!made[0] || !made[1]) /* the vector of a scalar, made where it was requested: so it is made again */
+    if (!made[0] ||
+        !made[1]) /* the vector of a scalar, made where it was needed; it is made again if needed elsewhere */
         return;
     phi = LLVMBuildPhi(lanes->builder, LLVMTypeOf(made[0]), "");
     LLVMAddIncoming(phi, made, ends, 2);
@@ -184,8 +186,8 @@ static void fill_part(struct facet_lanes *lanes, const struct part *part, LLVMVa
 }
 
 /*
- * Code behind an if or a loop sees only the values it uses. In other blocks the analysis that follows an address back
- * to its operands, to see whether lanes are neighbours, may start anywhere.
+ * Makes the part in both forms, and joins their values. Behind an if or a loop, only values that are used there are
+ * joined. In other blocks all are, as the analysis in lower_near.c follows addresses back to any of their operands.
  */
 static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the constructs that LLVM's generator of SPIR-V accepts and translates wrongly: each is rewritten, or refused.
- * Never: for other families, whose built-in library has bodies for these functions, or has not.
+ * Never: is used for other families.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@ enum { LANES_MAX = 16 }; /* OpenCL's, and SPIR-V's */
 
 /* --- any() and all() ---------------------------------------------------------------------------------------------- */
 
-/* SPIR-V's are of booleans; the generator hands them numbers. Those of OpenCL C are the highest bits of numbers. */
+/* SPIR-V's any() and all() take booleans, but the generator passes numbers. OpenCL C's look at the numbers' highest
+ * bits. */
 static bool is_of_highest_bits(LLVMValueRef function, bool *ret_all)
 {
     size_t length;
@@ -64,8 +65,8 @@ struct conversion {
     bool from_signed, to_signed, saturates;
 };
 
-/* From integers to integers: the generator takes those that have a sign for some that have none. From a type to itself:
- * SPIR-V has no such instruction. */
+/* Conversions from integers to integers, in which the generator takes some signed integers for unsigned ones; and from
+ * a type to itself, for which SPIR-V has no instruction. */
 static bool is_conversion(LLVMValueRef function, struct conversion *ret_conversion)
 {
     size_t length;
@@ -96,7 +97,7 @@ static unsigned lanes_of(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
 }
 
-/* In all lanes. */
+/* The value in all lanes. */
 static LLVMValueRef splat_constant(LLVMTypeRef type, uint64_t value)
 {
     LLVMValueRef all[LANES_MAX];
@@ -115,7 +116,7 @@ static LLVMValueRef bound_value(LLVMBuilderRef builder, LLVMValueRef given, LLVM
     return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, max, ""), max, given, "");
 }
 
-/* To the nearest number that there is; only bounds that the given type can pass. */
+/* Clamps to the result's range; only by bounds that a value of the given type can exceed. */
 static LLVMValueRef saturate_value(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
                                    const struct conversion *conversion)
 {
@@ -148,7 +149,7 @@ struct access {
     bool stores;
 };
 
-/* The generator may hand a pointer to all of an array to them, of which SPIR-V wants a pointer to numbers. */
+/* The generator may pass these functions a pointer to an array; SPIR-V requires a pointer to a number. */
 static bool is_access(LLVMValueRef function, struct access *ret_access)
 {
     size_t length;
@@ -166,7 +167,7 @@ static bool is_access(LLVMValueRef function, struct access *ret_access)
     return LLVMGetTypeKind(ret_access->vector) == LLVMVectorTypeKind;
 }
 
-/* One number after the other, each at its place: all that their address is a multiple of. Returns the value read. */
+/* Accesses one number after the other, as the address is only aligned for one number. Returns the value read. */
 static LLVMValueRef go_through(LLVMBuilderRef builder, LLVMValueRef function, const struct access *access)
 {
     LLVMTypeRef type = LLVMGetElementType(access->vector);
@@ -190,7 +191,7 @@ static LLVMValueRef go_through(LLVMBuilderRef builder, LLVMValueRef function, co
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
-/* Inlined everywhere: a function by its name is still the built-in one to the generator. */
+/* The function is inlined everywhere, since the generator takes a call of its name for the built-in function. */
 LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, LLVMValueRef function)
 {
     unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
@@ -253,7 +254,7 @@ enum facet_status facet_compile_mend(struct facet_compilation *compilation, stru
 
 /* --- instructions ------------------------------------------------------------------------------------------------- */
 
-/* Before SPIR-V 1.4 one boolean chooses between numbers, not between vectors. */
+/* Before SPIR-V 1.4 a single boolean can choose between numbers, but not between vectors. */
 static void widen_condition(LLVMBuilderRef builder, LLVMValueRef select)
 {
     LLVMTypeRef type = LLVMTypeOf(select);

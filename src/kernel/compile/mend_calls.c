@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: built-in functions of which LLVM's generator of SPIR-V makes the wrong one, or one of the wrong types; each is
- *       written as calls of functions that it translates right.
- * Never: computes anything itself; a function that the source defines.
+ * Owns: built-in functions that LLVM's generator of SPIR-V translates to the wrong function, or with wrong types. Each
+ *       is written as calls of functions that it translates correctly.
+ * Never: computes anything itself; changes a function that the source defines.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { SYMBOL_SIZE = 256, ARGUMENTS_MAX = 8, LANES_MAX = 16 };
 
-/* "_Z5ldexpDv4_fi" in two: "ldexp" and "Dv4_fi". */
+/* A mangled name in two parts: "_Z5ldexpDv4_fi" is "ldexp" and "Dv4_fi". */
 struct mangled {
     char base[64];
     const char *types;
@@ -33,7 +33,7 @@ static bool read_mangled(const char *symbol, struct mangled *ret_name)
     return true;
 }
 
-/* A call of the built-in function of this name. */
+/* Emits a call of the built-in function of this name. */
 static LLVMValueRef call_builtin(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef like,
                                  const char *base, const char *types, LLVMTypeRef result, LLVMValueRef *arguments,
                                  unsigned count)
@@ -184,7 +184,7 @@ static LLVMTypeRef type_of(LLVMContextRef context, const char *code)
     }
 }
 
-/* The type that "PU3AS1KDv4_f..." points to; NULL: none that is copied. */
+/* The type that a mangled pointer such as "PU3AS1KDv4_f" points to; NULL: no type that can be copied. */
 static LLVMTypeRef pointee_of(LLVMContextRef context, const char *types)
 {
     unsigned long lanes = 1;
@@ -205,7 +205,7 @@ static LLVMTypeRef pointee_of(LLVMContextRef context, const char *types)
     return type && lanes > 1 ? LLVMVectorType(type, (unsigned)lanes) : type;
 }
 
-/* Asked for by an instruction, even where it adds nothing to the address: builders take that for the pointer itself. */
+/* A pointer to `type`, by an instruction that adds 0 to the address: a builder would fold it to the pointer itself. */
 static LLVMValueRef point_to(LLVMBuilderRef builder, LLVMTypeRef type, LLVMValueRef pointer)
 {
     LLVMContextRef context = LLVMGetTypeContext(type);
@@ -221,8 +221,8 @@ static LLVMValueRef point_to(LLVMBuilderRef builder, LLVMTypeRef type, LLVMValue
     return made;
 }
 
-/* The generator takes the type of a variable, or of another use of a pointer; the length is counted in elements of the
- * type that the call's name states. */
+/* The generator uses the type of a variable, or of another use of the pointer; but the call's length is counted in
+ * elements of the type in the call's name. */
 void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call);
@@ -239,7 +239,7 @@ void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call)
 
 /* --- formats of images ------------------------------------------------------------------------------------------ */
 
-/* SPIR-V counts types of channels from 0, OpenCL C from CLK_SNORM_INT8; the generator forgets the difference. */
+/* SPIR-V numbers the types of channels from 0, OpenCL C from CLK_SNORM_INT8; the generator omits the difference. */
 void facet_compile_mend_format(LLVMBuilderRef builder, LLVMValueRef call)
 {
     enum { CLK_SNORM_INT8 = 0x10D0 };
@@ -284,7 +284,7 @@ static void mangle_vectors(LLVMTypeRef result, bool exponent, char element, unsi
         used += snprintf(ret_types + used, size - (size_t)used, "S_");
 }
 
-/* SPIR-V has these with operands of one type only. */
+/* SPIR-V has these functions with operands of one type only. */
 static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
 {
     static const char *const names[] = {"ldexp", "fmax", "fmin", "max", "min", "clamp", "mix", "step", "smoothstep"};

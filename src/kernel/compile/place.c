@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the place in the source of a construct that a step behind the front end refuses. The source is compiled once
- *       more, with debug locations: a compile that succeeds does not pay for them.
+ *       more, with debug locations, whose cost a compile without errors does not have.
  * Never: makes code; reports the second compile's diagnostics.
  */
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
 
-/* The second compile. Its module is NULL where it failed. */
+/* The second compile. Its module is NULL when it failed. */
 struct second_compile {
     struct facet_backend_request request;
     struct facet_backend_result result;
@@ -63,7 +63,7 @@ static LLVMValueRef callee_of(LLVMValueRef instruction)
     return callee && LLVMIsAFunction(callee) ? callee : NULL;
 }
 
-/* Returns false, and tells nothing, where the place is not known. */
+/* Returns false, and reports nothing, when the place is unknown. */
 static bool remark_at(struct facet_compilation *compilation, LLVMValueRef call, const char *text)
 {
     uint32_t line = LLVMGetDebugLocLine(call), length = 0;
@@ -124,7 +124,7 @@ void facet_compile_refuse_calls(struct facet_compilation *compilation, const cha
 
 /* --- assembly ----------------------------------------------------------------------------------------------------- */
 
-/* Of an empty one, which keeps loads and stores apart, AMDGPU's generator needs no assembler. */
+/* Whether a call is inline assembly. Empty assembly, which orders loads and stores, needs no assembler on AMDGPU. */
 static bool is_assembly(const struct facet_compilation *compilation, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -135,7 +135,8 @@ static bool is_assembly(const struct facet_compilation *compilation, LLVMValueRe
     return code && (compilation->family != FACET_COMPILE_AMDGCN || LLVMGetInlineAsmAsmString(code, &length)[0]);
 }
 
-/* Calls `remark_at` for each where there is a text. Returns how many there are, or how many places were known. */
+/* Without a text, counts the inline assembly of a module. With a text, reports each, and counts those whose place is
+ * known. */
 static uint32_t find_assembly(struct facet_compilation *compilation, LLVMModuleRef module, const char *text)
 {
     uint32_t count = 0;
@@ -168,7 +169,7 @@ enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compil
     char text[160];
     size_t length = 0;
 
-    if (compilation->family == FACET_COMPILE_PTX) /* is text itself, which ptxas reads */
+    if (compilation->family == FACET_COMPILE_PTX) /* PTX is assembly itself, which ptxas reads */
         return FACET_OK;
     if (find_assembly(compilation, compilation->module, NULL))
         refuse_inline(compilation);
@@ -182,7 +183,7 @@ enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compil
 
 /* --- recursion ---------------------------------------------------------------------------------------------------- */
 
-/* Functions that were entered, in the order of the calls, and those that were left. */
+/* The functions whose calls are being followed, in the order of the calls, and the functions that are done. */
 struct search {
     LLVMValueRef *entered, *finished;
     uint32_t depth, finished_count;
@@ -196,7 +197,7 @@ static bool holds_function(const LLVMValueRef *list, uint32_t count, LLVMValueRe
     return false;
 }
 
-/* A call of a function that has been entered and not left; NULL: none is reached from here. */
+/* A call of a function whose calls are being followed; NULL: none is reached from this function. */
 static LLVMValueRef find_recursion(struct search *search, LLVMValueRef function)
 {
     search->entered[search->depth++] = function;

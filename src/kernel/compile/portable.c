@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the module as facet_lower_host() is given it (lower.h): one address space, the host's layout, no convention.
- * Never: decides how work-items run.
+ * Owns: making the module that facet_lower_host() takes (lower.h): one address space, the host's layout, no calling
+ * conventions. Never: decides how work-items run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static enum facet_status no_memory(struct facet_error *error)
     return facet_error_set(error, FACET_NO_MEMORY, "no memory to make a module portable");
 }
 
-/* Local memory is known by its name once its address space is gone. */
+/* Local variables are recognized by their names once their address space is removed. */
 static enum facet_status name_locals(struct facet_compilation *compilation, struct facet_error *error)
 {
     for (LLVMValueRef value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value)) {
@@ -60,7 +60,7 @@ static enum facet_status strip_module(struct facet_compilation *compilation, str
     return FACET_OK;
 }
 
-/* Drops clang's attributes for a processor that is not this one. */
+/* Drops clang's attributes, which are for another processor. */
 static void forget_device(LLVMValueRef function)
 {
     static const char *const names[] = {"target-cpu", "target-features", "frame-pointer"};
@@ -70,7 +70,7 @@ static void forget_device(LLVMValueRef function)
                                          (unsigned)strlen(names[i]));
 }
 
-/* SPIR-V and LLVM IR mark calls, too, as not to be inlined; here all calls may be. */
+/* In SPIR-V and LLVM IR calls may be marked not to be inlined, too; here all may be inlined. */
 static void forget_noinline(LLVMValueRef function)
 {
     unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);

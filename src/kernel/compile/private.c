@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: modules from elsewhere than clang for AMDGPU: private memory in its own address space, structs by reference.
- * Never: needed for clang's own modules for AMDGPU.
+ * Owns: for AMDGPU, modules that are not from clang: private memory in its own address space, structs by reference.
+ * Never: is used for modules that clang made for AMDGPU.
  */
 #include <string.h>
 
 #include "kernel/compile/compile.h"
 
-/* LLVM lets these point to an alloca only. */
+/* Removes lifetime markers, which LLVM allows for an alloca only. */
 static void drop_lifetimes(LLVMValueRef value)
 {
     LLVMUseRef use = LLVMGetFirstUse(value);
@@ -21,7 +21,7 @@ static void drop_lifetimes(LLVMValueRef value)
     }
 }
 
-/* Private memory of AMDGPU has an address space of its own, which the layout says and the builder obeys. */
+/* Private memory of AMDGPU has its own address space, which the builder takes from the data layout. */
 static void move_private(LLVMBuilderRef builder, LLVMValueRef variable)
 {
     LLVMTypeRef type = LLVMTypeOf(variable);
@@ -59,7 +59,7 @@ static void move_function(LLVMBuilderRef builder, LLVMValueRef function, bool ke
         for (LLVMValueRef next, at = LLVMGetFirstInstruction(block); at; at = next) {
             bool variable = LLVMIsAAllocaInst(at) && LLVMGetPointerAddressSpace(LLVMTypeOf(at)) == 0;
             if (variable)
-                drop_lifetimes(at); /* of which one may be the next instruction */
+                drop_lifetimes(at); /* one of these may be the next instruction */
             next = LLVMGetNextInstruction(at);
             if (variable)
                 move_private(builder, at);

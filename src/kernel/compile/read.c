@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of one compile's questions to the file system. Never: loses an answer and claims to be complete. */
+/* Owns: the list of one compile's questions to the file system. Never: loses an answer without marking the list
+ * incomplete. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

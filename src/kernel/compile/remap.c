@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one walk over the text. Never: writes more bytes than it has made room for. */
+/* Owns: rewriting a module's text in one pass. Never: writes more bytes than it has allocated. */
 #include "kernel/compile/remap.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing grows to more than this many times its length: " ptr addrspace(1)" for a shorter word is the worst. */
+/* The text grows at most by this factor; the worst is " ptr addrspace(1)" for a shorter word. */
 enum { GROWTH_FACTOR = 2 };
 
 struct walk {
@@ -77,7 +77,7 @@ static bool take_space(struct walk *walk)
     return true;
 }
 
-/* Where a target("spirv.Image", ...) ends. */
+/* The end of a target("spirv.Image", ...). */
 static const char *closing_parenthesis(const char *text)
 {
     while (*text && *text != ')' && *text != '\n')
@@ -114,7 +114,7 @@ static unsigned space_from(const struct walk *walk, const char *text)
     return new_space(walk, strncmp(text, "ptr addrspace(", 14) == 0 ? strtoul(text + 14, NULL, 10) : 0);
 }
 
-/* Where " to TYPE" of a cast begins, which may have others inside; NULL: nowhere. */
+/* The " to TYPE" of a cast, inside which there may be other casts; NULL: there is none. */
 static const char *cast_to(const char *text)
 {
     int depth = *text == '(' ? -1 : 0;
@@ -127,7 +127,7 @@ static const char *cast_to(const char *text)
     return NULL;
 }
 
-/* A cast between address spaces that are now one does nothing; LLVM allows such a one as `bitcast` only. */
+/* A cast between address spaces that have become the same does nothing, and LLVM allows it as `bitcast` only. */
 static bool take_cast(struct walk *walk)
 {
     static const char word[] = "addrspacecast";
@@ -241,7 +241,7 @@ static void remap_step(struct walk *walk)
     copy_text(walk, 1);
 }
 
-/* Names that were declared: each goes up to its parenthesis. A table with open addressing, twice as large as needed. */
+/* Declared names, up to their parentheses: a hash table with open addressing, twice as large as needed. */
 struct names {
     const char **names;
     size_t capacity;
@@ -256,7 +256,7 @@ static size_t count_declared(const char *text)
     return count;
 }
 
-/* Whether it is new. */
+/* Enters a name; returns whether it is new. */
 static bool enter_name(struct names *names, const char *name, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -273,7 +273,7 @@ static bool enter_name(struct names *names, const char *name, size_t length)
     }
 }
 
-/* Intrinsics that differed in address spaces only have now one name: later declarations of it go. */
+/* Intrinsics that differed in address spaces only now have the same name: drops all declarations but the first. */
 static bool drop_doubles(char *text)
 {
     struct names names = {.capacity = count_declared(text) * 2 + 1};

@@ -3,9 +3,9 @@
  * Rewriting the text of a module: address spaces, calling conventions, opaque types, and mangled names with them.
  *
  * LLVM cannot change the type of a value in place. Pointers are opaque, so in the text an address space is one word,
- * and text is the simplest representation that is right; quoted text is left alone.
+ * and rewriting the text is the simplest correct way. Quoted text is not changed.
  *
- * Owns: the rewriting. Never: parses LLVM's language beyond words.
+ * Owns: the rewriting. Never: parses more of LLVM's language than words.
  */
 #ifndef FACET_KERNEL_COMPILE_REMAP_H
 #define FACET_KERNEL_COMPILE_REMAP_H
@@ -16,7 +16,7 @@
 enum { FACET_REMAP_SPACES = 8 };
 
 struct facet_remap {
-    uint8_t spaces[FACET_REMAP_SPACES]; /* old to new; numbers beyond stay */
+    uint8_t spaces[FACET_REMAP_SPACES]; /* old to new; larger numbers stay */
     bool names;                         /* also in mangled names of functions (PU3AS1f) */
     const char *kernel;                 /* the words that replace `spir_kernel` and `ptx_kernel`; "" for none */
     const char *image, *sampler,

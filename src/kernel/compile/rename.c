@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which built-in function a call gets when it is not the one that the source names: a fast one, where the options
- *       ask for that; one that takes the types that clang passes for this target.
- * Never: touches a function that the source itself defines, or that the built-in library calls.
+ * Owns: which built-in function a call gets in place of the one that the source names: a fast one, when options ask for
+ *       it; or one that takes the types that clang passes for this target.
+ * Never: changes a function that the source itself defines, or a call inside the built-in library.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { NAME_SIZE = 256, PRIVATE_SPACE = 5 };
 
-/* "_Z3sinDv4_f" in two: "sin" and "Dv4_f". */
+/* A mangled name in two parts: "_Z3sinDv4_f" is "sin" and "Dv4_f". */
 struct mangled {
     const char *base, *types;
     size_t base_length;
@@ -39,7 +39,7 @@ static bool is_one_of(const struct mangled *name, const char *const *list)
     return false;
 }
 
-/* Calls go to prefix + base, of the same types. */
+/* Redirects calls to the function prefix + base with the same types. */
 static void rename_to(LLVMModuleRef module, LLVMValueRef function, const char *prefix, const struct mangled *name)
 {
     char symbol[NAME_SIZE];
@@ -96,8 +96,8 @@ static void make_fast(struct facet_compilation *compilation, LLVMValueRef functi
 /* --- events of AMDGPU -------------------------------------------------------------------------------------------- */
 
 /*
- * Without a generic address space (OpenCL C before 2.0) clang's events there are pointers to private memory; the names
- * do not tell. The library has libclc's functions for the other kind, and our own by these names.
+ * Without a generic address space (OpenCL C before 2.0), clang's events on AMDGPU are pointers to private memory, which
+ * mangled names do not show. libclc's functions take other pointers, so such calls go to our own functions.
  */
 static void fit_events(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the names and arguments of kernels: from clang's metadata, or where it is missing from their types; refusing
- *       values that an image's description may not have.
+ * Owns: the names and arguments of kernels, from clang's metadata, or without it from their types; refusing values that
+ *       an image's description may not have.
  * Never: changes the module.
  */
 #include <stdarg.h>
@@ -15,13 +15,13 @@
 #include "kernel/compile/compile.h"
 
 enum { SPIRV_ARGUMENTS_MAX = 255 }; /* of any function: its universal limits */
-/* LLVM 19 splits a struct for AMDGPU byte by byte, in time that grows with their square: seconds for this many. */
+/* LLVM 19 splits a struct for AMDGPU byte by byte, in quadratic time: seconds for this many bytes. */
 enum { OLD_AMDGCN_ARGUMENT_MAX_BYTES = 4096 };
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
-/* Refuses a kernel; returns false, so that the caller can return it. */
+/* Refuses a kernel. Always returns false, for the caller to return. */
 __attribute__((format(printf, 3, 4))) static bool refuse(struct facet_compilation *compilation, const char *kernel,
                                                          const char *format, ...)
 {
@@ -66,7 +66,7 @@ static bool check_kernel(struct facet_compilation *compilation, const struct fac
     return check_text(compilation, kernel->name, "its name", kernel->name);
 }
 
-/* Bytes are of the module; those of the argument may have wrapped. */
+/* `bytes` are the module's; the number in `argument` may have wrapped. */
 static bool check_argument(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel,
                            const struct facet_host_argument *argument, uint64_t offset, uint64_t bytes)
 {
@@ -130,7 +130,7 @@ static char *text_of(LLVMValueRef list, uint32_t index)
     return strndup(text ? text : "", text ? length : 0);
 }
 
-/* -1: the list does not say. */
+/* The number in a list; -1: there is none. */
 static int64_t number_of(LLVMValueRef list, uint32_t index)
 {
     LLVMValueRef entry = entry_of(list, index);
@@ -138,7 +138,7 @@ static int64_t number_of(LLVMValueRef list, uint32_t index)
     return entry && LLVMIsAConstantInt(entry) ? (int64_t)LLVMConstIntGetZExtValue(entry) : -1;
 }
 
-/* The address space as OpenCL numbers it: flavours of modules differ in where constant memory is. */
+/* The address space by OpenCL's number: modules of different flavours number constant memory differently. */
 static int64_t space_of(const struct facet_compilation *compilation, const struct lists *lists, uint32_t index,
                         LLVMTypeRef type)
 {
@@ -183,7 +183,7 @@ static uint32_t access_of(const struct lists *lists, uint32_t index, uint32_t ki
     return bits;
 }
 
-/* A struct that is handed over by value is a pointer with an attribute that says what it points to. */
+/* The struct that a kernel takes by value: such an argument is a pointer with an attribute that has the type. */
 static LLVMTypeRef struct_of(LLVMValueRef function, uint32_t index)
 {
     static const char *const names[] = {"byval", "byref"};

@@ -35,7 +35,7 @@
 namespace
 {
 
-/* No such folder can exist, so that quotes in #include find nothing beside the source: -I says where to look. */
+/* This folder cannot exist, so #include with quotes finds no file next to the source, only files of -I. */
 const char folder[] = "/dev/null/facet/";
 
 class Remarks : public clang::DiagnosticConsumer
@@ -71,7 +71,7 @@ class Remarks : public clang::DiagnosticConsumer
     const facet_shim_listener &listener;
 };
 
-/* Sees macros that ask for the time of day or of a file. */
+/* Notices macros that give the time of day or of a file. */
 class Clock : public clang::PPCallbacks
 {
   public:
@@ -95,8 +95,8 @@ class Clock : public clang::PPCallbacks
 };
 
 /*
- * By C99 a definition that only says `inline` is one beside that of another file, and is left out where nothing is
- * inlined. A program of OpenCL C is one file: such a definition is the only one, and as good as an `extern inline`.
+ * In C99 a definition with only `inline` supplements the definition of another file, and is omitted where it is not
+ * inlined. A program of OpenCL C is one file, so such a definition is the only one, and is treated as `extern inline`.
  */
 class Inlines : public clang::ASTConsumer
 {
@@ -156,10 +156,10 @@ class Action : public clang::EmitLLVMOnlyAction
   private:
     FacetReads &reads;
     const facet_shim_listener &listener;
-    const char *begin; /* of the source, behind the line that names it */
+    const char *begin; /* the source, behind the line with its name */
 };
 
-/* The name stands in the source's first line: __FILE__ and diagnostics have it, the search for headers does not. */
+/* Puts the name into the source's first line, for __FILE__ and diagnostics; the search for headers does not use it. */
 std::string named(const char *name, const char *source, size_t bytes)
 {
     std::string text = "#line 1 \"";
@@ -208,7 +208,7 @@ LLVMModuleRef compile(LLVMContextRef context, const std::string &text, llvm::Sma
         return nullptr;
     instance.getFrontendOpts().DisableFree = true; /* the process ends soon */
     instance.getCodeGenOpts().ClearASTBeforeBackend = false;
-    /* The options say which warnings are errors and which are off; the engine was made before they were read. */
+    /* Makes the diagnostics engine anew, by the options for warnings, which were read after the first one was made. */
     instance.createDiagnostics(&remarks, false);
     Action action(context, reads, listener, begin);
     if (!instance.ExecuteAction(action))

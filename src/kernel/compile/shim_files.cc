@@ -15,7 +15,7 @@ using namespace llvm;
 
 /* --- the list ---------------------------------------------------------------------------------------------------- */
 
-/* Two answers about one path: the better one when they agree, else the files changed under us. */
+/* Notes an answer. Of two that agree about a path, the one with more detail is kept; otherwise the file has changed. */
 void FacetReads::note(const std::string &path, const facet_shim_read &answer)
 {
     auto [place, added] = answers.emplace(path, answer);
@@ -133,7 +133,7 @@ class Recorder final : public vfs::ProxyFileSystem
             reads.found(path.str(), *information);
         if (!information || !information->isRegularFile())
             return file;
-        /* Volatile: read, not mapped, so that the bytes cannot change. */
+        /* The last argument, volatile: the file is read, not mapped, so that its bytes cannot change. */
         auto text = (*file)->getBuffer(path, -1, true, true);
         if (!text) {
             reads.cannotRepeat();

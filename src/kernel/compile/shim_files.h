@@ -2,7 +2,7 @@
 /*
  * The file system as clang sees it, and clang's questions to it, which determine the result of a source with #include.
  *
- * Owns: the list of answers, one for each path; also that a file was not there is an answer.
+ * Owns: the list of answers, one for each path. "There is no file" is an answer, too.
  * Never: gives clang other bytes than those whose hash is in the list.
  */
 #ifndef FACET_KERNEL_COMPILE_SHIM_FILES_H
@@ -23,7 +23,7 @@ class FacetReads
     void found(const std::string &path, const llvm::vfs::Status &status);
     void read(const std::string &path, llvm::StringRef text);
 
-    /* For a read that cannot be repeated: a pipe, a folder's list, the time of day. */
+    /* Notes a read that cannot be repeated: of a pipe, of a folder's list, of the time. */
     void cannotRepeat()
     {
         repeatable = false;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the bodies of loops with very many blocks as functions of their own.
- * Never: changes what a loop computes, or moves a body out of which no function can be made.
+ * Owns: making the bodies of loops with very many blocks functions of their own.
+ * Never: changes a loop's result, or moves a body that cannot be a function.
  *
- * The code generator hoists each constant that a vector instruction needs to before the loop. Of thousands of them
- * every one is then live in all blocks of the loop, and the register allocator's work is their product. In a function
- * that holds the body alone there is no loop to hoist them out of; loops in the body still have their constants before
- * them.
+ * The code generator hoists each constant that a vector instruction needs out of the loop. Thousands of constants are
+ * then live in all blocks of the loop, and the register allocator's time is the product of both numbers. In a function
+ * that has only the body there is no loop to hoist them out of; constants of loops in the body are still hoisted.
  */
 #include "kernel/compile/shims.h"
 
@@ -24,7 +23,7 @@ namespace
 
 using Headers = std::set<llvm::BasicBlock *>;
 
-/* A loop that is too large, of which no inner loop is. */
+/* A loop that is too large, but whose inner loops are not. */
 llvm::Loop *find_large(const llvm::LoopInfo &loops, size_t max_blocks, const Headers &tried)
 {
     for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
@@ -38,7 +37,7 @@ llvm::Loop *find_large(const llvm::LoopInfo &loops, size_t max_blocks, const Hea
     return nullptr;
 }
 
-/* Of the loop only its phis and its last branch stay behind. */
+/* Moves the body into a function; of the loop only its phis and its last branch stay. */
 void take_body(llvm::Function &function, llvm::Loop *loop, llvm::DominatorTree &tree, llvm::LoopInfo &loops)
 {
     llvm::BasicBlock *header = loop->getHeader(), *latch = loop->getLoopLatch();
@@ -80,7 +79,7 @@ void facet_shim_divide_loops(LLVMModuleRef module, size_t max_blocks)
     std::vector<llvm::Function *> functions;
 
     for (llvm::Function &function : *llvm::unwrap(module))
-        functions.push_back(&function); /* those that are made are not looked at again */
+        functions.push_back(&function); /* without the functions that are made below */
     for (llvm::Function *function : functions)
         divide(*function, max_blocks);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: LLVM's knowledge of processors. Never: asks in a way that makes LLVM print of an unknown one. */
+/* Owns: asking LLVM about processors. Never: makes LLVM print a message about an unknown processor. */
 #include "kernel/compile/shims.h"
 
 #include <memory>

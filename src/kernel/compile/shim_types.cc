@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: walking a module's types, each once: a type that holds another one twice, forty deep, is no more than forty;
- * and its alignments. */
+/* Owns: walking a module's types, and its alignments. Each type is visited once, so forty types, each of which has the
+ * next one twice, are forty visits. */
 #include "kernel/compile/shims.h"
 
 #include <llvm/ADT/SmallPtrSet.h>

@@ -29,7 +29,7 @@ struct facet_shim_read {
 /* Called at the end, for each path. NULL for both: there was a question that cannot be repeated. */
 typedef void (*facet_read_func)(void *context, const char *path, const struct facet_shim_read *read);
 
-/* How far clang has come in the source: so many of its bytes are behind it. */
+/* Reports how many bytes of the source clang has read. */
 typedef void (*facet_place_func)(void *context, size_t bytes);
 
 /* Receives clang's diagnostics and its reads. */
@@ -47,28 +47,29 @@ LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const c
 /* `ld.lld` with these arguments; the caller frees its messages. Not 0: it failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
 
-/* Calls `each` once for every type that the module's code and variables have, parts of types too; `owner` is a function
- * or a variable that has it. */
+/* Calls `each` once for every type in the module's code and variables, and for parts of types; `owner` is a function or
+ * a variable that has the type. */
 typedef void (*facet_type_func)(void *context, LLVMTypeRef type, LLVMValueRef owner);
 void facet_shim_types(LLVMModuleRef module, facet_type_func each, void *context);
 
-/* Calls `each` for every alignment that the module asks for and LLVM would keep, which C's own interface cuts to 32
- * bits: of variables, functions, private variables, and structs by value (the parameter). */
+/* Calls `each` for every alignment in the module: of variables, functions, private variables, and structs by value (the
+ * parameter). LLVM's C interface cuts alignments to 32 bits. */
 typedef void (*facet_alignment_func)(void *context, uint64_t bytes, LLVMValueRef aligned);
 void facet_shim_alignments(LLVMModuleRef module, facet_alignment_func each, void *context);
 
 /* Whether LLVM knows this processor. */
 int facet_shim_knows(const char *triple, const char *processor);
 
-/* Calls `each` for every feature that the processor has with these ("+a,-b"): "avx2". */
+/* Calls `each` for every feature, such as "avx2", that the processor has after changes by `features` ("+a,-b"). */
 typedef void (*facet_feature_func)(void *context, const char *name);
 void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
                          void *context);
 
-/* Makes functions of the bodies of loops that have more blocks, in which the generator's time is quadratic. */
+/* Makes the bodies of loops with more than `max_blocks` blocks functions, as the generator's time is quadratic in
+ * them. */
 void facet_shim_divide_loops(LLVMModuleRef module, size_t max_blocks);
 
-/* Where loops begin, at multiples of so many bytes. */
+/* Sets the alignment of the beginnings of loops. */
 void facet_shim_align_loops(LLVMTargetMachineRef machine, unsigned bytes);
 
 #ifdef __cplusplus

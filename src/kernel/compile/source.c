@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: sources of all kinds becoming a verified module in the flavour of the target's family.
- * Never: uses a module that LLVM's verifier refuses: optimizing one can do anything.
+ * Never: uses a module that LLVM's verifier refuses, as optimizing such a module can do anything.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static enum facet_status parse_module(struct facet_compilation *compilation, con
     return status;
 }
 
-/* The data layout of the family's own clang, which its built-in library has too. */
+/* Sets the data layout that clang uses for the family; its built-in library has the same. */
 static void set_flavour(struct facet_compilation *compilation)
 {
     static const char nvptx[] = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
@@ -114,7 +114,7 @@ static enum facet_status remap_module(struct facet_compilation *compilation, str
     return FACET_OK;
 }
 
-/* Another name for something is that thing: not all generators know names for names. */
+/* Replaces aliases by what they stand for, as not all generators support them. */
 static enum facet_status resolve_aliases(struct facet_compilation *compilation, struct facet_error *error)
 {
     LLVMValueRef alias = LLVMGetFirstGlobalAlias(compilation->module);
@@ -174,7 +174,7 @@ static enum facet_status take_opencl(struct facet_compilation *compilation, stru
         return facet_error_set(error, FACET_INTERNAL, "clang gave neither a module nor a reason");
     if (compilation->module)
         facet_llvm_settle_kernels(compilation->module);
-    /* Clang switches names off for all of the context; text cannot be read without. */
+    /* Clang disables names for the whole context; reading text needs them. */
     LLVMContextSetDiscardValueNames(compilation->context, 0);
     return FACET_OK;
 }

@@ -12,7 +12,7 @@
 
 enum {
     HEADER_WORDS = 5,
-    ID_BOUND_MAX = 4 << 20, /* ids, as SPIR-V's own limits have it */
+    ID_BOUND_MAX = 4 << 20, /* SPIR-V's own limit for ids */
     OP_TYPE_BOOL = 20,
     OP_TYPE_INT = 21,
     OP_TYPE_FLOAT = 22,
@@ -28,7 +28,7 @@ enum {
 #define MAGIC            UINT32_C(0x07230203)
 #define OUTPUT_MAX_BYTES ((size_t)256 << 20)
 
-/* How many words a zero of each type has; ids of other types have NOT_A_NUMBER. */
+/* For each id of a type of numbers, how many words a zero has; NOT_A_NUMBER for all other ids. */
 enum { NOT_A_NUMBER = 0, BOOLEAN = 255 };
 
 static enum facet_status refuse_module(struct facet_error *error, const char *why)
@@ -146,8 +146,8 @@ static const char *first_line(struct facet_child *child)
     return child->text[0] ? child->text : "no reason given";
 }
 
-/* A module that the validator refuses may make the translator do anything. Without the validator the translator has to
- * do: it is a child, and its output is verified. */
+/* A module that the validator refuses may make the translator do anything. When the validator is not installed, the
+ * translator runs all the same: it is a child, and its output is verified. */
 static enum facet_status validate_module(const char *path, struct facet_error *error)
 {
     const char *const arguments[] = {"spirv-val", "--target-env", "spv1.6", path, NULL};
@@ -202,9 +202,10 @@ static enum facet_status translate_module(const char *path, void **ret_bitcode, 
                            "compiling SPIR-V needs the translator llvm-spirv-15 (package llvm-spirv-15)");
 }
 
-/* The words in a file of a folder of its own, for children. `ret_path` has room for a folder's and the file's name. */
-static enum facet_status put_down(const uint32_t *words, size_t count, struct facet_folder *folder, char *ret_path,
-                                  struct facet_error *error)
+/* Writes the words to a file in a new folder, for children. `ret_path` has room for the folder's and the file's
+ * name. */
+static enum facet_status write_file_for_child(const uint32_t *words, size_t count, struct facet_folder *folder,
+                                              char *ret_path, struct facet_error *error)
 {
     enum facet_status status = facet_folder_make(folder, error);
 
@@ -221,7 +222,7 @@ enum facet_status facet_spirv_check(const void *bytes, size_t size, struct facet
 {
     struct facet_folder folder;
     char path[PATH_SIZE];
-    enum facet_status status = put_down(bytes, size / sizeof(uint32_t), &folder, path, error);
+    enum facet_status status = write_file_for_child(bytes, size / sizeof(uint32_t), &folder, path, error);
 
     if (status != FACET_OK)
         return status;
@@ -240,7 +241,7 @@ enum facet_status facet_spirv_translate(const void *bytes, size_t size, void **r
     enum facet_status status = facet_spirv_plain(bytes, size, &words, &count, error);
 
     if (status == FACET_OK)
-        status = put_down(words, count, &folder, path, error);
+        status = write_file_for_child(words, count, &folder, path, error);
     if (status != FACET_OK)
         return status;
     status = validate_module(path, error);

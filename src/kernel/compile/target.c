@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: families of targets and how each is compiled for; the processor's features.
- * Never: lets a processor through that LLVM does not know: it would make code for another one without a word.
+ * Owns: the families of targets, with the settings of a compile for each; the processor's features.
+ * Never: accepts a processor that LLVM does not know, as LLVM would silently make code for another processor.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,21 +15,21 @@
 #include "kernel/compile/compile.h"
 #include "kernel/compile/shims.h"
 
-/* Every list and name here has room for all that can be put into it: sizes are looked at where texts come in. A string
- * of several lines in a list is intended. */
+/* All lists and names here have room for the longest text: sizes are checked where texts come in. Strings of several
+ * lines in a list are intended. */
 /* NOLINTBEGIN(clang-analyzer-security.insecureAPI.strcpy, bugprone-suspicious-missing-comma) */
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 /* A short loop in one line of the cache of decoded instructions, or in two: a quarter of a sparse product's time. */
 #define LOOP_BYTES 32
 
-/* Extensions that the built-in library has, and that clang's target does not say. */
+/* Extensions that the built-in library has, and that clang does not define for the target. */
 #define EXTENSIONS                                                                                                     \
     "-cl-ext=+cl_khr_fp64,+cl_khr_int64_base_atomics,+cl_khr_int64_extended_atomics,+cl_khr_3d_image_writes,"          \
     "+__opencl_c_images,+__opencl_c_3d_image_writes,+__opencl_c_fp64"
 
-/* For the host clang compiles as for nvptx64, whose names and types libclc's generic library has; sources that ask for
- * the device must not take it for one. */
+/* For the host, clang compiles for nvptx64, whose names and types libclc's generic library uses. Sources that test for
+ * the device must not take the host for an NVIDIA GPU. */
 static const char *const host_arguments[] = {"-U__NVPTX__",
                                              "-U__PTX__",
                                              "-D__OPENCL_VERSION__=120",
@@ -73,7 +73,7 @@ static void initialize_llvm(void)
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser(); /* lowering writes an instruction that no other way leads to */
+    LLVMInitializeX86AsmParser(); /* the lowering needs an instruction that can only be written as assembly */
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
@@ -135,7 +135,7 @@ int facet_compile_knows(const char *family, const char *processor)
     return facet_shim_knows(flavours[found].triple, processor);
 }
 
-/* Features by LLVM's name and by the name that /proc/cpuinfo has for them. */
+/* Features by LLVM's name and by the name in /proc/cpuinfo. */
 static const char *const cpu_features[][2] = {
     {"sse3", "pni"},
     {"ssse3", "ssse3"},
@@ -173,7 +173,7 @@ static const char *const cpu_features[][2] = {
 
 enum { WITHHELD_SIZE = COUNT(cpu_features) * 24 }; /* characters of "-name," for all of them */
 
-/* Adds a feature's other name to a list that has room for all of them. */
+/* Adds a feature's name in /proc/cpuinfo to a list that has room for all names. */
 static void list_feature(void *context, const char *name)
 {
     char *list = context;
@@ -190,14 +190,14 @@ static void list_features(const char *processor, const char *features, char *ret
     facet_shim_features(flavours[FACET_COMPILE_HOST].triple, processor, features, list_feature, ret_list);
 }
 
-/* The processor that we are on. Asking it is slow on a virtual machine, and the answer does not change. */
+/* This machine's processor, read once: that is slow on a virtual machine, and the answer does not change. */
 static struct {
     char processor[FACET_COMPILE_NAME_SIZE];
     char machine_features[FACET_COMPILE_FEATURES_SIZE];
     char features[FACET_COMPILE_FEATURES_SIZE];
 } this_host;
 
-/* Features that add nothing cost time in every function that is compiled. */
+/* Drops a feature that the processor's name implies, as each feature costs time in every function that is compiled. */
 static void drop_known(void *context, const char *name)
 {
     char word[FACET_COMPILE_NAME_SIZE];
@@ -243,8 +243,8 @@ static void note_had(void *context, const char *name)
 }
 
 /*
- * Removes features that the processor reports and the kernel does not list (clearcpuid=, a hypervisor's choice): the
- * loader of the image asks the kernel.
+ * Removes features that the processor reports and the kernel does not list (clearcpuid=, a hypervisor's choice), as the
+ * loader of an image asks the kernel for features.
  */
 static void withhold_unlisted(char *list)
 {
@@ -258,7 +258,7 @@ static void withhold_unlisted(char *list)
     }
 }
 
-static void look_at_host(void)
+static void read_host_features(void)
 {
     char had[FACET_COMPILE_FEATURES_SIZE] = ",", *list = this_host.machine_features;
     const char *triple = flavours[FACET_COMPILE_HOST].triple;
@@ -282,10 +282,11 @@ void facet_compile_prepare(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     initialize_once();
-    pthread_once(&once, look_at_host);
+    pthread_once(&once, read_host_features);
 }
 
-/* "host" is this processor as the kernel lets programs use it; a named one has LLVM's features for it. */
+/* "host" is this processor with the features that the kernel lets programs use; a named processor has LLVM's
+ * features. */
 static void take_host(struct facet_compilation *compilation)
 {
     if (compilation->processor[0]) {

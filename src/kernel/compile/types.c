@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which types a module may have for its target, and which constants for SPIR-V. LLVM has more of them than its
- *       generators support: those give up, take minutes, or silently make something else.
- * Never: changes any.
+ * Owns: which types a module may have for its target, and which constants for SPIR-V. LLVM has more types and
+ *       constants than its generators support: they fail on others, take minutes, or silently make wrong code.
+ * Never: changes a type or a constant.
  */
 #include <stdio.h>
 
@@ -61,7 +61,7 @@ void facet_compile_admit_types(struct facet_compilation *compilation)
     facet_shim_types(compilation->module, judge_type, compilation);
 }
 
-/* Of integers SPIR-V has these; a boolean is one of one bit. */
+/* SPIR-V has integers of these widths only; a boolean is an integer of one bit. */
 static void judge_width(void *context, LLVMTypeRef type, LLVMValueRef owner)
 {
     unsigned bits = LLVMGetTypeKind(type) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(type) : 1;
@@ -82,7 +82,7 @@ static LLVMValueRef address_in(LLVMValueRef constant)
     return found;
 }
 
-/* The generator writes them before their targets, or as addresses of another type. */
+/* Refuses constants that hold addresses: the generator writes them before their targets, or with another type. */
 static void check_addresses(struct facet_compilation *compilation, LLVMValueRef variable)
 {
     LLVMValueRef value = LLVMGetInitializer(variable), found = value ? address_in(value) : NULL;
@@ -100,7 +100,7 @@ static void check_addresses(struct facet_compilation *compilation, LLVMValueRef 
 
 /* --- private variables -------------------------------------------------------------------------------------------- */
 
-/* The generator has eight bits for it (spirv.c). */
+/* The generator stores an alignment in eight bits (spirv.c). */
 enum { ALIGNMENT_MAX = 128 };
 
 static void check_private(struct facet_compilation *compilation, LLVMValueRef function)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: rewriting constructs of LLVM's optimizer that SPIR-V's readers refuse: several edges from one switch to a block
- *       that does not distinguish them, and functions of LLVM's with two results, or a three-way comparison.
- * Never: is for code that is optimized again.
+ * Owns: rewriting constructs of LLVM's optimizer that SPIR-V's readers refuse: several edges from a switch to one block
+ *       with phis, and functions of LLVM with two results or a three-way comparison.
+ * Never: is called for code that is optimized again.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static unsigned edges_to(LLVMValueRef terminator, LLVMBasicBlockRef block)
     return count;
 }
 
-/* Several edges from `from` become one from `by`. */
+/* Replaces several entries for the block `from` by one for the block `by`. */
 static void merge_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef by)
 {
     LLVMPositionBuilderBefore(builder, phi);
@@ -87,8 +87,8 @@ static LLVMValueRef is_negative(LLVMBuilderRef builder, LLVMValueRef value)
     return LLVMBuildICmp(builder, LLVMIntSLT, value, LLVMConstNull(LLVMTypeOf(value)), "");
 }
 
-/* The product divided by one factor is the other one, or it did not fit. By 0 and by -1, which may trap, nothing is
- * divided. */
+/* Unless the product divided by one factor is the other factor, it overflowed. Factors 0 and -1, by which a division
+ * may trap, are handled apart. */
 static struct sum multiply_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
     LLVMTypeRef type = LLVMTypeOf(a);
@@ -101,7 +101,7 @@ static struct sum multiply_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMV
     LLVMValueRef overflows = LLVMBuildICmp(builder, LLVMIntNE, quotient, a, "");
 
     overflows = LLVMBuildAnd(builder, overflows, LLVMBuildNot(builder, skips, ""), "");
-    if (sign) { /* -1 times the least number is that number again */
+    if (sign) { /* -1 times the least number overflows to the same number */
         LLVMValueRef both = LLVMBuildAnd(builder, is_negative(builder, a), is_negative(builder, product), "");
         overflows = LLVMBuildOr(builder, overflows, LLVMBuildAnd(builder, both, minus, ""), "");
     }
@@ -128,7 +128,7 @@ static struct sum subtract_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMV
     return (struct sum){.value = rest, .overflow = is_negative(builder, both)};
 }
 
-/* Returns false where it is none of them. */
+/* Computes the result and the overflow; returns false when the call is of another function. */
 static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_sum)
 {
     static const struct {
@@ -149,7 +149,7 @@ static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_su
     return false;
 }
 
-/* Users nearly always extract one of the two at once; a user of both gets a struct. */
+/* Replaces the call's results. Most users extract one of the two; a user of both gets a struct. */
 static void hand_over(LLVMBuilderRef builder, LLVMValueRef call, const struct sum *sum)
 {
     LLVMValueRef both = NULL;
@@ -196,7 +196,7 @@ static void unfold_call(LLVMBuilderRef builder, LLVMValueRef instruction)
         LLVMReplaceAllUsesWith(instruction, order_result(builder, instruction, sign));
 }
 
-static bool is_for_nobody(LLVMValueRef instruction)
+static bool is_unused_result(LLVMValueRef instruction)
 {
     bool answers = LLVMIsAExtractValueInst(instruction) != NULL || is_named(instruction, "llvm.scmp") ||
                    is_named(instruction, "llvm.ucmp");
@@ -214,7 +214,7 @@ static void clear_block(LLVMBasicBlockRef block)
 {
     for (LLVMValueRef at = LLVMGetLastInstruction(block), before; at; at = before) {
         before = LLVMGetPreviousInstruction(at);
-        if (is_for_nobody(at))
+        if (is_unused_result(at))
             LLVMInstructionEraseFromParent(at);
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Integers of 2 to 63 bits that are of no width of SPIR-V's. LLVM's optimizer makes them (a counter of which two bits
- * are used is of two), and its generator of SPIR-V takes the next wider type and forgets that the bits above are 0.
+ * Integers of 2 to 63 bits of odd widths, which SPIR-V does not have. LLVM's optimizer makes them (a counter of which
+ * two bits are used gets two bits), and its generator of SPIR-V takes the next wider type without clearing the bits
+ * above.
  *
- * Owns: making them as wide as the next type that exists, with the bits above always 0; and casts between bits and
- *       vectors, which SPIR-V lacks.
- * Never: goes through a function: widths_all.c does.
+ * Owns: widening each instruction to the next type that exists, with the bits above always 0; and casts between bits
+ *       and vectors, which SPIR-V lacks.
+ * Never: goes through a function, as widths_all.c does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static bool is_integer(LLVMTypeRef type)
     return LLVMGetTypeKind(element_of(type)) == LLVMIntegerTypeKind;
 }
 
-/* Of a lane; 0: neither an integer nor a float. */
+/* The bits of a lane; 0: neither an integer nor a float. */
 static unsigned bits_of(LLVMTypeRef type)
 {
     switch (LLVMGetTypeKind(element_of(type))) {
@@ -95,7 +96,7 @@ static LLVMTypeRef type_like(LLVMTypeRef element, LLVMTypeRef type)
     return is_vector(type) ? LLVMVectorType(element, LLVMGetVectorSize(type)) : element;
 }
 
-/* The next wider one that there is; of others the type itself. */
+/* The next wider type that SPIR-V has; a type that it has stays. */
 static LLVMTypeRef wide_type(const struct widths *widths, LLVMTypeRef type)
 {
     return facet_widths_odd(type) ? type_like(integer_type(widths, bits_of(type)), type) : type;
@@ -129,7 +130,7 @@ static LLVMValueRef wide_scalar(LLVMValueRef constant, LLVMTypeRef type)
         return LLVMConstInt(type, LLVMConstIntGetZExtValue(constant), 0);
     if (LLVMIsPoison(constant))
         return LLVMGetPoison(type);
-    /* Any value will do, as long as all users get the same one. */
+    /* Any value is allowed, if all users get the same value. */
     return LLVMIsUndef(constant) || LLVMIsNull(constant) ? LLVMConstNull(type) : NULL;
 }
 
@@ -153,7 +154,7 @@ bool facet_widths_is_marked(LLVMValueRef instruction, unsigned kind)
     return LLVMGetMetadata(instruction, kind) != NULL;
 }
 
-/* Of an odd width: with zeros above, or NULL where no rule is known. Of others: unchanged. */
+/* A value of odd width, widened with zeros above; NULL: no rule is known. Other values are unchanged. */
 LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef type = wide_type(widths, LLVMTypeOf(value));
@@ -201,7 +202,7 @@ static unsigned all_bits(LLVMTypeRef type)
     return bits_of(type) * lanes_of(type);
 }
 
-/* All lanes in one integer, the first one lowest. */
+/* All lanes in one integer, the first lane in the lowest bits. */
 static LLVMValueRef gather_lanes(struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef given = LLVMTypeOf(value), type = integer_type(widths, all_bits(given));
@@ -223,7 +224,7 @@ static LLVMValueRef gather_lanes(struct widths *widths, LLVMValueRef value)
     return all;
 }
 
-/* The inverse of gather_lanes(): `type`, or its replacement. */
+/* The inverse of gather_lanes(); returns a value of `type`, or of its replacement. */
 static LLVMValueRef scatter_lanes(struct widths *widths, LLVMValueRef all, LLVMTypeRef type)
 {
     LLVMTypeRef whole = LLVMTypeOf(all), to = wide_type(widths, type), element = element_of(to);
@@ -269,7 +270,7 @@ static LLVMValueRef byte_at(const struct widths *widths, LLVMValueRef pointer, u
     return LLVMBuildGEP2(widths->builder, LLVMInt8TypeInContext(widths->context), pointer, &at, 1, "");
 }
 
-/* Byte by byte: the bytes behind belong to another object. */
+/* Loads byte by byte, as bytes behind the value belong to another object. */
 static LLVMValueRef load_bytes(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMTypeRef type = LLVMTypeOf(instruction), byte = LLVMInt8TypeInContext(widths->context), whole;
@@ -412,7 +413,7 @@ static bool is_named(LLVMValueRef call, const char *name)
     return length == strlen(name) && strncmp(known, name, length) == 0;
 }
 
-/* The same intrinsic for wider integers. */
+/* Calls the same intrinsic for wider integers. */
 static LLVMValueRef call_wider(const struct widths *widths, LLVMValueRef call, LLVMValueRef *arguments, unsigned count)
 {
     LLVMTypeRef type = LLVMTypeOf(arguments[0]);
@@ -422,7 +423,7 @@ static LLVMValueRef call_wider(const struct widths *widths, LLVMValueRef call, L
     return LLVMBuildCall2(widths->builder, LLVMGlobalGetValueType(function), function, arguments, count, "");
 }
 
-/* Two numbers, one behind the other, of which some bits are taken. */
+/* A funnel shift takes some bits of two numbers, one behind the other. */
 static LLVMValueRef widen_funnel_shift(struct widths *widths, LLVMValueRef call, LLVMValueRef a, bool left)
 {
     LLVMValueRef b = facet_widths_wide(widths, LLVMGetOperand(call, 1)),
@@ -439,7 +440,7 @@ static LLVMValueRef widen_funnel_shift(struct widths *widths, LLVMValueRef call,
     return truncate_to(widths, LLVMBuildOr(widths->builder, a, b, ""), bits);
 }
 
-/* Of one number: the bits above count, or move into the low ones. */
+/* Functions of the bits of one number, in which the bits above would count or would move to the low bits. */
 static LLVMValueRef widen_bit_count(struct widths *widths, LLVMValueRef call, LLVMValueRef a)
 {
     unsigned bits = bits_of(LLVMTypeOf(call));

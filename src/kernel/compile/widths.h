@@ -12,7 +12,8 @@ struct widths {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
-    unsigned wide, done; /* kinds of metadata: a truncation of a widened value; an instruction that has been widened */
+    unsigned wide,
+        done; /* kinds of metadata: for a truncation of a widened value; for an instruction that has been widened */
     LLVMValueRef mark;
     LLVMValueRef *list; /* instructions that are to be made wide */
     size_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making all integers of odd widths in a module wider (widths.c), in an order that works.
- * Never: leaves one: an instruction without a rule is refused.
+ * Never: leaves an integer of odd width: an instruction without a rule is refused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool of_phi(LLVMValueRef instruction)
     return LLVMIsAPHINode(instruction) != NULL;
 }
 
-/* Whether it has to do with numbers of odd widths, or with booleans as bits. */
+/* Whether the instruction has operands or results of odd widths, or vectors of booleans that are cast or stored. */
 static bool touches_odd_width(const struct widths *widths, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -38,7 +38,7 @@ static void position_builder(struct widths *widths, LLVMValueRef at)
     LLVMPositionBuilderBefore(widths->builder, at);
 }
 
-/* Users of the result get a truncation of its replacement, which has no users in the end. */
+/* Gives users of the result a truncation of its replacement. Once all users are widened, it has no users any more. */
 static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValueRef made)
 {
     if (facet_widths_is_odd(instruction)) {
@@ -79,7 +79,7 @@ static bool choose_replacement(struct widths *widths, LLVMValueRef instruction)
 
 static bool widen_instruction(struct widths *widths, LLVMValueRef instruction);
 
-/* Operands come first, wherever they stand. */
+/* Widens the operands first, wherever they are. */
 static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
 {
     for (int i = 0; !of_phi(instruction) && i < LLVMGetNumOperands(instruction); i++) {
@@ -143,8 +143,8 @@ static bool list_all(struct widths *widths, LLVMValueRef function)
     return true;
 }
 
-/* `phi` was one of an odd width; its users have the truncation of its replacement. */
-static bool tell_phi(struct widths *widths, LLVMValueRef phi)
+/* Adds the operands of the replacement of `phi`, whose users have a truncation of the replacement. */
+static bool fill_phi(struct widths *widths, LLVMValueRef phi)
 {
     LLVMValueRef made = LLVMGetPreviousInstruction(phi);
 
@@ -164,7 +164,7 @@ static bool widen_all(struct widths *widths)
         if (!widen_instruction(widths, widths->list[i]))
             return false;
     for (size_t i = 0; i < widths->count; i++)
-        if (of_phi(widths->list[i]) && !tell_phi(widths, widths->list[i]))
+        if (of_phi(widths->list[i]) && !fill_phi(widths, widths->list[i]))
             return false;
     return true;
 }
@@ -206,7 +206,7 @@ static void refuse_width(struct facet_compilation *compilation, LLVMValueRef fun
     facet_compile_plain_name(LLVMGetValueName2(function, &length), name, sizeof name);
     char *printed = LLVMPrintTypeToString(type);
     snprintf(text, sizeof text,
-             "kernel '%.80s': LLVM computes with the type '%.40s' in it, which SPIR-V has not; expected integers of 8, "
+             "kernel '%.80s': LLVM computes with the type '%.40s' in it, which SPIR-V lacks; expected integers of 8, "
              "16, 32 or 64 bits",
              name, printed);
     LLVMDisposeMessage(printed);

@@ -36,7 +36,7 @@ bool container_take_io(void *context, char *line)
         io->read.reason = io->write.reason = FACET_UNMEASURED_MALFORMED;
         return false;
     }
-    /* A device on which only other things were counted has neither. */
+    /* The line of a device without reads and writes may have neither word. */
     while ((word = gather_next_word(&line))) {
         if (strncmp(word, "rbytes=", 7) == 0)
             add_value(&io->read, word + 7);
@@ -109,7 +109,7 @@ static struct container_io read_io(int cgroup)
     struct container_io io = {0};
     enum facet_unmeasured reason = gather_file(cgroup, "io.stat", container_take_io, &io);
 
-    /* Part of a sum is not the sum. */
+    /* The sum of some devices would pass for the sum of all. */
     if (reason != FACET_MEASURED)
         io.read.reason = io.write.reason = reason;
     return io;
@@ -158,7 +158,7 @@ static void put_device_memory(struct gather_output *output, int cgroup)
     gather_put_of(output, GATHER_DEVICE_MEMORY_USED, used.sum, max.sum);
 }
 
-/* Every control group of version 2 has this file; the directory of one that was removed, while it is held, has none. */
+/* Every control group of version 2 has this file. When a group is removed, its open directory no longer has it. */
 static bool is_group(int cgroup)
 {
     struct stat file;

@@ -7,7 +7,7 @@
 #include "monitor/gather/read.h"
 
 #define HERTZ_OF_MHZ     1000000
-#define PERCENT_OF_MILLI 100 /* thousandths of a whole, as thousandths of a percent */
+#define PERCENT_OF_MILLI 100 /* thousandths of a percent in a thousandth of the whole */
 #define WHOLE            100000
 
 enum shape { WIDE, NARROW, SIGNED };

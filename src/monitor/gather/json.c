@@ -7,7 +7,7 @@
 
 #include "monitor/gather/subject.h"
 
-/* json_object_set_new() takes NULL for a failure, and releases its value when it fails itself. */
+/* json_object_set_new() fails for a NULL value, and releases the value when it fails otherwise. */
 static bool set_member(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the registry's tables, of units and of meters, and the rules for a sound meter. Never: measures. */
+/* Owns: the registry's tables of units and of meters, and the rules that a meter must fulfil. Never: measures. */
 #include "monitor/gather/meter.h"
 #include "base/sized.h"
 
@@ -74,7 +74,7 @@ static const char *const reasons[FACET_UNMEASURED_REASONS] = {
     [FACET_UNMEASURED_RESET] = "reset",
 };
 
-/* The sum of a gauge's samples means nothing in the registry's terms: a level is not added up. */
+/* No sum for a gauge of the registry: its values are levels, whose sum means nothing. */
 #define STATISTICS_GAUGE        (LEVELS | FACET_STATISTIC_RATE)
 #define STATISTICS_RATE         LEVELS
 #define STATISTICS_UTILIZATION  LEVELS
@@ -100,10 +100,10 @@ static const struct facet_meter meters[GATHER_METER_COUNT] = {
 };
 
 #define NONE            GATHER_METER_COUNT
-#define PER_SECOND      (INT64_C(1000) * 1000000000) /* of a step, in thousandths */
-#define BITS_PER_SECOND (INT64_C(8) * PER_SECOND)    /* of a byte */
-#define OF_TIME         (INT64_C(100) * 1000)        /* nanoseconds of nanoseconds, in thousandths of a percent */
-#define WHOLE           (INT64_C(100) * 1000)        /* 100 percent */
+#define PER_SECOND      (INT64_C(1000) * 1000000000) /* of a count per nanosecond, in thousandths */
+#define BITS_PER_SECOND (INT64_C(8) * PER_SECOND)    /* of a byte per nanosecond, in thousandths */
+#define OF_TIME         (INT64_C(100) * 1000) /* of busy nanoseconds per nanosecond, in thousandths of a percent */
+#define WHOLE           (INT64_C(100) * 1000) /* 100 percent */
 
 static const struct gather_derived derived[] = {
     {GATHER_CPU_UTILIZATION, GATHER_CPU_TIME, OF_TIME, 0, GATHER_CPU_LIMIT},
@@ -203,7 +203,7 @@ uint32_t gather_statistics_of_type(uint32_t type)
     return type < FACET_METER_TYPES ? allowed[type] : 0;
 }
 
-/* ---- meters of others ---- */
+/* ---- meters of callers ---- */
 
 static bool is_letter(char c)
 {
@@ -222,7 +222,7 @@ static bool is_key(const char *key)
     return true;
 }
 
-/* The suffixes of Prometheus' names: with one of them, two meters would get one name. */
+/* Whether a key ends with a suffix that Prometheus' names get: two meters would then have one name. */
 static bool ends_with(const char *key, const char *end)
 {
     size_t length = strlen(key), tail = strlen(end);
@@ -275,7 +275,7 @@ enum facet_status facet_meter_check(const struct facet_meter *meter, struct face
 
     if (ours && ours != meter)
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "key",
-                                    "key '%s': expected one that the registry has not", meter->key);
+                                    "key '%s': expected a key that no meter of the registry has", meter->key);
     if (meter->type >= FACET_METER_TYPES)
         return refuse_meter(error, "type", meter->key, meter->type, "0 to 3");
     if (meter->unit >= FACET_UNITS)

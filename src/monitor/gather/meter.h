@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry of meters, by number, for those who gather and derive.
+ * The registry of meters, by number, for the files that gather and derive measurements.
  *
- * Owns: the numbers, and the meters that are derived from others. Never: is seen outside this room: there meters have
- * keys.
+ * Owns: the numbers, and the meters that are derived from others. Never: is included outside this room, where meters
+ * are named by their keys.
  */
 #ifndef FACET_MONITOR_GATHER_METER_H
 #define FACET_MONITOR_GATHER_METER_H
@@ -56,15 +56,15 @@ enum gather_meter {
         GATHER_METER_COUNT
 };
 
-/* A meter that is derived from two samples of another one. */
+/* A meter that is derived from two samples of another meter, its source. */
 struct gather_derived {
     enum gather_meter meter, source;
     int64_t per;                /* the factor of the source's growth, before the division by nanoseconds */
-    int64_t max;                /* capacity when it is always the same; 0: see `capacity` */
-    enum gather_meter capacity; /* of the same sample; GATHER_METER_COUNT: none */
+    int64_t max;                /* the meter's constant capacity; 0: see `capacity` */
+    enum gather_meter capacity; /* the meter whose value in the same sample is the capacity; GATHER_METER_COUNT: none */
 };
 
-const struct gather_derived *gather_derived_from(const struct facet_meter *source); /* NULL: nothing is */
+const struct gather_derived *gather_derived_from(const struct facet_meter *source); /* NULL: none is */
 uint32_t gather_statistics_of_type(uint32_t type);                                  /* which a type allows */
 
 #endif

@@ -61,7 +61,7 @@ static void add_value(struct gather_value *sum, char **text)
         sum->reason = reason;
 }
 
-/* FNV-1a. They are added up, so their order does not matter. */
+/* FNV-1a. The caller adds the hashes of all names, so that the order of the interfaces does not matter. */
 static uint64_t hash_of(const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -71,7 +71,7 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* An interface's name ends with the last colon: an alias has one in it. */
+/* An interface's name ends at the last colon of the line, since the name of an alias contains a colon. */
 bool node_take_network(void *context, char *line)
 {
     struct node_network *network = context;
@@ -114,7 +114,7 @@ static void put_cpu(struct gather_output *output, int proc)
     gather_put(output, GATHER_CPU_LIMIT, limit);
 }
 
-/* Used is the total less the available; both must be known and make sense. */
+/* Used memory is the total less the available memory; both must be known, and the former not the smaller. */
 static struct gather_value used_of(struct gather_value total, struct gather_value available)
 {
     if (total.reason != FACET_MEASURED)
@@ -139,7 +139,7 @@ static void put_memory(struct gather_output *output, int proc)
     gather_put_of(output, GATHER_SWAP_USED, used_of(fields[2].value, fields[3].value), fields[2].value);
 }
 
-/* /proc/net is a link to the reader's own, so "net/dev" is looked up with it followed: only the last part is not. */
+/* /proc/net is a symbolic link to the reader's own folder. In "net/dev" it is followed: only a last part is not. */
 static void put_network(struct gather_output *output, int proc)
 {
     struct node_network network = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading a process's values from /proc. Never: mixes two processes that had one number. */
+/* Owns: reading a process's values from /proc. Never: mixes the values of two processes that had the same number. */
 #include "monitor/gather/process.h"
 
 #include <errno.h>
@@ -67,7 +67,8 @@ bool process_take_stat(void *context, char *line)
         else if (field == START)
             set_value(&stat->start, word);
     }
-    if (stat->start.reason == FACET_UNMEASURED_MALFORMED && !*rest) /* cut off: the fields before may be, too */
+    if (stat->start.reason == FACET_UNMEASURED_MALFORMED &&
+        !*rest) /* the line was cut off, perhaps within an earlier field */
         stat->ticks.reason = stat->threads.reason = FACET_UNMEASURED_MALFORMED;
     return false;
 }
@@ -135,7 +136,7 @@ enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t now_ns, s
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "pid", "pid %" PRIi64 ": expected 1 to %d", pid,
                                     INT32_MAX);
     snprintf(name, sizeof name, "%" PRIi64, pid);
-    /* The directory stays that of this process; once it ended, reading below it fails. */
+    /* The open directory belongs to this process: once the process has ended, opening files below it fails. */
     FACET_CLEANUP_FD int process = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (process >= 0)

@@ -8,7 +8,7 @@
 /* /proc/PID/stat */
 struct process_stat {
     struct gather_value ticks; /* of user and system time */
-    struct gather_value start; /* in ticks since the machine's */
+    struct gather_value start; /* in ticks since the machine's start */
     struct gather_value threads;
 };
 
@@ -26,7 +26,7 @@ bool node_take_stat(void *stat, char *line);
 /* /proc/net/dev: two lines of headings, then one for each interface. */
 struct node_network {
     struct gather_value received, sent;
-    uint64_t names; /* of the interfaces, together: with another set of them, it is another sum */
+    uint64_t names; /* a hash of all interfaces' names: the sums of different sets of interfaces must not be compared */
     uint32_t lines;
 };
 

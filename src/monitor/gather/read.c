@@ -36,9 +36,9 @@ struct lines {
     size_t length;
     gather_line_func take;
     void *context;
-    bool enough;
-    bool cut;   /* lines that are too long are cut off, not refused */
-    bool whole; /* all of it is one line: an end of line is a blank in it */
+    bool enough; /* `take` wants no more lines */
+    bool cut;    /* lines that are too long are cut off, not refused */
+    bool whole;  /* the whole file is one line: an end of line becomes a blank */
 };
 
 static enum facet_unmeasured take_line(struct lines *lines)
@@ -51,7 +51,7 @@ static enum facet_unmeasured take_line(struct lines *lines)
     return FACET_MEASURED;
 }
 
-/* A cut line ends with a byte that is in no number, so that half a number is not taken for one. */
+/* A line that was cut off ends with '?', so that the beginning of a number is not taken for the number. */
 static enum facet_unmeasured too_long(struct lines *lines)
 {
     lines->buffer[lines->length - 1] = '?';
@@ -116,7 +116,7 @@ static enum facet_unmeasured read_file(int directory, const char *path, struct l
         return reason_of(errno);
     if (fstat(fd, &status) < 0)
         return reason_of(errno);
-    /* A directory, a pipe or a device in its place is none of the kernel's texts. */
+    /* The kernel's texts are regular files: a directory, a pipe or a device is refused. */
     return S_ISREG(status.st_mode) ? read_lines(fd, lines) : FACET_UNMEASURED_MALFORMED;
 }
 
@@ -233,7 +233,7 @@ bool gather_take_field(void *context, char *line)
 
         if (!gather_skip_word(&text, fields->field[i].name))
             continue;
-        /* Said twice is not known: there is no telling which of them holds. */
+        /* A name that comes twice is malformed: it is unknown which value holds. */
         if (fields->field[i].value.reason != FACET_UNMEASURED_ABSENT)
             fields->field[i].value.reason = FACET_UNMEASURED_MALFORMED;
         else
@@ -248,7 +248,7 @@ void gather_read_fields(int directory, const char *path, struct gather_fields *f
 
     if (reason == FACET_MEASURED)
         return;
-    /* Values read before the failure hold; an absent one may be absent because of it. */
+    /* Values read before the failure are kept. An absent value may be absent because of the failure. */
     for (size_t i = 0; i < fields->count; i++)
         if (fields->field[i].value.reason == FACET_UNMEASURED_ABSENT)
             fields->field[i].value.reason = reason;

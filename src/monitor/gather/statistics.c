@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the arithmetic over points, and percent of capacity. Never: uses floating point, or gives a number that
- * wrapped. */
+ * overflowed. */
 #include "monitor/gather/subject.h"
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@ bool gather_narrow(gather_wide wide, int64_t *ret_value)
     return true;
 }
 
-/* To the nearest; half goes away from zero. */
+/* Rounds to the nearest, halves away from zero. */
 static gather_wide divide_rounded(gather_wide value, gather_wide by)
 {
     return (value < 0 ? value - by / 2 : value + by / 2) / by;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: subjects: their series of points, one sample as a transaction, rates and utilizations derived from two samples.
- * Never: measures, reads a clock, or keeps half a sample.
+ * Never: measures, reads a clock, or keeps a part of a sample.
  */
 #include "monitor/gather/subject.h"
 
@@ -113,20 +113,22 @@ static enum facet_status check_one(struct facet_subject *subject, const struct f
     enum facet_status status = facet_meter_check(given->meter, error);
 
     if (status != FACET_OK)
-        return status == FACET_ALREADY_EXISTS ? refuse_measurement(error, "meter", given, "the registry's of that key")
-                                              : status;
+        return status == FACET_ALREADY_EXISTS
+                   ? refuse_measurement(error, "meter", given, "the registry's meter of that key")
+                   : status;
     const struct gather_series *series = gather_series_find(subject, given->meter->key);
 
     if (!(given->meter->subjects >> subject->kind & 1))
-        return refuse_measurement(error, "meter", given, "one for this kind of subject");
+        return refuse_measurement(error, "meter", given, "a meter for this kind of subject");
     if (is_derived(given->meter->key))
-        return refuse_measurement(error, "meter", given, "one that is measured: this one is made of others");
+        return refuse_measurement(error, "meter", given,
+                                  "a meter that is measured, not one that is derived from another");
     if (series && series->last.meter != given->meter)
-        return refuse_measurement(error, "meter", given, "the one of that key that it had before");
+        return refuse_measurement(error, "meter", given, "the meter that this key had in earlier measurements");
     if (given->reason >= FACET_UNMEASURED_REASONS)
         return refuse_measurement(error, "reason", given, "one of enum facet_unmeasured");
     if (series && given->time_ns <= series->last.time_ns)
-        return refuse_measurement(error, "time_ns", given, "a time after its last one");
+        return refuse_measurement(error, "time_ns", given, "a time after the last measurement's");
     if (given->time_ns > INT64_MAX)
         return refuse_measurement(error, "time_ns", given, "at most INT64_MAX");
     return FACET_OK;
@@ -142,7 +144,7 @@ static enum facet_status check_look(struct facet_subject *subject, const struct 
             return status;
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(given[k].meter->key, given[i].meter->key) == 0)
-                return refuse_measurement(error, "meter", &given[i], "it once in a look");
+                return refuse_measurement(error, "meter", &given[i], "each meter once in a call");
     }
     return FACET_OK;
 }
@@ -204,8 +206,8 @@ static void note_measurement(struct facet_subject *subject, struct gather_series
 }
 
 /*
- * The newest point against the last one before it that has a value: a counter that was unreadable for once lost
- * nothing.
+ * Compares the newest point with the last earlier point that has a value, so that a counter that could not be read for
+ * a while loses no growth.
  */
 static enum facet_unmeasured derive_value(const struct gather_series *source, const struct gather_derived *made,
                                           int64_t *ret_value)
@@ -296,7 +298,8 @@ enum facet_status facet_subject_get(const struct facet_subject *subject, uint32_
                                     struct facet_error *error)
 {
     if (!subject || !ret_measurement)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subject", "expected a subject, and room");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subject",
+                                    "expected a subject, and room for a measurement");
     if (index >= subject->count)
         return facet_error_argument(error, FACET_NOT_FOUND, "index", "index %" PRIu32 ": expected less than %" PRIu32,
                                     index, subject->count);
@@ -317,5 +320,6 @@ enum facet_status facet_subject_find(const struct facet_subject *subject, const 
     for (uint32_t i = 0; i < subject->count; i++)
         if (strcmp(subject->series[i].last.meter->key, key) == 0)
             return facet_subject_get(subject, i, ret_measurement, ret_statistics, error);
-    return facet_error_argument(error, FACET_NOT_FOUND, "key", "key '%.60s': expected one that was given", key);
+    return facet_error_argument(error, FACET_NOT_FOUND, "key",
+                                "key '%.60s': expected the key of a meter that the subject has", key);
 }

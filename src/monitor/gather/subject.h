@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the internal interfaces of subjects. Never: is seen outside this folder. */
+/* Owns: the internal interfaces of subjects. Never: is included outside this folder. */
 #ifndef FACET_MONITOR_GATHER_SUBJECT_H
 #define FACET_MONITOR_GATHER_SUBJECT_H
 
@@ -10,7 +10,7 @@ struct gather_series {
     struct facet_measurement last;
     struct facet_point *point; /* oldest first; room for the subject's `points` */
     uint32_t points;
-    uint64_t identity; /* the last one that was known */
+    uint64_t identity; /* the last identity that was known */
 };
 
 struct facet_subject {

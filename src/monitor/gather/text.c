@@ -14,7 +14,7 @@
 
 #define NAME_SIZE 160u
 
-/* The unit in names, and how many digits more are behind the point there: a percent is a ratio of hundredths. */
+/* The unit in names, and how many more digits are behind the point: a percent is written as a ratio. */
 static const struct {
     const char *suffix;
     uint32_t decimals;
@@ -96,7 +96,7 @@ static void write_unmeasured(struct facet_prometheus *text, struct facet_subject
     }
 }
 
-/* Whether no subject of the kind before this one has the meter: its family is written by then. */
+/* Whether no earlier subject of this kind has the meter; otherwise its family is written already. */
 static bool is_first(struct facet_subject *const *subjects, size_t index, const struct facet_meter *meter)
 {
     for (size_t i = 0; i < index; i++)
@@ -110,7 +110,7 @@ static bool meters_alike(const struct facet_meter *one, const struct facet_meter
     return one == other || (one->type == other->type && one->unit == other->unit && one->decimals == other->decimals);
 }
 
-/* Two meters of the callers' own that share a key can share a family only when they mean the same. */
+/* Callers' meters of one key become one family, so they must agree in type, unit and decimals. */
 static enum facet_status check_meters(struct facet_subject *const *subjects, size_t count, struct facet_error *error)
 {
     for (size_t i = 0; i < count; i++) {
@@ -137,7 +137,7 @@ static int compare_meters(const void *one, const void *other)
     return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : strcmp(a->id, b->id);
 }
 
-/* Two samples of one name and labels make a reader refuse all of the text. */
+/* Prometheus refuses the whole text when two samples have the same name and labels. */
 static enum facet_status check_ids(struct facet_subject *const *subjects, size_t count, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct facet_subject **sorted = count > 1 ? calloc(count, sizeof(struct facet_subject *)) : NULL;

@@ -40,7 +40,7 @@ static enum facet_status refuse_line(const struct csv *csv, const char *what, st
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s:%u: %s", csv->file, csv->line, what);
 }
 
-/* From after the opening quote on; two quotes are one. Returns the byte after the closing one; NULL without one. */
+/* `from`: after the opening quote. Two quotes stand for one. Returns the byte after the closing quote, or NULL. */
 static char *unquote_cell(struct csv *csv, char *from)
 {
     char *to = from;
@@ -49,7 +49,7 @@ static char *unquote_cell(struct csv *csv, char *from)
         if (*from == '\n')
             csv->next_line++;
         if (*from == '"' && *++from != '"') {
-            /* `from` may be a separator that the end of the text would overwrite. */
+            /* `*after` may be the separator, which a terminator at `after` would overwrite. */
             char *after = from;
 
             if (to < after)
@@ -73,14 +73,14 @@ static char *skip_plain(char *at)
     return at;
 }
 
-/* Cuts one field off; *ret_more: a comma came after it. */
+/* Cuts one field off. *ret_more: whether a comma follows the field. */
 static enum facet_status cut_field(struct csv *csv, bool *ret_more, struct facet_error *error)
 {
     char *from = csv->text + csv->at;
     char *after = *from == '"' ? unquote_cell(csv, ++from) : skip_plain(from);
 
     if (!after)
-        return refuse_line(csv, "a quote that does not end, expected '\"'", error);
+        return refuse_line(csv, "a quoted field without its closing quote, expected '\"'", error);
     if (*after != ',' && !ends_line(after))
         return refuse_line(csv, "text after a quoted field, expected ',' or the end of the line", error);
     if (csv->count == CSV_FIELDS)
@@ -96,7 +96,7 @@ static enum facet_status cut_field(struct csv *csv, bool *ret_more, struct facet
         csv->at++;
     *after = '\0';
     if (strlen(from) > CSV_FIELD)
-        return refuse_line(csv, "a field too long, expected at most 4096 bytes", error);
+        return refuse_line(csv, "a field is too long, expected at most 4096 bytes", error);
     return FACET_OK;
 }
 

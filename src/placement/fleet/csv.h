@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading lines of comma-separated fields, and the texts of errors about them. Never: knows what a column means.
+ * Owns: reading lines of comma-separated fields, and the texts of errors about them. Never: interprets a column.
  */
 #ifndef FACET_PLACEMENT_CSV_H
 #define FACET_PLACEMENT_CSV_H
@@ -29,12 +29,12 @@ enum facet_status csv_open(struct csv *csv, const char *text, size_t length, con
                            struct facet_error *error);
 void csv_close(struct csv *csv);
 
-/* The next line that is not blank. *ret_more: there was one. */
+/* Reads the next line that is not blank. *ret_more: whether there was such a line. */
 enum facet_status csv_next(struct csv *csv, bool *ret_more, struct facet_error *error);
 
 /*
- * Passes on each line after the headings, which the caller has read. FACET_INVALID_ARGUMENT: there is none. `plural`:
- * the lines' name in a message.
+ * Passes each line after the headings, which the caller has read, to `row`. FACET_INVALID_ARGUMENT: there is no line.
+ * `plural` names the lines in a message.
  */
 typedef enum facet_status (*csv_row_func)(void *list, const struct csv *csv, const uint32_t *columns,
                                           struct facet_error *error);
@@ -42,7 +42,8 @@ enum facet_status csv_rows(struct csv *csv, const uint32_t *columns, const char 
                            struct facet_error *error);
 
 /*
- * The column of each of `names` among the headings; CSV_FIELDS for a missing one. Refuses a heading that comes twice.
+ * Finds the column of each of `names` among the headings; CSV_FIELDS for a missing name. Refuses a heading that comes
+ * twice.
  */
 enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32_t count, uint32_t *ret_columns,
                                struct facet_error *error);
@@ -51,7 +52,7 @@ enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32
 enum facet_status csv_refuse(const struct csv *csv, const char *column, const char *value, const char *expected,
                              struct facet_error *error);
 
-/* A whole number up to `max`; "12.0" is one, too. */
+/* Reads a whole number up to `max`; "12.0" is a whole number, too. */
 enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t max,
                              uint64_t *ret_number, struct facet_error *error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the test whether a request fits a node, the choice of its GPUs there, and taking them. Never: compares nodes.
+ * Owns: the test whether a request fits a node, the choice of its GPUs there, and reserving them. Never: compares
+ * nodes.
  */
 #include "placement/fleet/fleet.h"
 
@@ -25,7 +26,6 @@ bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape)
            gpus_fit(node, shape);
 }
 
-/* The fullest GPU that has room; among equals the first. */
 uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without)
 {
     uint32_t best = FACET_FLEET_GPUS, min = FLEET_WHOLE + 1;

@@ -14,7 +14,7 @@
 #define PUBLISHED_CPU 128000u
 #define PUBLISHED_GPU 8000u
 
-/* --- making one --- */
+/* --- making a fleet --- */
 
 static enum facet_status out_of_memory(struct facet_error *error, const char *what)
 {
@@ -43,7 +43,7 @@ static enum facet_status check_node(const struct facet_fleet_node *node, size_t 
 static enum facet_status check_config(const struct facet_fleet_config *config, struct facet_error *error)
 {
     if (!config || config->size < sizeof *config)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config", "config: expected one with its size");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config", "config: expected a struct with its size");
     FACET_NEED_KNOWN("config", config, error);
     if (config->policy >= FACET_PLACEMENT_POLICIES)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "policy", "policy: %u, expected below %u",
@@ -232,8 +232,8 @@ static enum facet_status check_shape(const struct facet_fleet *fleet, uint32_t s
                                 fleet->shape_count);
 }
 
-/* Any of those that fit, each with the same chance. */
-static uint32_t any_node(struct facet_fleet *fleet, const struct fleet_shape *shape)
+/* A random one of the nodes that the shape fits, each with the same chance. */
+static uint32_t random_node(struct facet_fleet *fleet, const struct fleet_shape *shape)
 {
     uint64_t fitting = 0;
     uint32_t node = 0;
@@ -285,10 +285,11 @@ enum facet_status facet_fleet_decide(struct facet_fleet *fleet, uint32_t shape,
     if (status != FACET_OK)
         return status;
     const struct fleet_shape *wanted = &fleet->shapes[shape];
-    uint32_t node = fleet->policy == FACET_PLACEMENT_RANDOM ? any_node(fleet, wanted) : fleet_index_best(fleet, wanted);
+    uint32_t node =
+        fleet->policy == FACET_PLACEMENT_RANDOM ? random_node(fleet, wanted) : fleet_index_best(fleet, wanted);
 
     if (node == FLEET_NONE)
-        return facet_error_set(error, FACET_QUOTA, "no node has room for this");
+        return facet_error_set(error, FACET_QUOTA, "no node has room for this request");
     *ret_placement = (struct facet_fleet_placement){node, fleet_gpus(fleet, node, wanted), wanted->scores[node]};
     return FACET_OK;
 }
@@ -380,8 +381,8 @@ static enum facet_status check_placement(const struct facet_fleet *fleet, uint32
                                     fleet->node_count);
     status = check_gpus(fleet, &fleet->shapes[shape], placement, error);
     if (status == FACET_OK && !fleet_fits(&fleet->nodes[placement->node], &fleet->shapes[shape]))
-        status = facet_error_argument(error, FACET_QUOTA, "placement", "placement: node %u has no room for this",
-                                      placement->node);
+        status = facet_error_argument(error, FACET_QUOTA, "placement",
+                                      "placement: node %u has no room for this request", placement->node);
     return status;
 }
 
@@ -413,7 +414,7 @@ static enum facet_status find_allocation(const struct facet_fleet *fleet, uint64
     uint32_t index = (uint32_t)allocation, generation = (uint32_t)(allocation >> 32);
 
     if (index >= fleet->alloc_count || (generation & 1) == 0 || fleet->allocs[index].generation != generation)
-        return facet_error_argument(error, FACET_NOT_FOUND, "allocation", "allocation: 0x%" PRIx64 " is not there",
+        return facet_error_argument(error, FACET_NOT_FOUND, "allocation", "allocation: 0x%" PRIx64 " is unknown",
                                     allocation);
     *ret_index = index;
     return FACET_OK;

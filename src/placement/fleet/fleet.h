@@ -3,7 +3,7 @@
  * Inside a fleet.
  *
  * Owns: the structs and functions that the files of this room share: nodes, shapes, the mix, the index of scores.
- * Never: is included from outside this folder, but by its tests.
+ * Never: is included from outside this folder, except by its tests.
  */
 #ifndef FACET_PLACEMENT_FLEET_H
 #define FACET_PLACEMENT_FLEET_H
@@ -13,13 +13,13 @@
 
 #include <facet/placement.h>
 
-#define FLEET_WHOLE      1000u /* milli of a GPU */
-#define FLEET_NOT        INT32_MIN
+#define FLEET_WHOLE      1000u     /* milli of a whole GPU */
+#define FLEET_NOT        INT32_MIN /* the score of a node that the request does not fit */
 #define FLEET_BLOCK      64u
 #define FLEET_ANY_MODEL  UINT64_MAX
 #define FLEET_NONE       UINT32_MAX
 #define FLEET_MOVES_MAX  64u
-#define FLEET_SCALE_BITS 20 /* of a ratio: 1 << 20 is one */
+#define FLEET_SCALE_BITS 20 /* of a scaled ratio: 1 << 20 stands for 1 */
 #define FLEET_PRICE_MAX  (INT64_C(1) << 36)
 
 /* The part of a node that every score reads, in one cache line or two. */
@@ -31,17 +31,17 @@ struct fleet_node {
     uint8_t gpus;
     uint8_t free_gpus;     /* GPUs that are wholly free */
     uint8_t model;         /* index; 0 also without GPUs */
-    uint8_t kinds;         /* how many kinds of request are on it */
-    int64_t usable_weight; /* the part of the free GPUs that the mix can use, times its weights */
+    uint8_t kinds;         /* how many kinds of request have allocations here */
+    int64_t usable_weight; /* the free milli that the jobs of the mix can use, weighted (mix.c) */
 };
 
-/* The rest of a node, which few calls read. */
+/* The members of a node that few calls read. */
 struct fleet_node_details {
-    uint64_t changed_at;  /* when, as a number of the journal */
-    uint32_t first_alloc; /* allocation on it; FLEET_NONE */
+    uint64_t last_change; /* number of its last entry in the journal */
+    uint32_t first_alloc; /* head of the list of its allocations; FLEET_NONE: none */
     uint64_t memory;
     uint32_t cpu;
-    uint16_t allocs_of_kind[FACET_FLEET_GPUS + 1]; /* allocations of each kind: 0 shares a GPU, n has n of them */
+    uint16_t allocs_of_kind[FACET_FLEET_GPUS + 1]; /* by kind: 0 shares a GPU, n has n whole GPUs */
     const struct facet_node_topology *topology;
 };
 
@@ -52,40 +52,40 @@ struct fleet_shape {
     uint16_t milli;
     uint8_t num;
     uint8_t kind;
-    uint32_t gpu; /* milli in all */
+    uint32_t gpu; /* milli of all its GPUs */
     bool any_model;
     uint32_t hash_next;
     /* the index */
-    int32_t *scores;       /* of each node; NULL until it is first asked for */
-    int32_t *blocks;       /* the highest of each FLEET_BLOCK nodes */
-    uint64_t journal_seen; /* the journal up to here */
-    uint32_t mix_version;  /* the mix by which they were scored */
-    uint64_t decisions;    /* counted, where the mix is learned */
+    int32_t *scores;       /* of each node; NULL until the shape is first placed */
+    int32_t *blocks;       /* the highest score of each FLEET_BLOCK nodes */
+    uint64_t journal_seen; /* journal entries before this number are in the scores */
+    uint32_t mix_version;  /* the mix by which the scores were made */
+    uint64_t decisions;    /* placed so far; counted only while the mix is learned */
 };
 
-/* The mix as tables: by the free part of a GPU and the free CPU beside it, how many of the jobs could use how much. */
+/* The mix as tables: the weight of the jobs that could use a GPU, by the GPU's free milli and the node's free CPU. */
 struct fleet_mix {
-    uint32_t levels, ranks; /* of CPU and of milli: counts of the tables' rows and columns */
-    uint32_t *cpu;          /* [levels]: the CPU from which on a level holds; level 0 is 0 */
-    uint16_t rank[FLEET_WHOLE + 1];
-    int64_t *share; /* [model][level][rank] weight of jobs that could use a GPU with that rank left */
-    int64_t *many;  /* [model][level][whole GPUs] the same of jobs that want several whole ones */
-    int64_t total;  /* weight of all, those without GPUs included */
-    int64_t steps[101];
-    uint32_t level_step; /* width of a slot of `level_of_slot` */
+    uint32_t levels, ranks;         /* numbers of the tables' rows (free CPU) and columns (free milli) */
+    uint32_t *cpu;                  /* [levels]: the least free CPU of each level; level 0 begins at 0 */
+    uint16_t rank[FLEET_WHOLE + 1]; /* the column of a GPU with so many milli free */
+    int64_t *share;                 /* [model][level][rank] weight of jobs that could use a GPU of that rank */
+    int64_t *many;       /* [model][level][free GPUs] weight of jobs of several whole GPUs that could use them */
+    int64_t total;       /* weight of all jobs, with or without GPUs */
+    int64_t steps[101];  /* the least gain of each score of FGD (mix.c) */
+    uint32_t level_step; /* milli of CPU for each entry of `level_of_slot` */
     uint32_t *level_of_slot;
     uint32_t level_slots;
 };
 
 struct fleet_alloc {
     uint32_t node, shape, gpus;
-    uint32_t previous, next; /* on the node; `next` of a free one: the next free one */
-    uint32_t generation;
+    uint32_t previous, next; /* list of the node; `next` of a free entry: the next free entry */
+    uint32_t generation;     /* odd while in use */
 };
 
-/* Ratios, scaled. */
+/* Ratios, scaled by 1 << FLEET_SCALE_BITS. */
 struct fleet_prices {
-    int64_t gpu_per_cpu;               /* milli of GPU that a milli-core feeds */
+    int64_t gpu_per_cpu;               /* milli of GPU that jobs use for each milli-core */
     int64_t model[FACET_FLEET_MODELS]; /* demand of jobs that name models, over supply */
 };
 
@@ -108,9 +108,9 @@ struct facet_fleet {
     uint32_t journal_mask;
     struct fleet_mix mix;
     struct fleet_prices prices;
-    uint64_t supply[FACET_FLEET_MODELS]; /* milli of each model */
-    bool learns_mix;                     /* no mix was given, and the policy wants one */
-    uint32_t mix_version;                /* how often the mix was made */
+    uint64_t supply[FACET_FLEET_MODELS]; /* milli of GPUs of each model */
+    bool learns_mix;                     /* no mix was given, and the policy needs one */
+    uint32_t mix_version;                /* grows each time the mix is made */
     uint64_t decisions, learn_at;
     uint32_t cpu_max, gpu_max; /* the largest node, which normalizes scores */
     uint64_t gpu_total, gpu_used, cpu_total, cpu_used, gpus;
@@ -134,7 +134,7 @@ struct fleet_weighted {
     struct fleet_shape shape;
     int64_t weight;
 };
-/* Replaces the mix by these shapes, which it sorts. After an error the old one stays. */
+/* Makes the mix anew from these shapes, whose list it sorts. After an error the old mix stays. */
 enum facet_status fleet_mix_make(struct facet_fleet *fleet, struct fleet_weighted *list, size_t count,
                                  struct facet_error *error);
 void fleet_mix_clear(struct fleet_mix *mix);
@@ -154,7 +154,8 @@ int32_t fleet_score_fgd(const struct facet_fleet *fleet, const struct fleet_node
 int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_node *node,
                           const struct fleet_shape *shape, uint32_t *ret_gpu);
 
-/* The growth of the part that the mix can use, scaled by its weights; and the GPU, when one is taken in part. */
+/* How much the weighted usable part of the node, with the request counted as used, grows; *ret_gpu: the GPU of a
+ * request for a part of one GPU, else FLEET_NONE. */
 int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, const struct fleet_shape *shape,
                    uint32_t *ret_gpu);
 
@@ -168,7 +169,7 @@ void fleet_index_changed(struct facet_fleet *fleet, uint32_t node);
 
 /* --- fleet.c --- */
 uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
-/* `previous`: after which other one of the node; FLEET_NONE: before all. */
+/* Puts the allocation after `previous` in the node's list; FLEET_NONE: at its head. */
 void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous);
 void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes.
- * Never: decides anything: it finds the first of the highest.
+ * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes; finding the first node
+ * of the highest score. Never: computes a score.
  *
  * Two levels, both flat: a change costs one block of neighbours, a decision one pass over the blocks' maxima.
  */
@@ -11,7 +11,7 @@
 
 void fleet_index_changed(struct facet_fleet *fleet, uint32_t node)
 {
-    fleet->plans[node].changed_at = fleet->journal_end;
+    fleet->plans[node].last_change = fleet->journal_end;
     fleet->journal[fleet->journal_end++ & fleet->journal_mask] = node;
 }
 
@@ -73,7 +73,8 @@ enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_sh
     for (; shape->journal_seen < fleet->journal_end; shape->journal_seen++) {
         uint32_t node = fleet->journal[shape->journal_seen & fleet->journal_mask];
 
-        if (fleet->plans[node].changed_at == shape->journal_seen) /* else it comes again further on */
+        if (fleet->plans[node].last_change ==
+            shape->journal_seen) /* else a later entry of the journal has this node, too */
             refresh_node(fleet, shape, node);
     }
     return FACET_OK;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the source of the mix: a given list, or the requests so far.
- * Never: forgets a job: an old one counts like a new one.
+ * Never: forgets a request: old requests count like new ones.
  *
- * Each lesson costs as much as scoring the fleet anew for every shape, so lessons come at every doubling of the
- * requests.
+ * To learn the mix anew costs as much as scoring the fleet for every shape, so the mix is learned whenever the number
+ * of requests has doubled.
  */
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "placement/fleet/fleet.h"
 
-#define FIRST_LESSON 16u
+#define LEARN_FIRST_AT 16u
 
 static bool wants_mix(const struct facet_fleet *fleet)
 {
@@ -31,12 +31,12 @@ enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct face
         list[i].weight = 1;
     }
     fleet->learns_mix = count == 0 && fleet->policy == FACET_PLACEMENT_FACET;
-    fleet->learn_at = FIRST_LESSON;
-    /* The tables are large where all jobs differ: the other policies have none. */
+    fleet->learn_at = LEARN_FIRST_AT;
+    /* The tables are large when all jobs differ, so a policy that does not read them gets an empty mix. */
     return fleet_mix_make(fleet, list, wants_mix(fleet) ? count : 0, error);
 }
 
-static void learn_asked(struct facet_fleet *fleet)
+static void learn_from_requests(struct facet_fleet *fleet)
 {
     FACET_CLEANUP_FREE struct fleet_weighted *list = calloc(fleet->shape_count, sizeof *list);
 
@@ -44,7 +44,7 @@ static void learn_asked(struct facet_fleet *fleet)
         list[i].shape = fleet->shapes[i];
         list[i].weight = (int64_t)fleet->shapes[i].decisions;
     }
-    /* Without memory the previous mix holds on. */
+    /* When memory runs out the previous mix stays. */
     if (list)
         (void)fleet_mix_make(fleet, list, fleet->shape_count, NULL);
 }
@@ -57,5 +57,5 @@ void fleet_learn(struct facet_fleet *fleet, struct fleet_shape *shape)
     if (++fleet->decisions < fleet->learn_at)
         return;
     fleet->learn_at *= 2;
-    learn_asked(fleet);
+    learn_from_requests(fleet);
 }

@@ -3,8 +3,8 @@
  * Owns: making room for a request by moving a few allocations of one node elsewhere.
  * Never: leaves anything moved when the request still does not fit.
  *
- * On each node that could take the request, the largest allocations leave until it fits, at most `most` of them; each
- * must find a place of its own. Every attempt is undone exactly; the one that needed the fewest moves is then repeated.
+ * On each node that could take the request, allocations are moved to other nodes until the request fits, at most `most`
+ * of them. Every attempt is undone exactly; the attempt that needed the fewest moves is then repeated.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ struct attempt {
     uint32_t previous[FLEET_MOVES_MAX]; /* predecessor in its node list, for undo */
 };
 
-static bool is_possible(const struct fleet_node_details *plan, const struct fleet_node *node,
-                        const struct fleet_shape *shape)
+static bool can_be_cleared(const struct fleet_node_details *plan, const struct fleet_node *node,
+                           const struct fleet_shape *shape)
 {
     return plan->cpu >= shape->cpu && plan->memory >= shape->memory && node->gpus >= shape->num &&
            (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) &&
@@ -38,8 +38,8 @@ static void undo_attempt(struct attempt *try)
     }
 }
 
-/* The smallest allocation whose leaving makes room; else the largest. FLEET_NONE: the node has no allocation left. */
-static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shape)
+/* The smallest allocation without which the shape fits; if no single one is enough, the largest. FLEET_NONE: none. */
+static uint32_t choose_allocation(struct attempt *try, const struct fleet_shape *shape)
 {
     struct facet_fleet *fleet = try->fleet;
     uint32_t helps = FLEET_NONE, largest = FLEET_NONE;
@@ -65,7 +65,7 @@ static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shap
     return helps != FLEET_NONE ? helps : largest;
 }
 
-/* The policy's best node, without the one that is being freed. */
+/* The policy's best node except the node that is being cleared. */
 static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
     int32_t found_score, best = FLEET_NOT;
@@ -87,10 +87,10 @@ static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
     return found;
 }
 
-static bool move_one(struct attempt *try, const struct fleet_shape *shape)
+static bool move_allocation(struct attempt *try, const struct fleet_shape *shape)
 {
     struct facet_fleet *fleet = try->fleet;
-    uint32_t index = try->count < try->most ? choose_moved(try, shape) : FLEET_NONE;
+    uint32_t index = try->count < try->most ? choose_allocation(try, shape) : FLEET_NONE;
 
     if (index == FLEET_NONE)
         return false;
@@ -112,7 +112,7 @@ static bool move_one(struct attempt *try, const struct fleet_shape *shape)
 static bool clear_node(struct attempt *try, uint32_t shape)
 {
     while (!fleet_fits(&try->fleet->nodes[try->node], &try->fleet->shapes[shape])) {
-        if (!move_one(try, &try->fleet->shapes[shape])) {
+        if (!move_allocation(try, &try->fleet->shapes[shape])) {
             undo_attempt(try);
             return false;
         }
@@ -145,18 +145,19 @@ static enum facet_status check_migration(const struct facet_fleet *fleet, uint32
     return FACET_OK;
 }
 
-/* The node that needs the fewest moves, of equals the first: tried and put back as it was. FLEET_NONE: none. */
+/* Tries each node, and undoes it. Returns the node that needs the fewest moves, of equals the first; FLEET_NONE:
+ * none. */
 static uint32_t fewest_moves(struct attempt *try, uint32_t shape)
 {
     struct facet_fleet *fleet = try->fleet;
     uint32_t fewest = FLEET_NONE;
 
     for (try->node = 0; try->node < fleet->node_count && try->most > 0; try->node++) {
-        if (!is_possible(&fleet->plans[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
+        if (!can_be_cleared(&fleet->plans[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
             !clear_node(try, shape))
             continue;
         fewest = try->node;
-        try->most = try->count > 0 ? try->count - 1 : 0; /* for the next to do better */
+        try->most = try->count > 0 ? try->count - 1 : 0; /* a later node must need fewer moves */
         undo_attempt(try);
     }
     return fewest;
@@ -177,7 +178,7 @@ enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape,
     try.node = node;
     try.most = most;
     if (node == FLEET_NONE || !clear_node(&try, shape))
-        return facet_error_set(error, FACET_QUOTA, "no node has room for this, even after %u moves", most);
+        return facet_error_set(error, FACET_QUOTA, "no node has room for this request, even after %u moves", most);
     status = take_place(&try, shape, ret_placement, ret_allocation, error);
     if (status != FACET_OK)
         return status;

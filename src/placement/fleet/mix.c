@@ -3,10 +3,11 @@
  * Owns: the expected jobs, and the tables of how much of a GPU they could use.
  * Never: reads a node.
  *
- * The fragments of a node are, for each expected shape, the free milli that it could not use, weighted by how often the
- * shape comes (FGD's F). A shape of one GPU can use every GPU with enough left, a shape of several whole ones all whole
- * GPUs if there are enough of them, each only if there is the CPU. So the usable sum falls apart into one number for
- * each GPU and one for the count of whole ones; both are tables here, by CPU and milli left.
+ * The fragments of a node are, for each expected shape, the free milli that the shape could not use, weighted by how
+ * often the shape comes (FGD's F). A shape of one GPU can use every GPU with enough milli left. A shape of several
+ * whole GPUs can use all whole GPUs if there are enough of them. Either needs the CPU, too. So the usable milli of a
+ * node are a sum of one number for each GPU and one number for the count of whole GPUs. Tables give both, by free CPU
+ * and milli.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 #define COVERED_PERCENT 95
 #define LEVEL_SLOTS     1024u
-#define MANY            (FACET_FLEET_GPUS + 1)
+#define MANY_COLUMNS    (FACET_FLEET_GPUS + 1)
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -53,8 +54,8 @@ static size_t merge_alike(struct fleet_weighted *list, size_t count)
     return kept;
 }
 
-/* The most frequent shapes, until they cover enough of the jobs. */
-static size_t find_typical(const struct fleet_weighted *list, size_t count, int64_t jobs)
+/* How many of the most frequent shapes, which come first, cover COVERED_PERCENT of the jobs. */
+static size_t count_typical(const struct fleet_weighted *list, size_t count, int64_t jobs)
 {
     int64_t covered = 0;
     size_t i = 0;
@@ -69,7 +70,7 @@ static int compare_u32(const void *left, const void *right)
     return compare_u64(*(const uint32_t *)left, *(const uint32_t *)right);
 }
 
-/* The CPU amounts that matter, rising, after a 0 that stands for less than the least. */
+/* The CPU amounts of the shapes, rising, after a 0 that stands for less than the smallest. */
 static enum facet_status make_levels(struct fleet_mix *mix, const struct fleet_weighted *list, size_t count)
 {
     uint32_t levels = 1;
@@ -108,7 +109,7 @@ static void make_ranks(struct fleet_mix *mix, const struct fleet_weighted *list,
     mix->ranks = rank + 1u;
 }
 
-/* The level of an amount that is one of the levels. The 0 before them is not one. */
+/* The level that begins at `cpu`, which is the amount of some shape. Level 0 belongs to no shape. */
 static uint32_t level_of(const struct fleet_mix *mix, uint32_t cpu)
 {
     uint32_t low = 1, high = mix->levels - 1;
@@ -135,13 +136,13 @@ static void add_shape(struct fleet_mix *mix, uint32_t models, const struct fleet
         if (!shape->any_model && !(shape->models >> model & 1))
             continue;
         if (shape->num > 1 && shape->milli == FLEET_WHOLE)
-            mix->many[row * MANY + shape->num] += item->weight;
+            mix->many[row * MANY_COLUMNS + shape->num] += item->weight;
         else
             mix->share[row * mix->ranks + mix->rank[shape->milli]] += item->weight;
     }
 }
 
-/* Sums up along both axes: a job that wants less CPU and less milli can use it as well. */
+/* Sums up along both axes: a GPU that one job can use, a job that wants less CPU and fewer milli can use as well. */
 static void sum_up(int64_t *table, uint32_t rows, uint32_t columns)
 {
     for (uint32_t row = 0; row < rows; row++)
@@ -152,7 +153,7 @@ static void sum_up(int64_t *table, uint32_t rows, uint32_t columns)
             table[row * columns + column] += table[(row - 1) * columns + column];
 }
 
-/* The i-th is the least sum of gains that has the score i: 100 times the logistic function of it in whole GPUs. */
+/* steps[i] is the least gain with score i: the score is 100 times the logistic function of the gain in whole GPUs. */
 static void make_steps(struct fleet_mix *mix)
 {
     for (int i = 1; i < 100; i++) {
@@ -178,7 +179,7 @@ static enum facet_status make_tables(struct fleet_mix *mix, uint32_t models, con
         return FACET_NO_MEMORY;
     make_ranks(mix, list, count);
     mix->share = calloc((size_t)models * mix->levels * mix->ranks, sizeof *mix->share);
-    mix->many = calloc((size_t)models * mix->levels * MANY, sizeof *mix->many);
+    mix->many = calloc((size_t)models * mix->levels * MANY_COLUMNS, sizeof *mix->many);
     if (!mix->share || !mix->many)
         return FACET_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -188,13 +189,14 @@ static enum facet_status make_tables(struct fleet_mix *mix, uint32_t models, con
     }
     for (uint32_t model = 0; model < models; model++) {
         sum_up(mix->share + (size_t)model * mix->levels * mix->ranks, mix->levels, mix->ranks);
-        sum_up(mix->many + (size_t)model * mix->levels * MANY, mix->levels, MANY);
+        sum_up(mix->many + (size_t)model * mix->levels * MANY_COLUMNS, mix->levels, MANY_COLUMNS);
     }
     make_steps(mix);
     return FACET_OK;
 }
 
-/* Weights whose sum is one, scaled, so that a gain is a number of milli: ours adds them to others. */
+/* Scales the weights to a sum of 1 << FLEET_SCALE_BITS. A gain is then in milli, as the other terms of our score
+ * are. */
 static void scale_weights(struct fleet_weighted *list, size_t count)
 {
     int64_t total = 0;
@@ -219,7 +221,7 @@ enum facet_status fleet_mix_make(struct facet_fleet *fleet, struct fleet_weighte
     qsort(list, count, sizeof *list, compare_weight);
     struct fleet_prices prices = fleet_prices_make(fleet, list, count);
 
-    count = find_typical(list, count, jobs);
+    count = count_typical(list, count, jobs);
     if (fleet->policy == FACET_PLACEMENT_FACET)
         scale_weights(list, count);
     if (make_tables(&mix, models, list, count) != FACET_OK) {

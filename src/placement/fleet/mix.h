@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: look-ups in the tables of a mix, inline because every nanosecond counts. Never: changes them. */
+/* Owns: look-ups in the tables of a mix, inline because scores need many of them. Never: changes the tables. */
 #ifndef FACET_PLACEMENT_MIX_H
 #define FACET_PLACEMENT_MIX_H
 
 #include "placement/fleet/fleet.h"
 
-/* The part of a look-up that does not depend on which GPU is taken. */
+/* The rows of the tables for one node: the part of a look-up that does not depend on the GPU. */
 struct fleet_view {
     const int64_t *share, *many; /* the rows of a model and a CPU level */
     const uint16_t *rank;
@@ -28,13 +28,13 @@ static inline struct fleet_view fleet_mix_view(const struct fleet_mix *mix, uint
     return (struct fleet_view){mix->share + row * mix->ranks, mix->many + row * (FACET_FLEET_GPUS + 1), mix->rank};
 }
 
-/* The usable part of one GPU, times the weights. */
+/* The usable milli of a GPU with `left` milli free, weighted. */
 static inline int64_t fleet_view_gpu(const struct fleet_view *view, uint32_t left)
 {
     return (int64_t)left * view->share[view->rank[left]];
 }
 
-/* The usable part of `whole` GPUs, all free, for jobs that want several. */
+/* The usable milli of `whole` free GPUs for jobs that want several, weighted. */
 static inline int64_t fleet_view_many(const struct fleet_view *view, uint32_t whole)
 {
     return (int64_t)whole * FLEET_WHOLE * view->many[whole];
@@ -49,7 +49,7 @@ static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struc
     return sum;
 }
 
-/* The change of the usable sum when a part of one GPU is taken. */
+/* The change of the node's weighted usable milli when `milli` of one GPU are taken. */
 static inline int64_t fleet_view_part(const struct fleet_view *view, const struct fleet_node *node, uint32_t gpu,
                                       uint32_t milli)
 {

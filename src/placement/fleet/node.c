@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the choice of devices of a node by their links. Never: checks which are free: the caller says so. */
+/* Owns: the choice of devices of a node by their links. Never: checks which are free; the caller passes them. */
 #include <inttypes.h>
 
 #include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 struct choice {
-    uint64_t links, rest; /* sums over pairs: of chosen devices, of the others that are allowed */
+    uint64_t links, rest; /* sums over pairs: of the chosen devices; of the allowed devices that remain */
     uint32_t numa;        /* NUMA nodes of the chosen devices */
     uint32_t devices;
 };
@@ -48,7 +48,7 @@ static bool is_better_choice(const struct choice *a, const struct choice *b)
     return a->rest > b->rest; /* a tie keeps the earlier choice */
 }
 
-/* The next larger number with as many bits set. */
+/* The next larger number with the same count of set bits. */
 static uint32_t next_set(uint32_t set)
 {
     uint32_t low = set & -set, ripple = set + low;
@@ -65,7 +65,7 @@ static uint32_t devices_of_set(uint32_t set, const uint32_t *device)
     return devices;
 }
 
-/* 12,870 sets at most: 8 of 16. */
+/* Tries all sets of `count` devices: 12,870 at most, for 8 of 16. */
 static uint32_t search_devices(const struct facet_node_topology *topology, uint32_t allowed, uint32_t count)
 {
     uint32_t device[FACET_FLEET_GPUS], devices = 0;
@@ -92,7 +92,8 @@ enum facet_status facet_node_choose(const struct facet_node_topology *topology, 
 
     if (topology && (topology->size < sizeof *topology || devices > FACET_FLEET_GPUS))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "topology",
-                                    "topology: expected one with its size and at most %u devices", FACET_FLEET_GPUS);
+                                    "topology: expected a struct with its size and at most %u devices",
+                                    FACET_FLEET_GPUS);
     FACET_NEED_KNOWN("topology", topology, error);
     if (count == 0 || allowed >> devices != 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, count ? "allowed" : "count",

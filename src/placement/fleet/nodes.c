@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: lists of nodes. Never: knows how lines are cut (csv.c). */
+/* Owns: lists of nodes. Never: cuts lines into fields; csv.c does. */
 #include <stdlib.h>
 
 #include "placement/fleet/csv.h"

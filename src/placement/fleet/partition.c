@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the choice of a partition's begin on its device. Never: makes one. */
+/* Owns: the choice of the slice at which a partition begins on its device. Never: makes a partition. */
 #include "placement/fleet/fleet.h"
 
 static uint64_t slices_at(const struct facet_partition_profile *profile, uint32_t start)
@@ -15,7 +15,7 @@ static bool starts_at(const struct facet_partition_profile *profile, uint32_t st
            (slices_at(profile, start) & used) == 0;
 }
 
-/* How many ways there are to place one more, over all profiles. */
+/* How many ways there are to place one more partition, over all profiles. */
 static uint32_t count_ways(const struct facet_partition_profile *profiles, size_t count, uint64_t used)
 {
     uint32_t found = 0;

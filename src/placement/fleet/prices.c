@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the worth of a GPU of each model, and of the CPU beside it, derived from the expected jobs.
- * Never: holds a number that was chosen by hand: each is a ratio of demand to supply.
+ * Owns: the worth of a GPU of each model, and the GPU milli that a CPU core feeds, derived from the expected jobs.
+ * Never: holds a number that was chosen by hand; each is a ratio of two sums over jobs or nodes.
  */
 #include "placement/fleet/fleet.h"
 
-/* Beyond this a core feeds more GPUs than any node has; it keeps products within 64 bits. */
+/* More than any node has GPUs for each core; keeps products within 64 bits. */
 #define PER_CPU_MAX (INT64_C(1) << 31)
 
 static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t max)
@@ -15,7 +15,7 @@ static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t m
     return scaled > (unsigned __int128)max ? max : (int64_t)scaled;
 }
 
-/* The milli of GPU that a milli-core feeds, in jobs that want GPUs. */
+/* The GPU milli for each milli-core, over all jobs that want GPUs. */
 static int64_t gpu_per_cpu(const struct fleet_weighted *list, size_t count)
 {
     unsigned __int128 gpu = 0, cpu = 0;
@@ -39,8 +39,8 @@ static uint64_t supply_for(const struct facet_fleet *fleet, uint64_t models)
 }
 
 /*
- * Suppose the mix came until it wanted as much as the fleet has: the price of a model is the demand of jobs that name
- * models, over the model's supply. A job that names several wants them in proportion to the supply.
+ * The price of a model is the demand of jobs that name models, over the model's supply, if the mix came until it wanted
+ * as many GPUs as the fleet has. A job that names several models wants them in proportion to their supply.
  */
 static void price_models(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count,
                          int64_t *ret_prices)

@@ -2,7 +2,7 @@
 /* Owns: the scores of the policies that need no mix, as published. Never: compares nodes. */
 #include "placement/fleet/fleet.h"
 
-/* 100 less the weighted part of the largest node that would stay free. */
+/* 100 less the percentage of the largest node that would stay free, CPU and GPU weighted alike. */
 static int32_t best_fit(const struct facet_fleet *fleet, const struct fleet_node *node, const struct fleet_shape *shape)
 {
     int64_t cpu = (int64_t)(node->cpu_left - shape->cpu) * fleet->gpu_max;
@@ -21,7 +21,7 @@ static int32_t dot_product(const struct facet_fleet *fleet, const struct fleet_n
     return (int32_t)(100 * (1 - (cpu + gpu) / 2));
 }
 
-/* How many of the GPUs that would be taken, the fullest first, are whole; and how much stays free on all of them. */
+/* How many of the GPUs that would be taken, the fullest first, are whole; *ret_percent: the sum of their free parts. */
 static uint32_t count_whole_gpus(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t *ret_percent)
 {
     uint32_t whole = 0, taken = 0;
@@ -51,7 +51,8 @@ static int32_t gpu_packing(const struct fleet_node *node, const struct fleet_sha
     return 100 - (int32_t)(percent / 10) > 50 ? 100 - (int32_t)(percent / 10) : 50;
 }
 
-/* Nodes with its kind alone, with its kind and others, idle ones, the rest; within each, the fullest first. */
+/* Prefers nodes with requests of this kind only, then of this kind and others, then idle nodes, then all others; of
+ * alike nodes the fullest. */
 static int32_t gpu_clustering(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
     const struct fleet_node *at = &fleet->nodes[node];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: our score, in milli of a GPU: how much otherwise usable capacity a placement makes unusable.
- * Never: is called for a node where the request does not fit; weighs its terms: all count alike.
+ * Never: is called for a node where the request does not fit; gives one term more weight than another.
  *
  * Three terms, each an expected loss of GPU milli: fragments, as FGD counts them; GPUs that the node's CPU can no
  * longer feed; and the demand of jobs that can use only this model. docs/placement.md explains them.
@@ -17,7 +17,7 @@ static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_l
     return left > fed ? left - fed : 0;
 }
 
-/* The last table look-ups differ: either whole GPUs, all alike, or one of them in part. */
+/* The part of the usable milli that depends on the GPUs that are taken; here whole GPUs, which are all alike. */
 static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {
@@ -25,6 +25,7 @@ static int64_t usable_whole(const struct fleet_view *view, const struct fleet_no
            shape->num * fleet_view_gpu(view, FLEET_WHOLE);
 }
 
+/* The same part for milli of one GPU: the GPU that leaves most usable is chosen. */
 static int64_t usable_part(const struct fleet_view *view, const struct fleet_node *node,
                            const struct fleet_shape *shape, uint32_t *ret_gpu)
 {
@@ -43,7 +44,7 @@ static int64_t usable_part(const struct fleet_view *view, const struct fleet_nod
     return best;
 }
 
-/* Several GPUs in part, each the fullest that has room. */
+/* The same part for milli of several GPUs, each of them the fullest that has room. */
 static int64_t usable_parts(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {

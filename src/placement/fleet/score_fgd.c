@@ -20,9 +20,9 @@ static int32_t step_of(const struct fleet_mix *mix, int64_t gain)
     return low;
 }
 
-/* The first GPU whose own gain reaches the step: the curve makes small differences equal. */
-static uint32_t first_of_step(const struct fleet_mix *mix, const struct fleet_node *node,
-                              const struct fleet_shape *shape, int64_t step, int64_t best, uint32_t gpu)
+/* The first GPU with the same score as the best, `gpu`: the curve makes small differences equal. */
+static uint32_t first_gpu_of_step(const struct fleet_mix *mix, const struct fleet_node *node,
+                                  const struct fleet_shape *shape, int64_t step, int64_t best, uint32_t gpu)
 {
     struct fleet_view view = fleet_mix_view(mix, node->model, node->cpu_left - shape->cpu);
     int64_t others = best - fleet_view_part(&view, node, gpu, shape->milli);
@@ -40,6 +40,6 @@ int32_t fleet_score_fgd(const struct facet_fleet *fleet, const struct fleet_node
     int32_t step = step_of(&fleet->mix, gain);
 
     if (*ret_gpu != FLEET_NONE)
-        *ret_gpu = first_of_step(&fleet->mix, node, shape, fleet->mix.steps[step], gain, *ret_gpu);
+        *ret_gpu = first_gpu_of_step(&fleet->mix, node, shape, fleet->mix.steps[step], gain, *ret_gpu);
     return step;
 }

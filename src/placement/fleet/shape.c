@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checking a request and reducing it to the fields that matter for placing it. Never: keeps one. */
+/* Owns: checking a request and reducing it to the fields that matter for placing it. Never: keeps a request. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static uint64_t model_bit(const struct facet_fleet *fleet, const char *name, siz
     return 0;
 }
 
-/* "A||B" names two models, "|" none: then any will do. A model that no node has is fine, too: it is never found. */
+/* "A||B" names two models. "|" names none, which allows any model. A model that no node has is allowed, too. */
 uint64_t fleet_models_of(const struct facet_fleet *fleet, const char *spec, bool *ret_any)
 {
     uint64_t models = 0;
@@ -35,7 +35,8 @@ uint64_t fleet_models_of(const struct facet_fleet *fleet, const char *spec, bool
 static enum facet_status check_request(const struct facet_fleet_request *request, struct facet_error *error)
 {
     if (!request || request->size < sizeof *request)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request", "request: expected one with its size");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request",
+                                    "request: expected a struct with its size");
     FACET_NEED_KNOWN("request", request, error);
     FACET_NEED_RESERVED("request", request, error);
     if (request->num_gpu > FACET_FLEET_GPUS)

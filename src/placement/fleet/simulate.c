@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: one simulated run: the order of nodes and jobs, arrivals and departures, the reported numbers.
- * Never: reads a clock of its own, or depends on anything but its arguments.
+ * Never: reads a clock other than the caller's, or depends on anything except its arguments.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define JOB_STREAM     UINT64_C(0x6a6f6273)
 #define PROGRESS_EVERY 256u
 #define STRETCH_MAX    (UINT32_C(1) << 20)
-#define TIMES_MAX      (UINT32_C(1) << 20) /* kept; of a longer run every second, every fourth, ... */
+#define TIMES_MAX      (UINT32_C(1) << 20) /* kept at most; a longer run keeps every second, fourth, ... time */
 
 struct run {
     const struct facet_simulate_config *config;
@@ -154,7 +154,7 @@ static enum facet_status place_job(struct run *run, uint32_t shape, uint64_t *re
     return status;
 }
 
-/* *ret_allocation is 0 when it fits nowhere, which is no error here. */
+/* *ret_allocation is 0 when the job fits nowhere, which is no error here. */
 static enum facet_status arrive_job(struct run *run, size_t job, uint64_t *ret_allocation, struct facet_error *error)
 {
     uint64_t before = run->config->clock ? run->config->clock(run->config->data) : 0;
@@ -220,7 +220,7 @@ static enum facet_status run_arrivals(struct run *run, struct facet_error *error
     return status;
 }
 
-/* --- by their own times --- */
+/* --- with departures: jobs arrive and leave at their own times --- */
 
 struct event {
     uint64_t time_s;
@@ -293,7 +293,7 @@ static enum facet_status run_departures(struct run *run, struct facet_error *err
     return status;
 }
 
-/* --- all of it --- */
+/* --- the whole simulation --- */
 
 static int compare_u64(const void *left, const void *right)
 {
@@ -328,7 +328,7 @@ static enum facet_status check_config(const struct facet_simulate_config *config
 {
     if (!config || config->size < sizeof *config || !config->nodes || !config->jobs)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
-                                    "config: expected one with its size, nodes and jobs");
+                                    "config: expected a struct with its size, nodes and jobs");
     FACET_NEED_KNOWN("config", config, error);
     FACET_NEED_RESERVED("config", config, error);
     if (config->moves > FLEET_MOVES_MAX)
@@ -355,7 +355,7 @@ static enum facet_status check_jobs(const struct run *run, struct facet_error *e
     if (gpus > 0 && run->result.gpu_milli > 0)
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, gpus ? "nodes" : "jobs",
-                                "%s: none has a GPU, expected some to be requested and to be there",
+                                "%s: none of them has a GPU; expected jobs and nodes with GPUs",
                                 gpus ? "nodes" : "jobs");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: dividing one node among several agents, and alignment of memory. Never: knows the grants. */
+/* Owns: dividing one node among several agents, and alignment of memory. Never: reads grants. */
 #include <inttypes.h>
 #include <stdbool.h>
 
@@ -43,8 +43,8 @@ static enum facet_status check_config(const struct facet_agents_config *config, 
     return FACET_OK;
 }
 
-/* The part of agent `index` in the total without the system's reserve. */
-static int64_t part_of(const struct facet_agents_config *config, uint32_t index)
+/* The equal part of agent `index` in the total less the system's reserve; the first agents get the remainder. */
+static int64_t equal_part_of(const struct facet_agents_config *config, uint32_t index)
 {
     int64_t unit = config->kind == FACET_MAP_DISCRETE ? FACET_AMOUNT_ONE : 1;
     int64_t units = (config->total - config->system) / unit;
@@ -67,7 +67,7 @@ enum facet_status facet_agents_split(const struct facet_agents_config *config, i
             ret_withheld[i] = config->system;
         else
             ret_withheld[i] =
-                config->total - (config->mode == FACET_AGENTS_MANUAL ? config->manual : part_of(config, i));
+                config->total - (config->mode == FACET_AGENTS_MANUAL ? config->manual : equal_part_of(config, i));
     }
     return FACET_OK;
 }
@@ -83,15 +83,15 @@ enum facet_status facet_agents_align_memory(uint64_t total, uint64_t reserved, u
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "reserved",
                                     "reserved %" PRIu64 ": expected at most the total, %" PRIu64, reserved, total);
     /*
-     * Adds the odd bytes beyond the last multiple a second time: from half of `align` on they reach the next multiple,
-     * at the reserve's expense.
+     * Adds the odd bytes beyond the last multiple of `align` a second time: when they are at least half of `align`, the
+     * usable memory is rounded up to the next multiple and the reserve shrinks.
      */
     uint64_t odd = total % align;
     unsigned __int128 usable = (unsigned __int128)total + odd - reserved;
 
     usable -= usable % align;
     if (usable > total)
-        usable = total - odd; /* nothing is reserved that could give way */
+        usable = total - odd; /* rounded up beyond the total: the reserve is too small to shrink */
     *ret_usable = (uint64_t)usable;
     *ret_reserved = total - (uint64_t)usable;
     return FACET_OK;

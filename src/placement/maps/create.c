@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: building maps from a configuration that was checked whole, copying them, taking them down.
+ * Owns: building maps from a configuration that was checked as a whole, and freeing them.
  * Never: keeps a pointer of the caller's.
  */
 #include <inttypes.h>
@@ -54,10 +54,12 @@ static enum facet_status check_map(const struct facet_maps_config *config, uint3
     int64_t whole = map->kind == FACET_MAP_DISCRETE ? FACET_AMOUNT_ONE : 1;
 
     if (!map->name || !map->name[0])
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "name", "name of map %u: expected a text", index);
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "name",
+                                    "name of map %u: expected a text that is not empty", index);
     for (uint32_t i = 0; i < index; i++)
         if (strcmp(config->maps[i].name, map->name) == 0)
-            return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "map '%.40s' is there twice", map->name);
+            return facet_error_argument(error, FACET_ALREADY_EXISTS, "name",
+                                        "map '%.40s' is given twice, expected each name once", map->name);
     if (!facet_map_kind_name(map->kind))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind %u of map '%.40s': expected 0 or 1",
                                     map->kind, map->name);
@@ -71,7 +73,8 @@ static enum facet_status check_map(const struct facet_maps_config *config, uint3
     for (uint32_t i = 0; i < map->exclusive_count; i++)
         if (!map->exclusive || !map->exclusive[i])
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "exclusive",
-                                        "exclusive slot %u of map '%.40s': expected a text", i, map->name);
+                                        "exclusive slot %u of map '%.40s': expected a text that is not empty", i,
+                                        map->name);
     return FACET_OK;
 }
 
@@ -148,7 +151,7 @@ static bool build_map(struct maps_map *map, const struct facet_map_config *confi
     return done;
 }
 
-/* A device as it is sorted: by slot, and there in the order of the configuration, or by id. */
+/* A device in a list to be sorted: by slot and then in the order of the configuration, or by slot and id. */
 struct entry {
     const char *slot, *id;
     uint32_t number;
@@ -195,7 +198,7 @@ static enum facet_status build_nodes(struct facet_maps *maps, const struct facet
     return FACET_OK;
 }
 
-static uint32_t node_of(const struct facet_maps *maps, int32_t label)
+static uint32_t node_of_label(const struct facet_maps *maps, int32_t label)
 {
     const int32_t *found = bsearch(&label, maps->nodes, maps->node_count, sizeof *maps->nodes, by_label);
 
@@ -238,7 +241,7 @@ static enum facet_status add_cell(struct facet_maps *maps, const struct facet_ma
     cell->capacity = device->capacity;
     cell->place = place;
     cell->slot = maps->slot_count - 1;
-    cell->node = node_of(maps, device->numa_node);
+    cell->node = node_of_label(maps, device->numa_node);
     cell->unhealthy = device->unhealthy != 0;
     maps->cell_of_place[place] = number;
     maps->order[number] = number;
@@ -324,7 +327,8 @@ enum facet_status facet_maps_create(const struct facet_maps_config *config, stru
     if (status != FACET_OK)
         return status;
     if (!ret_maps)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_maps", "ret_maps: expected a place for them");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_maps",
+                                    "ret_maps: expected a pointer, not NULL");
     if (!(maps = calloc(1, sizeof *maps)))
         return no_memory(error);
     if (pthread_mutex_init(&maps->lock, NULL) != 0) {

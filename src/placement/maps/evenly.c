@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the strategy `evenly`: spreading whole units, fitting a part on one device, splitting with least difference.
+ * Owns: the strategy `evenly`, which spreads whole units, fits a part on one device, or splits it with least
+ * difference.
  * Never: gives a place more units than it has.
  */
 #include "placement/maps/maps.h"
 
-/* --- discrete: round after round divides the rest among the places that have some --- */
+/* --- discrete: each round divides the units that are left among the places that have some free --- */
 
-/* One round; returns the rest. */
-static int64_t deal_amount(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
+/* One round over all candidates; returns the units that are left. */
+static int64_t spread_round(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
 {
     struct maps_scratch *scratch = &maps->scratch;
     int64_t sharers = 0, base, extra, rank = 0;
@@ -16,7 +17,7 @@ static int64_t deal_amount(struct facet_maps *maps, const struct maps_item *item
     for (uint32_t i = 0; i < item->candidates; i++)
         sharers += scratch->units[i] > granted[i];
     if (sharers == 0)
-        return 0; /* cannot be: there is room for all of it */
+        return 0; /* cannot happen: the caller has checked that there is room */
     base = left / sharers;
     extra = left % sharers;
     for (uint32_t i = 0; i < item->candidates; i++) {
@@ -37,7 +38,7 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
     struct maps_scratch *scratch = &maps->scratch;
     int64_t total = 0, left = item->units, *granted = scratch->sums;
 
-    if (item->units <= item->candidates) { /* one of each of the first: every candidate has that */
+    if (item->units <= item->candidates) { /* one unit of each of the first: every candidate has one */
         for (int64_t i = 0; i < item->units; i++)
             maps_add_part(maps, scratch->cells[i], item->unit);
         return FACET_OK;
@@ -48,8 +49,8 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
     }
     if (total < item->units)
         return maps_refuse_short(item, total * item->unit);
-    while (left > 0) /* each round ends it or fills a place */
-        left = deal_amount(maps, item, left, granted);
+    while (left > 0) /* each round places all units or fills a place */
+        left = spread_round(maps, item, left, granted);
     for (uint32_t i = 0; i < item->candidates; i++)
         if (granted[i] > 0)
             maps_add_part(maps, scratch->cells[i], granted[i] * item->unit);
@@ -64,7 +65,7 @@ int64_t maps_min_amount(const struct maps_item *item)
 }
 
 /* Fraction maps skip places that are nearly full. */
-static void drop_small(struct facet_maps *maps, struct maps_item *item)
+static void drop_small_candidates(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
     int64_t min = maps_min_amount(item);
@@ -82,8 +83,8 @@ static void drop_small(struct facet_maps *maps, struct maps_item *item)
     item->hinted_candidates = near;
 }
 
-/* Of the candidates from `first` to before `end` the fullest that has room, of equals the last: MAPS_NONE when none
- * has. Backend.AI takes the last in order, which is the same unless affinity made the order. */
+/* Of the candidates from `first` to before `end`, the fullest that has room, of equals the last; MAPS_NONE: none has
+ * room. Backend.AI takes the last in order instead, a different one only where affinity made the order. */
 static uint32_t fit_among(const struct facet_maps *maps, const struct maps_item *item, uint32_t first, uint32_t end)
 {
     const int64_t *units = maps->scratch.units;
@@ -100,7 +101,7 @@ static uint32_t fit_among(const struct facet_maps *maps, const struct maps_item 
     return best;
 }
 
-/* Near the earlier grants, if it fits there. */
+/* The fullest candidate that all units fit, if possible among the hinted ones, near the earlier grants. */
 static uint32_t best_fit(const struct facet_maps *maps, const struct maps_item *item)
 {
     uint32_t best = MAPS_NONE;
@@ -119,10 +120,10 @@ static bool is_descending(const struct maps_scratch *scratch, uint32_t count)
 }
 
 /*
- * Affinity prefers places in another order than by their free units: it takes only as many of them as are needed, and
- * orders those by free units. Insertion: it keeps the order among equals.
+ * Affinity prefers places in another order than by their free units. Keeps as many of the first candidates as are
+ * needed, and sorts them by free units; the insertion sort keeps the order among equals.
  */
-static void narrow_item(struct facet_maps *maps, struct maps_item *item)
+static void narrow_candidates(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
     int64_t total = 0;
@@ -145,16 +146,18 @@ static void narrow_item(struct facet_maps *maps, struct maps_item *item)
 }
 
 /*
- * A window over the candidates: its first and its count, how many of them, from its end, are taken whole, and the
- * others' share.
+ * A window over the candidates, which are sorted by free units: the index of the first, and how many. The last `whole`
+ * of them give all their free units, the others `share` each.
  */
 struct window {
     uint32_t first, count, whole;
-    int64_t share, extra; /* `extra` of those that share have one more */
+    int64_t share, extra; /* the first `extra` candidates give one unit more than `share` */
     int64_t difference;   /* between the largest part and the smallest */
 };
 
-static struct window cut_window(const struct maps_scratch *scratch, uint32_t first, uint32_t count, int64_t units)
+/* Divides `units` over `count` candidates from `first` on: candidates with too few units for an even share give all. */
+static struct window divide_over_window(const struct maps_scratch *scratch, uint32_t first, uint32_t count,
+                                        int64_t units)
 {
     struct window window = {.first = first, .count = count};
     uint32_t sharers = count;
@@ -169,10 +172,10 @@ static struct window cut_window(const struct maps_scratch *scratch, uint32_t fir
     return window;
 }
 
-/* The best window of `count` places: the last of those, from the first on, that are as even as the first. */
+/* Moves a window of `count` places from the first on, as long as it has enough units and is as even as at the start. */
 static struct window slide_window(const struct maps_scratch *scratch, const struct maps_item *item, uint32_t count)
 {
-    struct window best = cut_window(scratch, 0, count, item->units);
+    struct window best = divide_over_window(scratch, 0, count, item->units);
     int64_t bound = best.difference;
 
     for (uint32_t first = 1; first + count <= item->candidates; first++) {
@@ -180,7 +183,7 @@ static struct window slide_window(const struct maps_scratch *scratch, const stru
 
         if (scratch->sums[first + count] - scratch->sums[first] < item->units)
             break;
-        window = cut_window(scratch, first, count, item->units);
+        window = divide_over_window(scratch, first, count, item->units);
         if (window.difference > bound)
             break;
         best = window;
@@ -196,7 +199,7 @@ static struct window best_window(const struct maps_scratch *scratch, const struc
     while (scratch->sums[count] < item->units)
         count++;
     best = slide_window(scratch, item, count++);
-    /* Nothing is more even than no difference; with fewer devices it wins. Less than a unit each is no split. */
+    /* Of equally even windows the one with fewer devices wins. Each device must get at least one unit. */
     for (; count <= item->candidates && count <= item->units && best.difference > 0; count++) {
         struct window window;
 
@@ -228,7 +231,7 @@ enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item)
     struct maps_scratch *scratch = &maps->scratch;
     uint32_t fitting;
 
-    drop_small(maps, item);
+    drop_small_candidates(maps, item);
     scratch->sums[0] = 0;
     for (uint32_t i = 0; i < item->candidates; i++)
         scratch->sums[i + 1] = scratch->sums[i] + scratch->units[i];
@@ -242,7 +245,7 @@ enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item)
         return FACET_OK;
     }
     if (!is_descending(scratch, item->candidates)) {
-        narrow_item(maps, item);
+        narrow_candidates(maps, item);
         for (uint32_t i = 0; i < item->candidates; i++)
             scratch->sums[i + 1] = scratch->sums[i] + scratch->units[i];
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grants: planned or restored allocations, under a handle that is good for one release.
+ * Grants: planned or restored allocations, each under a handle that is valid for one release.
  *
  * Owns: the table of grants and the chunks that hold their parts; the transactions of facet/allocation.h.
  * Never: changes a place before everything that can fail has succeeded.
@@ -70,7 +70,7 @@ static uint32_t take_chunk(struct facet_maps *maps)
     return index;
 }
 
-/* Records the planned parts and takes them off their places. There is room. */
+/* Records the planned parts and charges their places. maps_make_room() has made room. */
 static uint64_t record_grant(struct facet_maps *maps)
 {
     const struct maps_scratch *scratch = &maps->scratch;
@@ -103,7 +103,8 @@ static enum facet_status find_grant(const struct facet_maps *maps, uint64_t gran
     if (index >= maps->grant_count || generation == 0 ||
         (maps->grants[index].generation && generation > maps->grants[index].generation) ||
         (generation == maps->grants[index].generation && !maps->grants[index].live))
-        return facet_error_argument(error, FACET_NOT_FOUND, "grant", "grant %" PRIu64 ": there never was one", grant);
+        return facet_error_argument(error, FACET_NOT_FOUND, "grant",
+                                    "grant %" PRIu64 ": expected a handle that was given out", grant);
     if (generation != maps->grants[index].generation)
         return facet_error_argument(error, FACET_BAD_STATE, "grant", "grant %" PRIu64 " was released already", grant);
     *ret_index = index;
@@ -112,7 +113,7 @@ static enum facet_status find_grant(const struct facet_maps *maps, uint64_t gran
 
 /* --- transactions --- */
 
-/* Copies a refusal out, for any size of the caller's struct. */
+/* Copies a refusal to the caller, unless the caller's struct is too small for it. */
 static void copy_refusal(struct facet_maps_refusal *ret_refusal, struct facet_maps_refusal refusal)
 {
     if (!ret_refusal || ret_refusal->size < sizeof refusal)
@@ -211,7 +212,7 @@ static enum facet_status check_part(struct facet_maps *maps, const struct facet_
     if (part->amount > maps_free(cell))
         return refuse_part(FACET_NO_SPACE, slot, cell, part->amount, "no more than is free", error);
     if (maps->scratch.next[number] != MAPS_NONE)
-        return refuse_part(FACET_ALREADY_EXISTS, slot, cell, part->amount, "it once", error);
+        return refuse_part(FACET_ALREADY_EXISTS, slot, cell, part->amount, "each place once", error);
     maps->scratch.next[number] = 0;
     maps_add_part(maps, number, part->amount);
     return FACET_OK;
@@ -238,7 +239,7 @@ enum facet_status facet_maps_commit(struct facet_maps *maps, const struct facet_
     return status;
 }
 
-/* --- grants that there are --- */
+/* --- existing grants --- */
 
 enum facet_status facet_maps_get_grant(struct facet_maps *maps, uint64_t grant, struct facet_maps_part *parts,
                                        uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
@@ -266,7 +267,7 @@ enum facet_status facet_maps_get_grant(struct facet_maps *maps, uint64_t grant, 
     return FACET_OK;
 }
 
-static void give_back(struct facet_maps *maps, struct maps_grant *grant)
+static void free_parts(struct facet_maps *maps, struct maps_grant *grant)
 {
     for (uint32_t i = 0, index = grant->first; i < grant->count; i += CHUNK_PARTS) {
         struct maps_chunk *chunk = &maps->chunks[index];
@@ -296,11 +297,11 @@ enum facet_status facet_maps_release(struct facet_maps *maps, uint64_t grant, st
     if ((status = find_grant(maps, grant, &index, error)) != FACET_OK)
         return status;
     struct maps_grant *found = &maps->grants[index];
-    give_back(maps, found);
+    free_parts(maps, found);
     found->live = false;
     found->count = 0;
     found->first = MAPS_NONE;
-    /* After the last generation the entry rests: a handle is never given twice. */
+    /* After its last generation the entry is not used again, so that no handle is given twice. */
     if (++found->generation != 0) {
         found->first = maps->unused_grant;
         maps->unused_grant = index;

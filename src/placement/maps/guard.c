@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fragmentation guard: refuses to give a workload parts of very different sizes from scattered remains.
+ * The fragmentation guard: refuses a request that only uneven parts of partly used devices could fulfil.
  *
- * Owns: the test whether an even split fits. Never: makes the split; that is the strategy's.
+ * Owns: the test whether an even split fits. Never: makes the split, which is the strategy's task.
  */
 #include <inttypes.h>
 
@@ -42,7 +42,8 @@ static uint32_t count_with_capacity(const struct facet_maps *maps, const struct 
 
 typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
 
-/* Whether some number of devices, `fewest` or more, can have even parts of the units that `count_of` counts. */
+/* Whether the amount can be split evenly over `fewest` to `max` devices, of which `count_of` counts those that are
+ * large enough. */
 static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t max,
                       counter count_of)
 {
@@ -58,10 +59,11 @@ static bool item_fits(const struct facet_maps *maps, const struct maps_item *ite
     return false;
 }
 
-/* Healthy devices: their number, their total free and capacity, the largest free part, whether all are alike. */
+/* The healthy devices of a slot: their number, their free amounts and capacities in all, the capacity of the device
+ * with the most free, and whether all have that capacity. */
 struct survey {
     uint32_t devices;
-    int64_t free, capacity, largest;
+    int64_t free, capacity, capacity_of_freest;
     bool alike;
 };
 
@@ -75,8 +77,8 @@ static struct survey survey_slot(const struct facet_maps *maps, const struct map
         if (cell->unhealthy)
             continue;
         if (survey.devices++ == 0)
-            survey.largest = cell->capacity;
-        survey.alike = survey.alike && cell->capacity == survey.largest;
+            survey.capacity_of_freest = cell->capacity;
+        survey.alike = survey.alike && cell->capacity == survey.capacity_of_freest;
         survey.free += maps_free(cell);
         survey.capacity += cell->capacity;
     }
@@ -99,15 +101,15 @@ static enum facet_status refuse_item(const struct maps_item *item, const struct 
 enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item)
 {
     struct survey survey = survey_slot(maps, item->slot);
-    int64_t fewest = survey.largest > 0 ? (item->asked - 1) / survey.largest + 1 : INT64_MAX;
+    int64_t fewest = survey.capacity_of_freest > 0 ? (item->asked - 1) / survey.capacity_of_freest + 1 : INT64_MAX;
 
     if (fewest > survey.devices)
         return refuse_item(item, &survey);
     if (item_fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, count_with_free))
         return FACET_OK;
     /*
-     * Devices of different sizes may not be able to share it evenly even when empty: then fragmentation is not the
-     * cause, and the strategy does its best.
+     * If devices of different sizes could not share the amount evenly even when empty, fragmentation is not the cause:
+     * the request is not refused, and the strategy splits it as evenly as it can.
      */
     if (item->request->rules == FACET_MAPS_EXACT && !survey.alike && item->asked <= survey.free &&
         !item_fits(maps, item, (uint32_t)fewest, survey.devices, count_with_capacity))

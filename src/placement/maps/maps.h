@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of struct facet_maps, and the steps of planning.
+ * The members of struct facet_maps, and the steps of planning.
  *
- * Owns: the layout: cells (places, those of a slot side by side), slots, maps, grants, scratch for one plan.
+ * Owns: the layout of cells (places, sorted by slot), slots, maps, grants, and the scratch memory of one plan.
  * Never: is used without the lock, except while the maps are built or destroyed.
  */
 #ifndef FACET_PLACEMENT_MAPS_H
@@ -16,16 +16,16 @@
 
 #define MAPS_NODES_MAX 1024u
 #define MAPS_NONE      UINT32_MAX
-#define MAPS_GRID      (FACET_AMOUNT_ONE / 100) /* the unit that Backend.AI splits in, for any quantum */
+#define MAPS_GRID      (FACET_AMOUNT_ONE / 100) /* Backend.AI splits in this unit, whatever the quantum is */
 
-/* A place. */
+/* A place, in the order of slots. */
 struct maps_cell {
     int64_t capacity, granted, reserved;
-    int64_t quanta; /* free quanta: a plan over many places would spend its time on dividing */
+    int64_t quanta; /* free amount over the quantum, kept since a plan over many places divides slowly */
     uint32_t place, slot;
     uint32_t node; /* index into nodes */
     bool unhealthy;
-    bool unsorted; /* has changed since its slot was sorted */
+    bool unsorted; /* free amount has changed since its slot was sorted */
     char *id;
 };
 
@@ -33,7 +33,7 @@ struct maps_slot {
     char *name;
     uint32_t map, type;
     uint32_t first, count;   /* of cells */
-    uint32_t unsorted_cells; /* cells that have changed since it was sorted */
+    uint32_t unsorted_cells; /* cells whose `unsorted` is set */
 };
 
 struct maps_map {
@@ -55,13 +55,13 @@ struct maps_chunk {
 };
 
 struct maps_grant {
-    uint32_t generation; /* of the handle; 0: used up */
+    uint32_t generation; /* of the handle; 0: all are used up */
     uint32_t count;      /* of parts */
-    uint32_t first;      /* chunk; while unused: the next unused grant */
+    uint32_t first;      /* first chunk; while unused: the next unused grant */
     bool live;
 };
 
-/* For one plan at a time; nothing in it outlives a call. */
+/* The scratch memory of the plan that holds the lock. No content outlives a call. */
 struct maps_scratch {
     struct maps_part {
         int64_t amount;
@@ -70,16 +70,16 @@ struct maps_scratch {
     uint32_t count;
     uint32_t *cells; /* candidates, in order of preference */
     int64_t *units;  /* each candidate's free units */
-    int64_t *sums;   /* of units before it */
-    uint32_t *next;  /* lists of cells by node */
+    int64_t *sums;   /* sums of the units of all candidates before each */
+    uint32_t *next;  /* the next cell in the list of the cell's node */
     struct maps_node {
         int64_t taken_amount;
         uint32_t size, head, tail;
-        bool hinted;    /* the next slot prefers it */
-        bool collected; /* this map has slots on it */
+        bool hinted;    /* the next slot prefers this node */
+        bool collected; /* the plan has parts of this map on this node */
     } * nodes;
     uint32_t *node_order;
-    uint32_t *slot_item; /* which item of the request asks for it; MAPS_NONE: none */
+    uint32_t *slot_item; /* for each slot, the item of the request that asks for it; MAPS_NONE: none */
 };
 
 struct facet_maps {
@@ -94,7 +94,7 @@ struct facet_maps {
     uint32_t map_count, slot_count, cell_count, node_count;
     struct maps_grant *grants;
     struct maps_chunk *chunks;
-    uint32_t grant_count, grant_room, chunk_count, chunk_room; /* ever used, allocated */
+    uint32_t grant_count, grant_room, chunk_count, chunk_room; /* entries ever used (count), allocated (room) */
     uint32_t unused_grant, unused_chunk, unused_chunks;
     struct maps_scratch scratch;
 };
@@ -104,7 +104,7 @@ static inline void maps_unlock(pthread_mutex_t *const *lock)
     pthread_mutex_unlock(*lock);
 }
 
-/* Held until the end of the function. */
+/* Locks `maps` until the end of the block. */
 #define MAPS_LOCKED(maps)                                                                                              \
     __attribute__((cleanup(maps_unlock))) pthread_mutex_t *maps_held_ = &(maps)->lock;                                 \
     pthread_mutex_lock(maps_held_)
@@ -114,7 +114,7 @@ static inline enum facet_status maps_need(const void *pointer, const char *name,
 {
     if (pointer)
         return FACET_OK;
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected one, not NULL", name);
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a pointer, not NULL", name);
 }
 
 static inline int64_t maps_free(const struct maps_cell *cell)
@@ -122,14 +122,14 @@ static inline int64_t maps_free(const struct maps_cell *cell)
     return cell->capacity - cell->granted - cell->reserved;
 }
 
-/* After any change of a cell's free amount. */
+/* To be called after any change of a cell's free amount. */
 static inline void maps_note_change(struct facet_maps *maps, struct maps_cell *cell)
 {
     struct maps_slot *slot = &maps->slots[cell->slot];
 
     int64_t quantum = maps->maps[slot->map].quantum;
 
-    cell->quanta = quantum > 0 ? maps_free(cell) / quantum : 0; /* it always is */
+    cell->quanta = quantum > 0 ? maps_free(cell) / quantum : 0; /* always above 0 */
     slot->unsorted_cells += !cell->unsorted;
     cell->unsorted = true;
 }
@@ -140,13 +140,13 @@ struct maps_item {
     const struct maps_slot *slot;
     const struct maps_map *map;
     int64_t asked;
-    int64_t unit;  /* micro-units in which it is divided */
-    int64_t units; /* asked for */
+    int64_t unit;  /* the amount is divided in multiples of this, in micro-units */
+    int64_t units; /* asked for, in `unit` */
     uint32_t index;
-    uint32_t candidates;                /* in scratch: cells, units */
-    uint32_t hinted_candidates;         /* the first of them, this many, are where the hint says */
-    uint32_t too_small, unhealthy;      /* no candidates, though they have some free: for the text of a refusal */
-    bool hinted;                        /* an earlier slot's places, or the request's, say where to be */
+    uint32_t candidates;                /* entries of `cells` and `units` in the scratch memory */
+    uint32_t hinted_candidates;         /* how many of the first candidates are on hinted nodes */
+    uint32_t too_small, unhealthy;      /* places with some free that are no candidates: for the text of a refusal */
+    bool hinted;                        /* nodes are hinted, by an earlier slot's parts or by the request */
     struct facet_maps_refusal *refusal; /* never NULL */
     struct facet_error *error;
 };
@@ -167,13 +167,14 @@ enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item);
 void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount);
-int64_t maps_min_amount(const struct maps_item *item); /* that a device must have free for a part of a fraction map */
+/* The least free amount with which a device of a fraction map gives a part. */
+int64_t maps_min_amount(const struct maps_item *item);
 enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible);
 
 /* --- guard.c --- */
 struct maps_density {
     int64_t share;
-    uint32_t devices, larger; /* `larger` of them have a quantum more */
+    uint32_t devices, larger; /* `larger` devices have a quantum more than `share` */
 };
 /* The even split of `amount` over `devices` devices. */
 struct maps_density maps_density(int64_t amount, uint32_t devices, int64_t quantum);

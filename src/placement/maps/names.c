@@ -40,8 +40,8 @@ uint32_t maps_find_cell(const struct facet_maps *maps, uint32_t slot, const char
     return MAPS_NONE;
 }
 
-/* `*` stands for any text, `?` for any byte. Goes back to the last star only, so hostile patterns cost no more than
- * pattern times text. */
+/* `*` stands for any text, `?` for any byte. Backtracks to the last star only, so any pattern costs at most the
+ * product of both lengths. */
 static bool pattern_matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *again = NULL;

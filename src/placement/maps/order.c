@@ -7,7 +7,7 @@
 
 #include "placement/maps/maps.h"
 
-/* --- most free first; equals as the configuration has them --- */
+/* --- by free amount, most first; equals in the order of the configuration --- */
 
 static bool is_before(const struct maps_cell *cells, uint32_t left, uint32_t right)
 {
@@ -46,7 +46,7 @@ static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t 
     }
 }
 
-/* The others are in order: those that have moved are taken out, sorted and put back where they belong. */
+/* Cells that have not changed are in order still: the changed cells are taken out, sorted, and merged in again. */
 void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
 {
     uint32_t *order = maps->order + slot->first, *still = maps->scratch.next, *moved = maps->scratch.cells;
@@ -70,7 +70,7 @@ void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
 
 /* --- by NUMA node --- */
 
-/* Which nodes the slot is on, in the order in which its places first name them; how much of it is taken there. */
+/* Lists the nodes that the slot has places on, in the order of these places, and sums up what is taken on each node. */
 static uint32_t find_nodes(struct facet_maps *maps, const struct maps_slot *slot)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -93,8 +93,8 @@ static uint32_t find_nodes(struct facet_maps *maps, const struct maps_slot *slot
 }
 
 /*
- * First request: the node with least taken, then the one with more devices. Later: the hinted nodes by label, then the
- * others. Equals stay.
+ * Without a hint, the node with the least taken goes first, then the node with more devices. With a hint, the hinted
+ * nodes go first, in the order of their labels. Equals keep their order.
  */
 static bool node_goes_before(const struct maps_scratch *scratch, uint32_t left, uint32_t right, bool hinted)
 {
@@ -118,7 +118,7 @@ static void sort_nodes(struct maps_scratch *scratch, uint32_t count, bool hinted
     }
 }
 
-/* A list for each node, most free first. */
+/* Makes a list of cells for each node, most free first. */
 static void fill_node_lists(struct facet_maps *maps, const struct maps_slot *slot)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -151,7 +151,7 @@ static void add_candidate(struct facet_maps *maps, struct maps_item *item, uint3
     maps->scratch.units[item->candidates++] = units;
 }
 
-/* One after the other. */
+/* Adds all cells of the first node, then all of the second, and so on. */
 static void add_node_by_node(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -161,7 +161,7 @@ static void add_node_by_node(struct facet_maps *maps, struct maps_item *item, ui
             add_candidate(maps, item, cell);
 }
 
-/* One of each in turn, until all are empty. */
+/* Adds one cell of each node in turn, until the lists of all nodes are empty. */
 static void add_interleaved(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -185,7 +185,7 @@ static void add_interleaved(struct facet_maps *maps, struct maps_item *item, uin
     }
 }
 
-/* The hinted nodes in turn, then everything else by its free amount. */
+/* Adds the cells of the hinted nodes in turn, then all other cells by their free amounts. */
 static void add_hinted_first(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     const struct maps_slot *slot = item->slot;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading places, reserving, health, copies of the whole. Never: grants. */
+/* Owns: reading places, reserving, health, strategies, copies of all maps. Never: grants. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +136,7 @@ enum facet_status facet_maps_find_place(struct facet_maps *maps, const char *slo
 
 /* --- copies --- */
 
-/* The configuration from which `maps` could have been made, with their strategies and health of now. */
+/* A configuration from which `maps` could be made anew, with their present strategies and health. */
 static bool describe_maps(const struct facet_maps *maps, struct facet_map_config *configs,
                           struct facet_map_device *devices)
 {
@@ -167,7 +167,7 @@ static bool describe_maps(const struct facet_maps *maps, struct facet_map_config
     return true;
 }
 
-/* Copies the state that changes over time. Both locked; fails before it changes anything. */
+/* Copies the state that changes over time. Both must be locked. An error leaves `to` as it was. */
 static enum facet_status copy_state(struct facet_maps *to, const struct facet_maps *from, struct facet_error *error)
 {
     struct maps_grant *grants = malloc((from->grant_count + 1) * sizeof *grants);
@@ -233,7 +233,7 @@ enum facet_status facet_maps_copy(struct facet_maps *maps, struct facet_maps **r
     return FACET_OK;
 }
 
-/* Whether one could be the copy of the other. */
+/* Whether one may be a copy of the other: their maps, slots and devices agree. */
 static bool are_alike(const struct facet_maps *left, const struct facet_maps *right)
 {
     bool alike = left->map_count == right->map_count && left->cell_count == right->cell_count &&

@@ -19,8 +19,8 @@ void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount)
     maps->scratch.parts[maps->scratch.count++] = (struct maps_part){amount, cell};
 }
 
-/* Names the places that have some free, and yet give nothing. */
-static void name_others(const struct maps_item *item, char *text, size_t size)
+/* Appends how many places have some free but are no candidates, and why. */
+static void name_passed_over(const struct maps_item *item, char *text, size_t size)
 {
     char min[FACET_AMOUNT_SIZE];
     size_t used = 0;
@@ -41,7 +41,7 @@ enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible)
 
     item->refusal->reason = FACET_REFUSED_SHORT;
     item->refusal->could = possible;
-    name_others(item, others, sizeof others);
+    name_passed_over(item, others, sizeof others);
     return facet_error_argument(item->error, FACET_NO_SPACE, "request",
                                 "slot '%.60s': %s asked for, %s can be had on %" PRIu32 " places: %s short%s",
                                 item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
@@ -143,7 +143,7 @@ static uint32_t slot_of(const struct facet_maps *maps, const struct facet_maps_r
     return request->items[index].amount > 0 ? maps_find_slot(maps, request->items[index].slot) : MAPS_NONE;
 }
 
-/* Two slots of one map that both match its exclusive names. */
+/* Refuses two slots of one map that both match its exclusive names. */
 static enum facet_status check_exclusive(struct facet_maps *maps, const struct facet_maps_request *request,
                                          struct facet_maps_refusal *refusal, struct facet_error *error)
 {
@@ -204,7 +204,7 @@ enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item)
     return FACET_OK;
 }
 
-/* The unit in which the amount is divided. A unique slot is whole, whatever the quantum is. */
+/* The unit in which the amount is divided: 1 for a unique slot, whatever the quantum is. */
 static int64_t unit_of(const struct maps_item *item)
 {
     if (item->slot->type == FACET_SLOT_UNIQUE)
@@ -227,7 +227,7 @@ static enum facet_status check_amount(struct maps_item *item)
     return FACET_OK;
 }
 
-/* The parts from `first` on become multiples of the quantum. */
+/* Rounds the parts from `first` on down to multiples of the quantum. */
 static enum facet_status round_parts(struct facet_maps *maps, struct maps_item *item, uint32_t first)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -264,7 +264,7 @@ static enum facet_status plan_slot(struct facet_maps *maps, struct maps_item *it
     return status;
 }
 
-/* --- where the next slot should be --- */
+/* --- the hint: the nodes that the next slot prefers --- */
 
 static bool follows_affinity(const struct facet_maps_request *request)
 {
@@ -280,7 +280,7 @@ static bool begin_hint(struct facet_maps *maps, const struct facet_maps_request 
     return request->near_count > 0;
 }
 
-/* The nodes of the parts from `first` on become the hint. */
+/* Hints the nodes of the parts from `first` on, and no others. */
 static void hint_parts(struct facet_maps *maps, uint32_t first)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -294,8 +294,8 @@ static void hint_parts(struct facet_maps *maps, uint32_t first)
     }
 }
 
-/* The next map follows all slots of this one. */
-static void end_map(struct facet_maps *maps, uint32_t first)
+/* Hints the nodes of all parts of this map for the next map. */
+static void hint_next_map(struct facet_maps *maps, uint32_t first)
 {
     struct maps_scratch *scratch = &maps->scratch;
 
@@ -348,7 +348,7 @@ enum facet_status maps_plan(struct facet_maps *maps, const struct facet_maps_req
                 status = plan_item(maps, request, i, slot, &hinted, refusal, error);
         }
         if (status == FACET_OK && follows_affinity(request))
-            end_map(maps, first);
+            hint_next_map(maps, first);
     }
     return status;
 }

@@ -22,12 +22,12 @@ static void report_vector(struct replay *replay, const char *id, const struct re
     replay->report(replay->user, &result);
 }
 
-/* Of maps, with steps. */
-static void run_steps(struct replay *replay, const struct replay_at *vector, bool kernel, struct replay_text *notes,
-                      struct replay_text *fault)
+/* Runs a vector about maps, which has steps. */
+static void run_steps(struct replay *replay, const struct replay_at *vector, bool has_several_maps,
+                      struct replay_text *notes, struct replay_text *fault)
 {
     struct replay_at origin = replay_member(vector, "origin");
-    struct replay_run run = {.kernel = kernel};
+    struct replay_run run = {.has_several_maps = has_several_maps};
 
     run.is_strict = replay_present(&origin) && strcmp(replay_string(&origin), "repo_test") == 0;
     run.outcome_recorded = replay_present(&origin) && strcmp(replay_string(&origin), "executed_probe") == 0;
@@ -53,7 +53,7 @@ static void run_vector(struct replay *replay, const struct replay_at *vector)
     inside.fault = &fault;
     struct replay_at map = replay_member(&inside, "map");
     if (!replay_present(&map))
-        replay_refuse(&map, "what it is of");
+        replay_refuse(&map, "the kind of the vector");
     uint32_t kind = replay_choice(&map, maps, UINT32_MAX);
     if (kind <= 2)
         run_steps(replay, &inside, kind == 2, &notes, &fault);
@@ -64,22 +64,22 @@ static void run_vector(struct replay *replay, const struct replay_at *vector)
     report_vector(replay, json_string_value(id.value), &notes, &fault);
 }
 
-/* Vectors without a name cannot be reported: then the file is none. */
+/* A vector without a name could not be reported, so the whole file is refused. */
 static enum facet_status check_file(const struct replay_at *root, const struct replay_at *vectors,
                                     struct facet_error *error)
 {
     struct replay_at schema = replay_member(root, "schema");
     size_t count;
 
-    if (replay_object(root) && replay_present(&schema) && json_integer_value(schema.value) != 1)
+    if (replay_expect_object(root) && replay_present(&schema) && json_integer_value(schema.value) != 1)
         replay_refuse(&schema, "1");
     count = replay_count(vectors, SIZE_MAX);
     if (count == 0)
-        replay_refuse(vectors, "vectors");
+        replay_refuse(vectors, "at least one vector");
     for (size_t i = 0; i < count; i++) {
         struct replay_at vector = replay_item(vectors, i), id = replay_member(&vector, "id");
 
-        if (!replay_object(&vector) || !replay_string(&id)[0])
+        if (!replay_expect_object(&vector) || !replay_string(&id)[0])
             replay_refuse(&id, "a name");
     }
     if (!root->fault->length)
@@ -111,7 +111,7 @@ static void run_table(struct replay *replay, const struct replay_at *root)
     if (!replay_present(&table))
         return;
     table.fault = &fault;
-    if (replay_object(&table))
+    if (replay_expect_object(&table))
         replay_density(&fault, &table);
     report_vector(replay, "guard_density_table", &notes, &fault);
 }

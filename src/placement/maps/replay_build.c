@@ -32,7 +32,7 @@ static void read_map(const struct replay_at *at, struct facet_map_config *map)
     if (replay_present(&quantum) && (!replay_amount(&quantum, &map->quantum, NULL) || map->quantum <= 0))
         replay_refuse(&quantum, "an amount above 0 of at most 6 decimals");
     if (map->kind == FACET_MAP_DISCRETE)
-        map->quantum = 0; /* it has none there */
+        map->quantum = 0; /* a discrete map has no quantum */
 }
 
 static const char **read_exclusive(const struct replay_at *at, uint32_t *ret_count)
@@ -54,7 +54,7 @@ static int32_t read_node(const struct replay_at *at)
     json_int_t node = json_integer_value(at->value);
 
     if (!replay_present(at))
-        return INT32_MAX; /* a place of its own, behind all numbers */
+        return INT32_MAX; /* a node of its own, behind all numbered nodes */
     if (json_is_integer(at->value) && node >= -1 && node < INT32_MAX)
         return (int32_t)node;
     replay_refuse(at, "a NUMA node or null");
@@ -101,7 +101,7 @@ static bool read_devices(const struct replay_at *at, uint32_t map, struct parts 
     return true;
 }
 
-/* The maps of a kernel vector, those first that `alloc_order` names. */
+/* Reads one map of a kernel vector, unless it has been read; maps that `alloc_order` names come first. */
 static bool read_named(const struct replay_at *vector, const char *name, struct parts *parts)
 {
     struct replay_at maps = replay_member(vector, "maps"), devices = replay_member(vector, "devices");
@@ -127,7 +127,7 @@ static bool read_kernel(const struct replay_at *vector, struct parts *parts)
 {
     struct replay_at maps = replay_member(vector, "maps"), order = replay_member(vector, "alloc_order");
     size_t count = replay_present(&order) ? replay_count(&order, REPLAY_ITEMS_MAX) : 0;
-    bool done = replay_object(&maps);
+    bool done = replay_expect_object(&maps);
     const char *name;
     json_t *value;
 
@@ -151,14 +151,15 @@ static bool read_single(const struct replay_at *vector, struct parts *parts)
     return read_devices(&devices, 0, parts);
 }
 
-#define NEW(array, count) ((array) = calloc((count) + 1, sizeof *(array)))
+#define ALLOCATE(array, count) ((array) = calloc((count) + 1, sizeof *(array)))
 
 static bool make_room(struct replay_run *run)
 {
-    return NEW(run->before, run->places) && NEW(run->after, run->places) && NEW(run->recorded, run->places) &&
-           NEW(run->recorded_after, run->places) && NEW(run->result, run->places) &&
-           NEW(run->own_result, run->places) && NEW(run->hint, run->places) && NEW(run->effects, run->steps) &&
-           NEW(run->items, REPLAY_ITEMS_MAX);
+    return ALLOCATE(run->before, run->places) && ALLOCATE(run->after, run->places) &&
+           ALLOCATE(run->recorded, run->places) && ALLOCATE(run->recorded_after, run->places) &&
+           ALLOCATE(run->result, run->places) && ALLOCATE(run->own_result, run->places) &&
+           ALLOCATE(run->hint, run->places) && ALLOCATE(run->effects, run->steps) &&
+           ALLOCATE(run->items, REPLAY_ITEMS_MAX);
 }
 
 static void create_maps(struct replay_run *run, const struct replay_at *vector, struct parts *parts)
@@ -192,7 +193,7 @@ void replay_build(struct replay_run *run, const struct replay_at *vector)
 
     run->affinity = replay_choice(&policy, policies, FACET_AFFINITY_NONE);
     run->steps = (uint32_t)replay_count(&steps, REPLAY_STEPS_MAX);
-    if (!(run->kernel ? read_kernel(vector, &parts) : read_single(vector, &parts)))
+    if (!(run->has_several_maps ? read_kernel(vector, &parts) : read_single(vector, &parts)))
         replay_append(&run->fault, "%s: no memory", vector->path);
     if (!run->fault.length)
         create_maps(run, vector, &parts);

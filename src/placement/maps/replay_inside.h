@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the files of the replay: reading places of a document, a vector under way, an outcome.
+ * What the files of the replay share.
  *
- * Owns: these structs. Never: is included outside replay*.c.
+ * Owns: a position in a document and its readers, the state of a running vector, and the outcome of a step.
+ * Never: is included outside replay*.c.
  */
 #ifndef FACET_PLACEMENT_REPLAY_INSIDE_H
 #define FACET_PLACEMENT_REPLAY_INSIDE_H
@@ -22,9 +23,10 @@ struct replay_text {
 
 void replay_append(struct replay_text *text, const char *format, ...) FACET_PRINTF(2, 3);
 
-/* A value and where it is: "/vectors/3/steps/0". The first refusal sticks; readers then return zeros. */
+/* A value and its position, like "/vectors/3/steps/0". Only the first refusal is kept; readers return 0 for a value
+ * that they refuse. */
 struct replay_at {
-    json_t *value; /* NULL: not there */
+    json_t *value; /* NULL: absent */
     struct replay_text *fault;
     char path[200];
 };
@@ -32,28 +34,29 @@ struct replay_at {
 struct replay_at replay_member(const struct replay_at *at, const char *name);
 struct replay_at replay_item(const struct replay_at *at, size_t index);
 void replay_refuse(const struct replay_at *at, const char *expected);
-const char *replay_string(const struct replay_at *at); /* "" when it is none, which is refused */
-bool replay_object(const struct replay_at *at);        /* refuses any other value */
+const char *replay_string(const struct replay_at *at); /* refuses any other value, and returns "" */
+bool replay_expect_object(const struct replay_at *at); /* refuses any other value */
 size_t replay_count(const struct replay_at *at, size_t max);
-bool replay_present(const struct replay_at *at); /* there, and not null */
-/* A text or a number that may be negative. False: it is no amount that can be had; refused when it is none at all. */
+bool replay_present(const struct replay_at *at); /* whether there is a value that is not null */
+/* Reads a text or an integer, which may be negative. False: the amount is out of range or too fine, or the value is no
+ * amount, which is refused. */
 bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet_error *error);
 uint64_t replay_whole(const struct replay_at *at);
-/* The place of a text among `names` (ends with NULL), any case; `fallback` when it is absent. */
+/* The index of a text among `names` (ends with NULL), in upper or lower case; `fallback` when the value is absent. */
 uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback);
 
-/* The effect of a step, and its record. */
+/* The effect of a step. */
 struct replay_effect {
     uint64_t grant; /* 0: none */
     struct facet_maps_part *parts;
     uint32_t count;
     bool released;
-    bool handle_lost; /* its grant is reserved now: its handle is gone */
+    bool handle_lost; /* the grant was turned into reserved amounts, which have no handle */
 };
 
 struct replay_outcome {
     bool refused;
-    uint32_t reason;               /* enum facet_refusal; REFUSED_NOT of a refusal that is not about a request */
+    uint32_t reason;               /* enum facet_refusal; FACET_REFUSED_NOT: the refused step was no request */
     struct replay_effect *granted; /* NULL: nothing */
     struct facet_error error;
 };
@@ -61,17 +64,17 @@ struct replay_outcome {
 struct replay_run {
     struct facet_maps *maps;
     struct replay_text fault, notes;
-    bool kernel;           /* several maps, each under its name */
-    bool is_strict;        /* of repository origin: as Backend.AI, strictly */
-    bool outcome_recorded; /* the outcome of running it was recorded, right or wrong */
+    bool has_several_maps; /* a kernel vector, with maps under their names */
+    bool is_strict;        /* from Backend.AI's own tests: the rules are Backend.AI's */
+    bool outcome_recorded; /* the record is what Backend.AI's code did, right or wrong */
     bool own_broken;       /* an outcome of ours broke a rule */
-    bool record_broken;    /* a recorded outcome broke a rule: states recorded since do not count */
+    bool record_broken;    /* a recorded outcome broke a rule: later differences do not count */
     uint32_t affinity;
     uint32_t places;
     int64_t *before, *after;            /* by place: taken amounts, around a step */
-    int64_t *recorded, *recorded_after; /* the same, as recorded */
-    int64_t *result;                    /* as recorded */
-    int64_t *own_result;                /* our result */
+    int64_t *recorded, *recorded_after; /* by place: taken amounts, as recorded */
+    int64_t *result;                    /* by place: the result, as recorded */
+    int64_t *own_result;                /* by place: our result */
     bool discrete[FACET_MAPS_MOST];     /* by map */
     uint32_t *hint;
     uint32_t hint_count;
@@ -79,13 +82,13 @@ struct replay_run {
     uint32_t steps;
     struct facet_maps_item *items; /* the request of the step */
     uint32_t item_count;
-    bool impossible_amount; /* one that no map could grant: negative, too fine */
+    bool impossible_amount; /* an item has an amount that no map could grant: negative or too fine */
 };
 
 /* --- replay_read.c --- */
 /*
- * An allocation, by map when it is the run's kind, added to `amounts` by place. False: it names an unknown place with
- * an amount that is not 0.
+ * Writes an allocation to `amounts`, by place; in a kernel vector it is divided by map. False: it names an unknown
+ * place with an amount that is not 0.
  */
 bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64_t *amounts);
 

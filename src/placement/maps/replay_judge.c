@@ -3,8 +3,9 @@
  * The check of one step.
  *
  * Owns: the comparison with the record, and the rules by which a recorded outcome is a defect (docs/allocation.md lists
- * them under the same names). Only a probe can have recorded one: the others are compared.
- * Never: calls a difference a defect that breaks no rule.
+ * them under the same names). Only a vector of origin `executed_probe` can record a
+ * defect.
+ * Never: calls a difference that breaks no rule a defect.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,14 +15,14 @@
 
 /* The record of a step. */
 struct record {
-    const char *refusal; /* its name; NULL: it was not refused */
+    const char *refusal; /* the name of the recorded exception; NULL: the step was not refused */
     bool has_result, has_state;
-    bool known; /* everything it names exists */
+    bool known; /* all slots and devices that the record names exist */
 };
 
 /* --- names --- */
 
-static const char *name_of(const struct replay_run *run, const struct replay_outcome *outcome)
+static const char *name_of_refusal(const struct replay_run *run, const struct replay_outcome *outcome)
 {
     switch (outcome->reason) {
     case FACET_REFUSED_SLOT:
@@ -41,10 +42,10 @@ static const char *name_of(const struct replay_run *run, const struct replay_out
     }
 }
 
-/* Whether our refusal is the recorded one, or of a kind with it. */
-static bool is_named(const struct replay_run *run, const struct replay_outcome *outcome, const char *name)
+/* Whether the recorded refusal `name` is ours, or stands for ours, too. */
+static bool accepts_name(const struct replay_run *run, const struct replay_outcome *outcome, const char *name)
 {
-    if (outcome->reason == FACET_REFUSED_NOT || strcmp(name, name_of(run, outcome)) == 0)
+    if (outcome->reason == FACET_REFUSED_NOT || strcmp(name, name_of_refusal(run, outcome)) == 0)
         return true;
     if (outcome->reason == FACET_REFUSED_QUANTUM && strcmp(name, "InvalidResourceArgument") == 0)
         return true;
@@ -52,8 +53,8 @@ static bool is_named(const struct replay_run *run, const struct replay_outcome *
            (outcome->reason == FACET_REFUSED_SLOT && strcmp(name, "UnsupportedResource") == 0);
 }
 
-/* The exceptions that the original raises on purpose. */
-static bool is_refusal(const char *name)
+/* Whether `name` is an exception that Backend.AI raises on purpose. */
+static bool is_deliberate(const char *name)
 {
     static const char *const names[] = {
         "InsufficientResource",       "InvalidResourceCombination",   "InvalidResourceArgument", "NotMultipleOfQuantum",
@@ -74,7 +75,7 @@ static struct record read_record(struct replay_run *run, const struct replay_at 
     struct replay_at result = replay_member(&expect, "result"), state = replay_member(&expect, "state_after");
     struct record record = {.known = true};
 
-    if (!replay_object(&expect))
+    if (!replay_expect_object(&expect))
         return record;
     if (replay_present(&refusal))
         record.refusal = replay_string(&refusal);
@@ -89,8 +90,8 @@ static struct record read_record(struct replay_run *run, const struct replay_at 
 
 /* --- comparing --- */
 
-static void tell_differences(struct replay_run *run, struct replay_text *text, const char *what, const int64_t *ours,
-                             const int64_t *recorded)
+static void append_differences(struct replay_run *run, struct replay_text *text, const char *what, const int64_t *ours,
+                               const int64_t *recorded)
 {
     for (uint32_t i = 0; i < run->places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -120,7 +121,7 @@ static bool agrees_with_record(const struct replay_run *run, const struct record
 
     if (!record->known || (record->refusal != NULL) != outcome->refused)
         return false;
-    if (record->refusal && !is_named(run, outcome, record->refusal))
+    if (record->refusal && !accepts_name(run, outcome, record->refusal))
         return false;
     if (record->has_result && (!outcome->granted || memcmp(run->result, ours, bytes) != 0))
         return false;
@@ -131,25 +132,25 @@ static void explain_step(struct replay_run *run, struct replay_text *text, uint3
                          const struct replay_outcome *outcome, const int64_t *ours)
 {
     if (outcome->refused)
-        replay_append(text, "step %" PRIu32 ": refused as %s: %s", index, name_of(run, outcome),
+        replay_append(text, "step %" PRIu32 ": refused as %s: %s", index, name_of_refusal(run, outcome),
                       outcome->error.message);
     else
         replay_append(text, "step %" PRIu32 ": done", index);
     replay_append(text, "  recorded: %s%s", record->refusal ? "refused as " : "done",
                   record->refusal ? record->refusal : "");
     if (!record->known)
-        replay_append(text, "  recorded: names a slot or device that is not there");
+        replay_append(text, "  recorded: names an unknown slot or device");
     if (record->has_result)
-        tell_differences(run, text, "result", ours, run->result);
+        append_differences(run, text, "result", ours, run->result);
     if (record->has_state)
-        tell_differences(run, text, "state", run->after, run->recorded_after);
+        append_differences(run, text, "state", run->after, run->recorded_after);
 }
 
 /* --- rules --- */
 
-/* The recorded grant of the item's slot; whether it is whole units, for a map that has no others. */
-static int64_t recorded_sum(struct replay_run *run, const struct facet_maps_item *item, uint32_t *ret_type,
-                            bool *ret_whole)
+/* The sum of what was recorded as granted of the item's slot. *ret_whole: false when a discrete map gave a fraction. */
+static int64_t sum_recorded_grant(struct replay_run *run, const struct facet_maps_item *item, uint32_t *ret_type,
+                                  bool *ret_whole)
 {
     int64_t sum = 0;
 
@@ -166,15 +167,15 @@ static int64_t recorded_sum(struct replay_run *run, const struct facet_maps_item
     return sum;
 }
 
-/* A recorded grant must match its request. */
-static const char *broken_by_grant(struct replay_run *run)
+/* The rule that the recorded grant breaks; NULL: it matches its request. */
+static const char *rule_broken_by_grant(struct replay_run *run)
 {
     for (uint32_t i = 0; i < run->item_count; i++) {
         const struct facet_maps_item *item = &run->items[i];
         uint32_t type = FACET_SLOT_COUNT;
         bool whole;
 
-        if (recorded_sum(run, item, &type, &whole) != item->amount)
+        if (sum_recorded_grant(run, item, &type, &whole) != item->amount)
             return "exact: a grant is what was asked for";
         if (type == FACET_SLOT_UNIQUE && item->amount && item->amount != FACET_AMOUNT_ONE)
             return "unique: of a unique slot exactly 1 is granted";
@@ -199,8 +200,8 @@ static bool has_unequal_devices(struct replay_run *run)
     return false;
 }
 
-/* The recorded accounts must be within their bounds, and differ only by the step's effect. */
-static const char *broken_by_state(struct replay_run *run, const struct record *record)
+/* The rule that the recorded state breaks; NULL: it is within the bounds, and differs by the step's effect only. */
+static const char *rule_broken_by_state(struct replay_run *run, const struct record *record)
 {
     for (uint32_t i = 0; record->has_state && i < run->places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -218,12 +219,12 @@ static const char *broken_by_state(struct replay_run *run, const struct record *
 }
 
 /* The rule that the recorded outcome breaks; NULL: none. */
-static const char *broken_rule(struct replay_run *run, const struct record *record,
-                               const struct replay_outcome *outcome)
+static const char *rule_broken_by_record(struct replay_run *run, const struct record *record,
+                                         const struct replay_outcome *outcome)
 {
     const char *rule = NULL;
 
-    if (record->refusal && !is_refusal(record->refusal))
+    if (record->refusal && !is_deliberate(record->refusal))
         return "refusal: what cannot be granted is refused, not a crash";
     if (!record->refusal && run->impossible_amount)
         return "amount: what is negative or finer than a micro-unit is refused";
@@ -231,12 +232,13 @@ static const char *broken_rule(struct replay_run *run, const struct record *reco
         has_unequal_devices(run))
         return "guard: devices of different sizes are not taken for equal ones";
     if (!record->refusal && record->has_result)
-        rule = broken_by_grant(run);
-    return rule ? rule : broken_by_state(run, record);
+        rule = rule_broken_by_grant(run);
+    return rule ? rule : rule_broken_by_state(run, record);
 }
 
-/* The rules that our own outcome must keep, whatever was recorded. */
-static const char *broken_by_outcome(struct replay_run *run, const struct replay_outcome *outcome, const int64_t *ours)
+/* The rule that our own outcome breaks, whatever was recorded; NULL: none. */
+static const char *rule_broken_by_outcome(struct replay_run *run, const struct replay_outcome *outcome,
+                                          const int64_t *ours)
 {
     for (uint32_t i = 0; i < run->places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -256,7 +258,7 @@ static const char *broken_by_outcome(struct replay_run *run, const struct replay
 static void judge_difference(struct replay_run *run, uint32_t index, const struct record *record,
                              const struct replay_outcome *outcome, const int64_t *ours)
 {
-    const char *rule = run->outcome_recorded ? broken_rule(run, record, outcome) : NULL;
+    const char *rule = run->outcome_recorded ? rule_broken_by_record(run, record, outcome) : NULL;
 
     if (rule) {
         replay_append(&run->notes, "defect of what was recorded, rule '%s'", rule);
@@ -273,15 +275,15 @@ void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t
                   const struct replay_outcome *outcome)
 {
     struct record record = read_record(run, step);
-    const char *ill;
+    const char *own_rule;
 
     if (run->fault.length)
         return;
     spread_result(run, outcome, run->own_result);
-    ill = broken_by_outcome(run, outcome, run->own_result);
-    run->own_broken = run->own_broken || ill;
-    if (ill)
-        replay_append(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);
+    own_rule = rule_broken_by_outcome(run, outcome, run->own_result);
+    run->own_broken = run->own_broken || own_rule;
+    if (own_rule)
+        replay_append(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, own_rule);
     if (!agrees_with_record(run, &record, outcome, run->own_result))
         judge_difference(run, index, &record, outcome, run->own_result);
     memcpy(run->recorded, record.has_state ? run->recorded_after : run->after, run->places * sizeof *run->recorded);

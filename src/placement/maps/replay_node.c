@@ -103,7 +103,7 @@ static void compare_row(struct replay_text *fault, const struct replay_at *row, 
     if (fault->length)
         return;
     if (asked <= 0 || capacity <= 0 || (asked - 1) / capacity >= UINT32_MAX) {
-        replay_refuse(row, "an amount above 0 on fewer devices");
+        replay_refuse(row, "an amount above 0 that needs fewer devices");
         return;
     }
     struct maps_density ours = maps_density(asked, (uint32_t)((asked - 1) / capacity) + 1, quantum);
@@ -131,7 +131,7 @@ void replay_density(struct replay_text *fault, const struct replay_at *table)
     for (size_t i = 0; i < count && !fault->length; i++) {
         struct replay_at row = replay_item(&rows, i);
 
-        if (replay_object(&row))
+        if (replay_expect_object(&row))
             compare_row(fault, &row, capacity, quantum);
     }
 }

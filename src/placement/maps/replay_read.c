@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "placement/maps/replay_inside.h"
 
-/* Writes one line. A file's text must not control a terminal, nor begin a line of its own. */
+/* Writes one line. Control characters and newlines in a file's text are replaced. */
 void replay_append(struct replay_text *text, const char *format, ...)
 {
     char line[500];
@@ -52,7 +52,7 @@ void replay_refuse(const struct replay_at *at, const char *expected)
     if (at->fault->length)
         return;
     if (length == 0 || length >= sizeof value)
-        snprintf(value, sizeof value, "%s", at->value ? "something else" : "nothing");
+        snprintf(value, sizeof value, "%s", at->value ? "this value" : "nothing");
     else
         value[length] = '\0';
     replay_append(at->fault, "%s: expected %s, not %s", at->path[0] ? at->path : "/", expected, value);
@@ -73,7 +73,7 @@ const char *replay_string(const struct replay_at *at)
     return "";
 }
 
-bool replay_object(const struct replay_at *at)
+bool replay_expect_object(const struct replay_at *at)
 {
     if (json_is_object(at->value))
         return true;
@@ -104,7 +104,7 @@ bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet
         text = number;
     }
     if (!text) {
-        replay_refuse(at, "an amount as text");
+        replay_refuse(at, "an amount, as a text or an integer");
         return false;
     }
 
@@ -143,14 +143,14 @@ uint32_t replay_choice(const struct replay_at *at, const char *const *names, uin
     return fallback;
 }
 
-/* Amounts of one slot's devices. */
+/* Reads the amounts of one slot's devices. False: an unknown device has an amount that is not 0. */
 static bool read_devices(struct replay_run *run, const struct replay_at *at, const char *slot, int64_t *amounts)
 {
     const char *id;
     json_t *value;
     bool known = true;
 
-    if (!replay_object(at))
+    if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, id, value) {
         struct replay_at member = replay_member(at, id);
@@ -173,7 +173,7 @@ static bool read_slots(struct replay_run *run, const struct replay_at *at, int64
     json_t *value;
     bool known = true;
 
-    if (!replay_object(at))
+    if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, slot, value) {
         struct replay_at member = replay_member(at, slot);
@@ -190,9 +190,9 @@ bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64
     bool known = true;
 
     memset(amounts, 0, run->places * sizeof *amounts);
-    if (!run->kernel)
+    if (!run->has_several_maps)
         return read_slots(run, at, amounts);
-    if (!replay_object(at))
+    if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, map, value) {
         struct replay_at member = replay_member(at, map);

@@ -23,7 +23,7 @@ static void refuse_outcome(struct replay_outcome *outcome, uint32_t reason)
 
 /* --- allocating --- */
 
-/* False: an amount in it is none that could be granted, which is the step's outcome. */
+/* False: an amount cannot be represented, so that the step is refused. */
 static bool read_request(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
 {
     const char *slot;
@@ -31,7 +31,7 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
 
     run->item_count = 0;
     run->impossible_amount = false;
-    if (!replay_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MAX) {
+    if (!replay_expect_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MAX) {
         replay_refuse(at, "fewer slots");
         return true;
     }
@@ -128,8 +128,8 @@ static void do_apply(struct replay_run *run, const struct replay_at *step, struc
         refuse_outcome(outcome, FACET_REFUSED_NOT);
 }
 
-/* All grants become reserved amounts, which need no handle. */
-static void loosen_grants(struct replay_run *run)
+/* Turns all grants into reserved amounts, which need no handle. */
+static void reserve_grants(struct replay_run *run)
 {
     replay_read_taken(run, run->after);
     for (uint32_t i = 0; i < run->steps; i++) {
@@ -145,13 +145,13 @@ static void loosen_grants(struct replay_run *run)
 }
 
 /* Subtracts the parts from the reserved amounts: all or nothing. */
-static void take_off(struct replay_run *run, const struct replay_effect *effect, struct replay_outcome *outcome)
+static void subtract_amounts(struct replay_run *run, const struct replay_effect *effect, struct replay_outcome *outcome)
 {
-    loosen_grants(run);
+    reserve_grants(run);
     for (uint32_t i = 0; i < effect->count; i++)
         if (effect->parts[i].amount > run->after[effect->parts[i].place] || effect->parts[i].amount < 0) {
             refuse_outcome(outcome, FACET_REFUSED_NOT);
-            facet_error_set(&outcome->error, FACET_BAD_STATE, "more is given back than was taken");
+            facet_error_set(&outcome->error, FACET_BAD_STATE, "more is freed than was taken");
             return;
         }
     for (uint32_t i = 0; i < effect->count; i++) {
@@ -161,7 +161,7 @@ static void take_off(struct replay_run *run, const struct replay_effect *effect,
     }
 }
 
-static bool is_same(const struct replay_effect *left, const struct replay_effect *right)
+static bool has_same_parts(const struct replay_effect *left, const struct replay_effect *right)
 {
     if (left->count != right->count)
         return false;
@@ -176,19 +176,19 @@ static bool is_same(const struct replay_effect *left, const struct replay_effect
     return true;
 }
 
-/* Releases the grant of exactly that amount; else subtracts from any held amount. */
+/* Releases the grant with exactly these amounts; if there is none, subtracts them from what is held. */
 static void free_amounts(struct replay_run *run, const struct replay_effect *amounts, struct replay_outcome *outcome)
 {
     for (uint32_t i = 0; i < run->steps; i++) {
         struct replay_effect *effect = &run->effects[i];
 
-        if (effect->grant && !effect->released && !effect->handle_lost && is_same(effect, amounts)) {
+        if (effect->grant && !effect->released && !effect->handle_lost && has_same_parts(effect, amounts)) {
             effect->released = true;
             facet_maps_release(run->maps, effect->grant, NULL);
             return;
         }
     }
-    take_off(run, amounts, outcome);
+    subtract_amounts(run, amounts, outcome);
 }
 
 static void free_result(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
@@ -206,7 +206,7 @@ static void free_result(struct replay_run *run, const struct replay_at *at, stru
         return;
     }
     if (effect->handle_lost && !effect->released)
-        take_off(run, effect, outcome);
+        subtract_amounts(run, effect, outcome);
     else if (facet_maps_release(run->maps, effect->grant, &outcome->error) != FACET_OK)
         refuse_outcome(outcome, FACET_REFUSED_NOT);
     effect->released = true;
@@ -234,7 +234,7 @@ static void do_set(struct replay_run *run, const struct replay_at *step, struct 
     read_parts(run, step, effect, outcome);
     if (outcome->refused || run->fault.length)
         return;
-    loosen_grants(run);
+    reserve_grants(run);
     for (uint32_t i = 0; i < effect->count && !outcome->refused; i++)
         if (facet_maps_reserve(run->maps, effect->parts[i].place, effect->parts[i].amount, &outcome->error) != FACET_OK)
             refuse_outcome(outcome, FACET_REFUSED_NOT);
@@ -272,7 +272,7 @@ static void do_set_strategy(struct replay_run *run, const struct replay_at *step
 
     if (!replay_present(&strategy))
         replay_refuse(&strategy, "evenly or fill");
-    do /* of all maps, when there are several */
+    do /* sets the strategy of each map */
         if (facet_maps_set_strategy(run->maps, map, replay_choice(&strategy, names, 0), NULL) != FACET_OK)
             break;
     while (++map < FACET_MAPS_MOST);
@@ -322,7 +322,7 @@ void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_
     run->item_count = 0;
     run->impossible_amount = false;
     replay_read_taken(run, run->before);
-    if (replay_object(&step))
+    if (replay_expect_object(&step))
         do_step(run, &step, &run->effects[index], &outcome);
     replay_read_taken(run, run->after);
     if (!run->fault.length)

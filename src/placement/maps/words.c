@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the names of kinds, strategies, refusals and modes. Never: does anything else. */
+/* Owns: the names of kinds, strategies, refusals and modes. Never: fails on an unknown value: its name is NULL. */
 #include <stddef.h>
 
 #include <facet/allocation.h>

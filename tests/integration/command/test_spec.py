@@ -334,7 +334,7 @@ def advice_is_given_where_it_helps():
         equal((done.returncode, "--partial" in done.stdout + done.stderr), (1, False))
         place.write("w.json", json.dumps(WORKLOAD))
         done = place.facet("spec", "render", "--to", "oci", "--json", "w.json")
-        contains(done.stderr, "oci cannot say")
+        contains(done.stderr, "oci cannot express")
         contains(json.loads(done.stdout)["error"]["advice"], "--partial")
         place.write("nothing.json", json.dumps({"format": "facet-accelerator-workload", "version": "1.0"}))
         for arguments in ([], ["--partial"]):
@@ -365,7 +365,7 @@ def a_configuration_is_rendered_or_names_the_members_left_out():
             "GroupAdd": ["render"], "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}], "IpcMode": "host"}})
         done = place.facet("spec", "render", "--to", "oci", "w.json")
         equal((done.returncode, done.stdout), (1, ""))
-        contains(done.stderr, "oci cannot say")
+        contains(done.stderr, "oci cannot express")
         done = place.facet("spec", "render", "--to", "oci", "--partial", "w.json")
         equal(done.returncode, 0)
         contains(done.stderr, "group_names is left to you")

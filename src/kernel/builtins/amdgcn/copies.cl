@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: async_work_group_copy() and its kin of the types that clang gives events on AMDGPU before OpenCL C 2.0; libclc
- *       has them of other types by the same names (compile/rename.c). Each work-item copies its share.
+ * Owns: async_work_group_copy() and its kin, with the type that clang gives events on AMDGPU before OpenCL C 2.0.
+ *       libclc has functions of the same names for another type (compile/rename.c). Each work-item copies its share.
  * Never: copies in the background: an event has no meaning, and a wait for one is a barrier.
  */
 #include "vectors.h"
@@ -20,27 +20,27 @@ static size_t group_size(void)
 
 /* A stride counts elements, in global memory only. */
 #define COPIES(T)                                                                                                      \
-    PUBLIC event_t __private_async_work_group_strided_copy(local T *to, const global T *from, size_t count, size_t stride,       \
-                                                 event_t event)                                                        \
+    PUBLIC event_t __private_async_work_group_strided_copy(local T *to, const global T *from, size_t count,            \
+                                                           size_t stride, event_t event)                               \
     {                                                                                                                  \
         for (size_t i = own_index(), step = group_size(); i < count; i += step)                                        \
             to[i] = from[i * stride];                                                                                  \
         return event;                                                                                                  \
     }                                                                                                                  \
-    PUBLIC event_t __private_async_work_group_strided_copy(global T *to, const local T *from, size_t count, size_t stride,       \
-                                                 event_t event)                                                        \
+    PUBLIC event_t __private_async_work_group_strided_copy(global T *to, const local T *from, size_t count,            \
+                                                           size_t stride, event_t event)                               \
     {                                                                                                                  \
         for (size_t i = own_index(), step = group_size(); i < count; i += step)                                        \
             to[i * stride] = from[i];                                                                                  \
         return event;                                                                                                  \
     }                                                                                                                  \
-    PUBLIC event_t __private_async_work_group_copy(local T *to, const global T *from, size_t count, event_t event)               \
+    PUBLIC event_t __private_async_work_group_copy(local T *to, const global T *from, size_t count, event_t event)     \
     {                                                                                                                  \
-        return __private_async_work_group_strided_copy(to, from, count, 1, event);                                               \
+        return __private_async_work_group_strided_copy(to, from, count, 1, event);                                     \
     }                                                                                                                  \
-    PUBLIC event_t __private_async_work_group_copy(global T *to, const local T *from, size_t count, event_t event)               \
+    PUBLIC event_t __private_async_work_group_copy(global T *to, const local T *from, size_t count, event_t event)     \
     {                                                                                                                  \
-        return __private_async_work_group_strided_copy(to, from, count, 1, event);                                               \
+        return __private_async_work_group_strided_copy(to, from, count, 1, event);                                     \
     }
 
 #define COPIES_OF(T) COPIES(T) COPIES(T##2) COPIES(T##3) COPIES(T##4) COPIES(T##8) COPIES(T##16)

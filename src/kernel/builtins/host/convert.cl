@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversions of floating-point numbers to integers that saturate: libclc's leave the result of NaN undefined
- * (OpenCL: 0).
+ * Saturating conversions of floating-point numbers to integers. libclc's conversions leave the result for NaN
+ * undefined; OpenCL requires 0.
  *
  * Owns: convert_TYPE_sat*() of float and double.
- * Never: branches: one of LLVM's saturating conversions each.
+ * Never: branches; each is one saturating conversion of LLVM.
  */
 #include "vectors.h"
 

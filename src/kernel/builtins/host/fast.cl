@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of float for -cl-fast-relaxed-math (compile/rename.c): shorter than the exact ones, for vector lanes.
+ * Functions of float for -cl-fast-relaxed-math (compile/rename.c), shorter than the exact functions, for vector lanes.
  *
  * Owns: sin, cos, exp, log and functions made of them, to 2^-17 of the value; sin and cos for |x| < 2^13, beyond which
  *       they lose digits until they are merely between -1 and 1; tan and powr lose a few bits more.
@@ -8,7 +8,7 @@
  */
 #include "vectors.h"
 
-/* Adding it leaves a float's nearest integer in the low bits. */
+/* A float plus this number has the float's nearest integer in its low bits. */
 #define ROUND 0x1.8p23f
 
 static float limit(float x, float low, float high)
@@ -19,9 +19,9 @@ static float limit(float x, float low, float high)
 
 /* --- sin and cos ------------------------------------------------------------------------------------------------- */
 
-/* The sine of x - n * pi, of which the low bit of `turns` is the sign. Of pi the first two parts are so short that n
- * times them is exact. */
-static float sin_without(float x, float n, int turns)
+/* The sine of x - n * pi, with the low bit of `turns` as its sign. pi is subtracted in three parts, of which the first
+ * two are so short that their products with n are exact. */
+static float sin_of_remainder(float x, float n, int turns)
 {
     float r = limit(((x - n * 0x1.92p+1f) - n * 0x1.fb4p-11f) - n * 0x1.4442d2p-23f, -1.6f, 1.6f);
     float u = r * r, p = 0x1.5dbd44p-19f;
@@ -36,15 +36,15 @@ PUBLIC float __fast_sin(float x)
 {
     float rounded = x * M_1_PI_F + ROUND;
 
-    return sin_without(x, rounded - ROUND, as_int(rounded));
+    return sin_of_remainder(x, rounded - ROUND, as_int(rounded));
 }
 
-/* cos(x) is the sine half a turn of pi further on. */
+/* cos(x) is sin(x + pi / 2). */
 PUBLIC float __fast_cos(float x)
 {
     float rounded = (x * M_1_PI_F + 0.5f) + ROUND;
 
-    return sin_without(x, (rounded - ROUND) - 0.5f, as_int(rounded));
+    return sin_of_remainder(x, (rounded - ROUND) - 0.5f, as_int(rounded));
 }
 
 PUBLIC float __fast_tan(float x)

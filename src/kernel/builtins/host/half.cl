@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storing numbers as half: libclc's round tiny ones wrongly up and down, and of a double it makes a call of libgcc.
+ * Storing numbers as half. libclc's functions round tiny numbers up or down wrongly, and call libgcc for a double.
  *
  * Owns: vstore_half*() and vstorea_half*().
  * Never: needs more of the processor than conversions between float and half.
  */
 #include "vectors.h"
 
-/* By the nearest half, one step from which every other rounding lies. Its bits are a sign and a magnitude. */
+/* The nearest half. The result of every other rounding is this half or its neighbour; bits are a sign and a
+ * magnitude. */
 static ushort half_rte(float x)
 {
     ushort bits;
@@ -47,7 +48,7 @@ static float narrow_float(float x)
     return x;
 }
 
-/* Rounded to odd: the last bit keeps track of lost bits, so that rounding again is as good as rounding once. */
+/* Rounded to odd: the last bit is set if bits were lost, so that rounding again is as exact as rounding once. */
 static float narrow_double(double x)
 {
     float near = (float)x;
@@ -72,14 +73,14 @@ static float narrow_double(double x)
         T elements[stride];                                                                                            \
         vstore##count(x, 0, elements);                                                                                 \
         for (size_t n = 0; n < count; n++)                                                                             \
-            vstore_half##mode(elements[n], i * count + n, p);                                                          \
+            vstore_half##mode(elements[n], i *count + n, p);                                                           \
     }                                                                                                                  \
     PUBLIC void vstorea_half##count##mode(T##count x, size_t i, space half *p)                                         \
     {                                                                                                                  \
         T elements[stride];                                                                                            \
         vstore##count(x, 0, elements);                                                                                 \
         for (size_t n = 0; n < count; n++)                                                                             \
-            vstore_half##mode(elements[n], i * stride + n, p);                                                         \
+            vstore_half##mode(elements[n], i *stride + n, p);                                                          \
     }
 
 #define STORE_ALL(space, T, mode, round)                                                                               \

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0
-; Owns: what an image and a sampler are on the host (library.h): the identities that images.cl cannot express.
-; Never: more than that.
+; Owns: the pointers that images and samplers are on the host (library.h): conversions that images.cl cannot express.
+; Never: has other functions.
 
 target triple = "nvptx64-unknown-unknown"
 

@@ -16,7 +16,7 @@ struct image {
 #define IMAGE  const global struct image *
 #define PUBLIC __attribute__((overloadable))
 
-/* Identities, in handles.ll: types that clang distinguishes are one pointer on the host. */
+/* Conversions without code, in handles.ll: types that clang distinguishes are the same pointer on the host. */
 #define HANDLES(access)                                                                                                \
     IMAGE __facet_image1d_##access(access image1d_t image);                                                            \
     IMAGE __facet_image1d_buffer_##access(access image1d_buffer_t image);                                              \
@@ -127,7 +127,7 @@ static int channel_i(ulong address, uint type, uint i)
     }
 }
 
-/* Channels as they lie in memory to red, green, blue, alpha. */
+/* Arranges channels from their order in memory as red, green, blue, alpha. */
 #define ARRANGE(suffix, scalar, vector)                                                                                \
     static vector arrange_##suffix(uint order, vector raw)                                                             \
     {                                                                                                                  \
@@ -180,7 +180,7 @@ ARRANGE(i, int, int4)
 
 enum { NORMALIZED = 1, MODE = 14, EDGE = 2, BORDER = 4, REPEAT = 6, MIRRORED = 8, LINEAR = 0x20 };
 
-/* Clamped to the range of an int, NaN included; -2 and size + 1 are as far outside as any number. */
+/* Clamped, also NaN, so that it fits an int: -2 and size + 1 are outside of the image like any number beyond them. */
 static float near(float at, uint size)
 {
     return fmin(fmax(at, -2.0f), (float)size + 1.0f);
@@ -199,7 +199,7 @@ static float place(uint sampler, float at, uint size)
     }
 }
 
-/* One rounded coordinate into the image, or with BORDER beside it. */
+/* Moves one rounded coordinate into the image, or with BORDER at most one pixel outside. */
 static int wrap(uint sampler, int at, uint size)
 {
     int last = (int)size - 1;
@@ -237,7 +237,7 @@ static int layer_of(IMAGE image, float layer)
     return (int)rint(fmin(fmax(layer, 0.0f), (float)max(image->array_size, 1u) - 1.0f));
 }
 
-/* --- sampling. `dimensions` filtered ones; behind them lies the layer of an array, rounded already. -------------- */
+/* --- sampling in `dimensions` dimensions; the coordinate behind them is the layer of an array, already rounded ---- */
 
 static int4 nearest_all(IMAGE image, uint sampler, float4 at, uint dimensions, int4 found)
 {
@@ -293,7 +293,7 @@ static int4 wrap_all(IMAGE image, uint sampler, int4 at)
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
-/* Red, green, blue, alpha to channels as they lie in memory. */
+/* Stores red, green, blue, alpha in the order of the channels in memory. */
 #define SCATTER(suffix, vector)                                                                                        \
     static vector scatter_##suffix(uint order, vector color)                                                           \
     {                                                                                                                  \
@@ -327,7 +327,7 @@ static int4 wrap_all(IMAGE image, uint sampler, int4 at)
         }                                                                                                              \
     }
 
-/* fmin and fmax turn NaN into a bound; zero is asked for. */
+/* NaN becomes 0, as OpenCL requires; fmin() and fmax() would return a bound for it. */
 static int scaled(float value, float least, float most)
 {
     return value == value ? (int)rint(fmin(fmax(value * most, least), most)) : 0;
@@ -359,8 +359,8 @@ static void store_f(ulong address, uint type, uint i, float value)
     }
 }
 
-/* The format says whether the number has a sign, not which function was called: by way of SPIR-V, whose integers have
- * no sign, write_imageui() comes as write_imagei(). */
+/* Whether the number has a sign is known from the format, not from the function that was called: integers in SPIR-V
+ * have no sign, so a write_imageui() in SPIR-V arrives as write_imagei(). */
 static void store_i(ulong address, uint type, uint i, int value)
 {
     switch (type) {

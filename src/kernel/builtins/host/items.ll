@@ -1,10 +1,10 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; The place of a work-item in its launch, and barriers, in terms of what the lowering gives (compile/lower.h).
 ;
-; Owns: 32-bit arithmetic that says it never wraps, widened last. Otherwise `int i = get_global_id(0)` is a truncated
-; 64-bit number, and the optimizer cannot see that neighbours access neighbouring memory. A launch has at most 2^31-1
-; work-items in each dimension, so it really never wraps.
-; Never: knows how work-items are run.
+; Owns: 32-bit arithmetic that is marked as never wrapping, and is widened last. Otherwise `int i = get_global_id(0)` is
+; a truncated 64-bit number, and the optimizer cannot see that neighbours access neighbouring memory. A launch has at
+; most 2^31-1 work-items in each dimension, so the arithmetic never wraps.
+; Never: depends on how work-items are run.
 
 target triple = "nvptx64-unknown-unknown"
 
@@ -42,7 +42,7 @@ define i64 @_Z14get_local_sizej(i32 %d) #1 {
   ret i64 %wide
 }
 
-; All groups of a launch are of one size.
+; All groups of a launch have the same size.
 define i64 @_Z23get_enqueued_local_sizej(i32 %d) #1 {
   %size = call i32 @__facet_group_size(i32 %d)
   %wide = zext nneg i32 %size to i64
@@ -98,7 +98,7 @@ define void @_Z18work_group_barrierj(i32 %flags) #2 {
   ret void
 }
 
-; x86 keeps loads in order with loads and stores with stores: only the compiler must be held.
+; x86 keeps the order of loads and the order of stores, so only the compiler must be kept from reordering.
 define void @_Z9mem_fencej(i32 %flags) #3 {
   fence syncscope("singlethread") acq_rel
   ret void

@@ -4,13 +4,14 @@
  * FMA for a * b + c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs
  * no library, so it contains them.
  *
- * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Exact, except which NaN it is.
+ * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Results are exact, but a
+ *       NaN may be another NaN.
  * Never: calls a builtin function, or contains code that a code generator turns into a call of one of these.
  */
 
 #pragma OPENCL FP_CONTRACT OFF
 
-/* --- rounding to whole numbers: without a fraction from 2^DIGITS on ---------------------------------------------- */
+/* --- rounding to whole numbers: numbers from 2^DIGITS on have no fraction ---------------------------------------- */
 
 #define ROUNDINGS(T, BITS, f, DIGITS, BIAS)                                                                            \
     static T magnitude##f(T x)                                                                                         \
@@ -66,7 +67,7 @@ ROUNDINGS(double, ulong, , 52, 1023)
 
 /* --- a * b + c, rounded once -------------------------------------------------------------------------------------- */
 
-/* The sum of two doubles rounded to odd: the last bit keeps track of lost bits, so that rounding again is right. */
+/* The sum of two doubles rounded to odd: the last bit is set if bits were lost, so that rounding again is right. */
 static double add_to_odd(double a, double b)
 {
     double sum = a + b, of_b = sum - a, lost = (a - (sum - of_b)) + (b - of_b);
@@ -77,7 +78,7 @@ static double add_to_odd(double a, double b)
     return as_double(bits);
 }
 
-/* A product of two floats is a double. */
+/* A double holds the product of two floats exactly. */
 float facet_libcall_fmaf(float a, float b, float c)
 {
     return (float)add_to_odd((double)a * (double)b, c);
@@ -92,7 +93,7 @@ struct number {
     ulong sign;
 };
 
-/* Of a finite number that is not zero: 2^52 <= digits < 2^53. */
+/* For a finite number that is not zero; 2^52 <= digits < 2^53. */
 static struct number take_apart(double x)
 {
     ulong bits = as_ulong(x), digits = bits & 0xfffffffffffffUL;
@@ -104,7 +105,7 @@ static struct number take_apart(double x)
     return (struct number){digits << shift, -1074 - shift, bits >> 63};
 }
 
-/* To the right; the last bit keeps track of lost bits. */
+/* Shifts to the right; the last bit is set if bits were lost. */
 static wide shift_to_odd(wide digits, int count)
 {
     if (count == 0)
@@ -112,21 +113,21 @@ static wide shift_to_odd(wide digits, int count)
     return count > 127 ? 1 : digits >> count | (digits << (128 - count) != 0);
 }
 
-/* Rounds to the nearest, of two the even one: 2^127 <= digits. */
+/* Rounds to the nearest, ties to even; 2^127 <= digits. */
 static double round_to_double(struct number x)
 {
     int exponent = x.exponent + 127, tiny = exponent < -1022 ? -1022 - exponent : 0;
     ulong digits = (ulong)shift_to_odd(shift_to_odd(x.digits, 64), tiny), rest = digits & 0x7ff;
     ulong magnitude = (digits >> 11) + (rest > 0x400 || (rest == 0x400 && (digits >> 11 & 1)) ? 1 : 0);
 
-    if (!tiny) /* the digits' highest bit counts one more, and a carry too */
+    if (!tiny) /* the highest digit adds one to the exponent, and so does a carry */
         magnitude += (ulong)(exponent + 1022) << 52;
     if (exponent > 1023)
         magnitude = 0x7ffUL << 52;
     return as_double(x.sign << 63 | magnitude);
 }
 
-/* Of numbers whose digits are not zero and less than 2^126. */
+/* For numbers whose digits are not zero and less than 2^126. */
 static double add_numbers(struct number x, struct number y)
 {
     struct number sum = {x.digits + y.digits, x.exponent, x.sign};
@@ -162,7 +163,7 @@ double facet_libcall_fma(double a, double b, double c)
         return c == 0 ? a * b : c;
     x = take_apart(a), y = take_apart(b), z = take_apart(c);
     x = (struct number){x.digits * y.digits << 20, x.exponent + y.exponent - 20, x.sign ^ y.sign};
-    /* Both to one exponent: the product's, unless c would pass 2^126 then. */
+    /* Both get one exponent: the product's, unless the digits of c would then exceed 2^126. */
     apart = z.exponent - x.exponent;
     if (apart > 73) {
         z = (struct number){z.digits << 73, z.exponent - 73, z.sign};
@@ -209,7 +210,7 @@ half_number facet_libcall___truncdfhf2(double x)
     float near = (float)x;
     double back = near;
 
-    /* Rounded to odd: the last bit keeps track of lost bits. */
+    /* Rounded to odd: the last bit is set if bits were lost. */
     if ((back < x || back > x) && (as_uint(near) & 1) == 0)
         near = as_float(as_uint(near) + ((back < x) == (x > 0) ? 1 : -1));
     return __builtin_astype(narrow(near), half_number);

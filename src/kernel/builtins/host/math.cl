@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mathematical functions of float, for vector lanes: where libclc's look up tables (gathers), divide, or divide cases.
+ * Mathematical functions of float for vector lanes, in place of libclc's functions that look up tables (gathers),
+ * divide, or branch.
  *
  * Owns: exp, log and powers; error bounds are OpenCL's (7.4), proven by tests/unit/kernel/test_builtins.c.
- * Never: calls a C library, has a branch, or converts a possible NaN to an integer: numbers are rounded to integers by
- *        adding 1.5 * 2^23 (2^52), which leaves the integer in the low bits.
+ * Never: calls a C library, has a branch, or converts a possible NaN to an integer. Numbers are rounded to integers by
+ *        adding 1.5 * 2^23 (2^52 for double), which leaves the integer in the low bits.
  *
  * Polynomials are Chebyshev fits on the interval that the reduction leaves.
  */
@@ -21,7 +22,7 @@ static float limit(float x, float low, float high)
     return x > high ? high : x;
 }
 
-/* x * 2^n for n in [-252, 254]: in two steps, so that results which are too small for a normal number stay right. */
+/* x * 2^n for n in [-252, 254]: in two steps, so that subnormal results are right. */
 static float scale(float x, int n)
 {
     int half_n = n >> 1;
@@ -86,7 +87,7 @@ static struct split split(float x)
     return (struct split){(float)(exponent - (small ? 23 : 0)), as_float(bits - (exponent << 23)) - 1.0f};
 }
 
-/* log(1 + f) - f, for such an f. */
+/* log(1 + f) - f, for an f of struct split. */
 static float log_tail(float f)
 {
     float p = 0x1.1d8ea6p-4f, square = f * f;
@@ -102,7 +103,7 @@ static float log_tail(float f)
     return square * f * p - 0.5f * square;
 }
 
-/* The cases that logarithms of all bases share where nothing is computed. */
+/* The results of logarithms of all bases for infinities, NaN, zeros and negative numbers; else `result`. */
 static float log_edges(float x, float result)
 {
     result = x < INFINITY ? result : x; /* infinity and NaN */
@@ -184,7 +185,7 @@ static float power(float x, float y)
     return exp2_wide(y * logarithm);
 }
 
-/* The sign of x^y, and NaN where there is no such number. */
+/* Gives x^y its sign; NaN where x^y is no real number. */
 static float power_sign(float x, float magnitude, bool integral, bool odd)
 {
     magnitude = x < 0.0f && x > -INFINITY && !integral ? NAN_F : magnitude;
@@ -233,8 +234,8 @@ PUBLIC float powr(float x, float y)
 
 /* --- erf -------------------------------------------------------------------------------------------------------- */
 
-/* exp(a * P(a)) is the rest to 1. */
-static float erf_left(float a)
+/* 1 - erf(a), as exp(a * P(a)). */
+static float erf_complement(float a)
 {
     float p = 0x1.319ac2p-20f;
 
@@ -258,7 +259,7 @@ PUBLIC float erf(float x)
     p = p * u + 0x1.ce2d10p-4f;
     p = p * u + -0x1.81273ep-2f;
     p = p * u + 0x1.06eba8p-3f;
-    return a < 1.0f ? p * x + x : copysign(1.0f - erf_left(a > 4.0f ? 4.0f : a), x);
+    return a < 1.0f ? p * x + x : copysign(1.0f - erf_complement(a > 4.0f ? 4.0f : a), x);
 }
 
 /* --- tgamma ----------------------------------------------------------------------------------------------------- */
@@ -267,7 +268,7 @@ PUBLIC float erf(float x)
 static double gamma_wide(double x)
 {
     double y = x - 1.0, t = y + 7.5, sum = 0.99999999999980993;
-    double logarithm = log2_wide((float)t) + (t / (double)(float)t - 1.0) * M_LOG2E; /* rounding t put right */
+    double logarithm = log2_wide((float)t) + (t / (double)(float)t - 1.0) * M_LOG2E; /* corrects the rounding of t */
 
     sum += 676.5203681218851 / (y + 1.0) - 1259.1392167224028 / (y + 2.0) + 771.32342877765313 / (y + 3.0);
     sum += -176.61502916214059 / (y + 4.0) + 12.507343278686905 / (y + 5.0) - 0.13857109526572012 / (y + 6.0);
@@ -275,7 +276,7 @@ static double gamma_wide(double x)
     return 2.5066282746310002 * sum * exp2_inside((y + 0.5) * logarithm - t * M_LOG2E);
 }
 
-/* pi / sin(pi * x): the sign is that of the quarter, the value that of the distance to the nearest integer. */
+/* pi / sin(pi * x): the quarter gives the sign, the distance to the nearest integer the value. */
 static double reflection(float x)
 {
     float n = rint(x), half_n = 0.5f * n;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: native_* and half_* of float. The exact ones are fast already; libclc's would become calls of a C library.
- * Never: less exact than OpenCL asks of half_*.
+ * Owns: native_* and half_* of float, which are the exact functions: these are fast already, and libclc's own would
+ * become calls of a C library.
+ * Never: is less exact than OpenCL requires of half_*.
  */
 #include "vectors.h"
 

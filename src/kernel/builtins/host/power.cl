@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pow, powr and tgamma of double, for vector lanes: libclc's powers are wrong where the exponent is huge, and its gamma
- * uses the logarithm and magnifies its error.
+ * pow, powr and tgamma of double, for vector lanes. libclc's powers are wrong where the exponent is huge, and its
+ * tgamma magnifies the error of the logarithm that it uses.
  *
  * Owns: logarithms in two doubles, and the functions made of them. The exponent magnifies a logarithm's error by up to
  *       1100; in two doubles less than an ulp is left. Error bounds are proven by
  *       tests/integration/kernel/test_math.py.
- * Never: calls a C library, has a branch, or needs fma(): exact products are made of halves.
+ * Never: calls a C library, has a branch, or needs fma(): exact products are made of numbers with half the bits.
  *
  * Polynomials are Chebyshev fits on the interval that the reduction leaves.
  */
 #include "vectors.h"
 
-#define ROUND 0x1.8p52 /* added, it leaves the integer in the low bits */
+#define ROUND 0x1.8p52 /* a number plus this has its nearest integer in the low bits */
 
-/* high + low, not rounded to one; |low| is at most about an ulp of high. */
+/* The unrounded sum high + low; |low| is at most about an ulp of high. */
 struct two {
     double high, low;
 };
@@ -34,13 +34,13 @@ static double nearest(double a)
     return a < 0x1p52 ? rounded : a;
 }
 
-/* The upper 26 bits: products of two such are exact. */
+/* The upper 26 bits of x: the product of two such numbers is exact. */
 static double upper(double x)
 {
     return as_double(as_long(x) & 0xfffffffff8000000L);
 }
 
-/* For |a| >= |b|, or a of 0. */
+/* a + b, if |a| >= |b| or a is 0. */
 static struct two add(double a, double b)
 {
     double sum = a + b;
@@ -67,8 +67,8 @@ static struct two multiply_two(struct two a, struct two b)
 
 /* --- logarithm -------------------------------------------------------------------------------------------------- */
 
-/* log2 of x > 0 that is finite. x = 2^exponent * m, m in [sqrt(1/2), sqrt(2)); with s = (m - 1) / (m + 1) it is
- * exponent + s * (2 + 2/3 s^2 + 2/5 s^4 ...) / ln(2), of which all behind the second term is small enough for one. */
+/* log2 of a finite x > 0. x = 2^exponent * m, m in [sqrt(1/2), sqrt(2)). With s = (m - 1) / (m + 1) the result is
+ * exponent + s * (2 + 2/3 s^2 + 2/5 s^4 ...) / ln(2). From the third term on, one double is enough. */
 static struct two log2_two(double x)
 {
     bool small = x < 0x1p-1022;
@@ -124,7 +124,7 @@ static struct split exp2_two(struct two x)
     return (struct split){p * r + 1.0, as_long(rounded) - as_long(ROUND)};
 }
 
-/* x * 2^n for |n| <= 2000: in two steps, of which only the second rounds. */
+/* x * 2^n for |n| <= 2000: in two multiplications, of which only the second rounds. */
 static double scale(double x, long n)
 {
     long half_n = (long)((ulong)(n + 2048) >> 1) - 1024;
@@ -156,7 +156,7 @@ PUBLIC double pow(double x, double y)
     return x == 1.0 || y == 0.0 ? 1.0 : result;
 }
 
-/* As IEEE 754 has it, exp(y log x): 0 to the 0, infinity to the 0 and 1 to an infinity are none. */
+/* exp(y * log(x)), as IEEE 754 defines it: 0^0, infinity^0 and 1^infinity are NaN. */
 PUBLIC double powr(double x, double y)
 {
     double result = power(x, y);
@@ -168,7 +168,7 @@ PUBLIC double powr(double x, double y)
 
 /* --- gamma ------------------------------------------------------------------------------------------------------ */
 
-/* The factor beside Stirling's formula, gamma(z) * e^z / z^(z - 1/2), for z in [1, 190]. */
+/* The factor that corrects Stirling's formula: gamma(z) * e^z / z^(z - 1/2), for z in [1, 190]. */
 static double stirling(double z)
 {
     double w = 1.0 / (z + 0.5), p = 0x1.57b4331497d22p-10;
@@ -192,7 +192,7 @@ static double stirling(double z)
     return p * w + 0x1.40d931ff62705p+1;
 }
 
-/* gamma(z), for such a z: z^(z - 1/2) and e^z are one power of 2, of which too the low part counts. */
+/* gamma(z) for z in [1, 190]. z^(z - 1/2) / e^z is computed as one power of 2, whose exponent has a low part, too. */
 static struct split gamma_split(double z)
 {
     struct two power = multiply_two((struct two){z - 0.5, 0.0}, log2_two(z));
@@ -206,7 +206,7 @@ static struct split gamma_split(double z)
     return result;
 }
 
-/* sin(pi * x) for x >= 0: the sign is that of the quarter, the value that of the distance to the nearest integer. */
+/* sin(pi * x) for x >= 0: the quarter gives the sign, the distance to the nearest integer the value. */
 static double sin_of_pi(double x)
 {
     double n = nearest(x), half_n = 0.5 * n, r = x - n, u = r * r, p = 0x1.9d462020fcc78p-21;
@@ -222,7 +222,8 @@ static double sin_of_pi(double x)
     return nearest(half_n) == half_n ? p * r : -(p * r);
 }
 
-/* Wholes are exact where a double holds them: factorials up to 17!, and to 21! as multiples of 2^16. */
+/* Rounds gamma of a whole number, a factorial, to the exact value: up to 17! as an integer, up to 21! as a multiple of
+ * 2^16. */
 static double whole_gamma(double x, double result)
 {
     double unit = x < 19.0 ? 1.0 : 0x1p16, inverse = x < 19.0 ? 1.0 : 0x1p-16;
@@ -230,8 +231,8 @@ static double whole_gamma(double x, double result)
     return nearest(x) == x && x > 0.0 && x <= 22.0 ? nearest(result * inverse) * unit : result;
 }
 
-/* gamma(-a) = -pi / (sin(pi a) * a * gamma(a)); and below 1 a * gamma(a) = gamma(a + 1), which rounding a + 1 does not
- * hurt. */
+/* gamma(-a) = -pi / (sin(pi * a) * a * gamma(a)). Below 1, a * gamma(a) = gamma(a + 1), where the rounding of a + 1 has
+ * no effect on the result. */
 PUBLIC double tgamma(double x)
 {
     double a = fabs(x), at = limit(a, 0.0, 190.0);
@@ -239,7 +240,7 @@ PUBLIC double tgamma(double x)
     struct split value = gamma_split(small ? 1.0 + at : at);
     double factor = small ? 1.0 : at, over = negative ? -M_PI : value.fraction;
     double under = negative ? sin_of_pi(a) * factor * value.fraction : small ? 4.0 * a : 1.0;
-    long exponent = small ? value.exponent + 2 : value.exponent; /* 4: no infinity on the way to a number */
+    long exponent = small ? value.exponent + 2 : value.exponent; /* 4: avoids an infinite intermediate result */
     double result = scale(over / under, negative ? -value.exponent : exponent);
 
     result = whole_gamma(x, result);

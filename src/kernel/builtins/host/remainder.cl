@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fmod, remainder and remquo of float, for vector lanes: libclc's misread subnormal numbers.
+ * fmod, remainder and remquo of float, for vector lanes. libclc's own are wrong for subnormal numbers.
  *
- * Owns: the long division of one float by another: in double, where no float is subnormal, 24 bits of the quotient at a
- *       time.
+ * Owns: the long division of one float by another, 24 bits of the quotient at a time. It is done in double, in which no
+ *       float is subnormal.
  * Never: rounds.
  */
 #include "vectors.h"
@@ -20,8 +20,8 @@ static int exponent(double x)
     return (int)(as_ulong(x) >> 52);
 }
 
-/* A step's quotient is less than 2^25: its product with the divisor is exact, and so is the remainder. Two such numbers
- * that are not a multiple of each other are so far from it that their rounded quotient is none either. */
+/* A step's quotient is less than 2^25, so its product with the divisor is exact, and so is the remainder. The quotient
+ * of two floats is rounded to a whole number only if one is a multiple of the other. */
 static struct division divide(float x, float y)
 {
     bool none = !(fabs(x) < INFINITY) || !(fabs(y) > 0.0f);
@@ -37,7 +37,7 @@ static struct division divide(float x, float y)
     return done;
 }
 
-/* To the nearest multiple, and halfway to the even one: the remainder may be negative then. */
+/* Divides to the nearest multiple, halfway to the even one, so that the remainder may be negative. */
 static struct division divide_nearest(float x, float y)
 {
     struct division done = divide(x, y);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: functions that libclc has wrong: mad_sat() of long, and ldexp() of results too small for a normal number and of
- * NaN.
- * Never: does anything else.
+ * Owns: functions that are wrong in libclc: mad_sat() of long, and ldexp() for subnormal results and for NaN.
+ * Never: replaces a function that is right.
  */
 #include "vectors.h"
 
-/* a * b + c in 128 bits: only the sum is limited. */
+/* a * b + c in 128 bits, so that only the sum is clamped. */
 PUBLIC long mad_sat(long a, long b, long c)
 {
     ulong low = (ulong)a * (ulong)b, sum = low + (ulong)c;
@@ -15,7 +14,7 @@ PUBLIC long mad_sat(long a, long b, long c)
     return high == (long)sum >> 63 ? (long)sum : (high < 0 ? LONG_MIN : LONG_MAX);
 }
 
-/* In double, which holds every result: it is rounded once. */
+/* In double, which holds every result, so that the result is rounded once. */
 PUBLIC float ldexp(float x, int n)
 {
     long exponent = clamp(n, -400, 400);
@@ -23,8 +22,8 @@ PUBLIC float ldexp(float x, int n)
     return (float)((double)x * as_double((exponent + 1023) << 52));
 }
 
-/* By powers of two, of which only the last can make a result that is too small for a normal number: it is rounded once.
- * libclc's makes infinities of NaN. */
+/* Multiplies by powers of two. Only the last one can make a subnormal result, so that it is rounded once. libclc's own
+ * function turns NaN into an infinity. */
 PUBLIC double ldexp(double x, int n)
 {
     for (int i = 0; i < 2; i++) {
@@ -36,7 +35,7 @@ PUBLIC double ldexp(double x, int n)
     return x * as_double((long)(1023 + clamp(n, -1022, 1023)) << 52);
 }
 
-#define MAD_SAT(count)                                                                                         \
+#define MAD_SAT(count)                                                                                                 \
     PUBLIC long##count mad_sat(long##count a, long##count b, long##count c)                                            \
     {                                                                                                                  \
         return (long##count)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.hi, b.hi, c.hi));                                    \

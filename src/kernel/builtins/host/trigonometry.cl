@@ -2,8 +2,8 @@
 /*
  * sin, cos and tan of float, for vector lanes.
  *
- * Owns: the reduction by multiples of pi/2: in double, and for numbers too large for that by the digits of 2/pi (an
- *       `if`, which work-items that run in lanes enter only when one of them must).
+ * Owns: the reduction by multiples of pi/2: in double, and for numbers too large for that by the digits of 2/pi. That
+ *       is an `if`, which lanes enter only when one of them has such a number.
  * Never: calls a C library.
  */
 #include "vectors.h"
@@ -27,8 +27,8 @@ static struct angle reduce_near(float x)
     return (struct angle){(float)rest, (int)as_long(rounded)};
 }
 
-/* For larger ones: x = m * 2^e with a 24-bit m; of 2/pi * 2^e only the 96 bits matter that are neither multiples of 4
- * nor too small. Their product with m has its point behind the highest two bits. */
+/* For |x| >= 2^22: x = m * 2^e with a 24-bit m. Of 2/pi * 2^e, multiples of 4 and too small bits do not matter, so 96
+ * bits remain. Their product with m has its point behind the highest two bits. */
 static struct angle reduce_far(float x)
 {
     uint bits = as_uint(x) & 0x7fffffff, exponent = (bits >> 23) - 150 - 2 + 32, word = exponent >> 5,
@@ -56,7 +56,7 @@ static struct angle reduce(float x)
     return angle;
 }
 
-/* Of the sign of r, which a negative zero loses in the sum. */
+/* Copies the sign of r, which a negative zero would lose in the sum. */
 static float sin_near(float r)
 {
     float u = r * r, p = (-0x1.9ac780p-13f * u + 0x1.110c24p-7f) * u + -0x1.555552p-3f;
@@ -71,7 +71,7 @@ static float cos_near(float r)
     return (p * u) * u + (1.0f - 0.5f * u);
 }
 
-/* The sine of quarters further on: 1 for cosine. */
+/* The sine of the angle plus `further` quarter turns: 1 gives the cosine. */
 static float sin_of(struct angle angle, int further)
 {
     int quarter = angle.quarter + further;

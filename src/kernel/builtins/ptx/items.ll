@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; The place of a work-item in its launch, and barriers, by PTX's special registers.
 ;
-; Owns: the work-item functions. A launch on PTX has no offset, and nobody tells it how many dimensions were meant: the
-;       last one of more than one item counts.
+; Owns: the work-item functions. A launch on PTX has no offset, and its number of dimensions is unknown: the last
+;       dimension with more than one item counts.
 ; Never: needs libdevice.
 
 target triple = "nvptx64-unknown-unknown"
@@ -137,7 +137,7 @@ define void @_Z18work_group_barrierj(i32 %flags) #1 {
   ret void
 }
 
-; CLK_GLOBAL_MEM_FENCE is 2: what other groups see as well.
+; CLK_GLOBAL_MEM_FENCE is 2: it orders memory that other groups see, too.
 define void @_Z9mem_fencej(i32 %flags) #2 {
   %global = and i32 %flags, 2
   %is_global = icmp ne i32 %global, 0

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: native_*() by PTX's approximate instructions (libclc's generic ones ask LLVM for exp and log, which PTX lacks).
- * Never: promises more than OpenCL does for native functions: nothing.
+ * Owns: native_*() by PTX's approximate instructions. libclc's generic functions use LLVM's exp and log, which PTX
+ * lacks.
+ * Never: guarantees an error bound, as OpenCL does not for native functions either.
  */
 #include "vectors.h"
 
