@@ -106,8 +106,7 @@ void facet_supervisor_split(void)
     struct latch latch = make_latch();
     sigset_t all, before;
 
-    /* The supervisor blocks all signals: the child obeys a signal to the whole service, and its end is then reported.
-     */
+    /* The supervisor blocks all signals: when the child obeys one to the whole service, its end is reported. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();

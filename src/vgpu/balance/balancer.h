@@ -259,8 +259,7 @@ enum facet_status facet_job_bring_buffers(struct facet_runner *runner, struct fa
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
 /* With the lock held: drops the copies on a member that is lost. */
 void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member);
-/* Waits until no other thread moves the buffer. With the lock held. FACET_BAD_STATE: the job was cancelled meanwhile.
- */
+/* Waits until no other thread moves the buffer. With the lock held. FACET_BAD_STATE: the job was cancelled. */
 enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,
                                             struct facet_buffer *buffer);
 void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer);

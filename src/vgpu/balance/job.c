@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: submitting, waiting for and cancelling tasks; the order of jobs that use the same buffers. Never: runs a job.
- */
+/* Owns: submitting, awaiting and cancelling tasks; the order of jobs that use the same buffers. Never: runs a job. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -128,8 +128,7 @@ enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_
     return status;
 }
 
-/* Threads that wait for a page of the range are woken after the unmapping, so that they get a signal and no empty page.
- */
+/* Threads that wait for a page of the range are woken after the unmapping, so that they get a signal, not zeros. */
 void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
 {
     facet_space_restore_addresses(managed->vgpu->space, address, bytes);

@@ -127,8 +127,7 @@ enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct
     return status;
 }
 
-/* A kernel that cannot poison pages protects this one from every access instead. Waiting threads are woken after that.
- */
+/* Where the kernel cannot poison pages, this page is protected from every access. Waiting threads are woken then. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page)
 {
     uint64_t address = facet_managed_address(managed, range, page);
