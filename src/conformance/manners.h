@@ -17,7 +17,7 @@
 enum { FACET_CHECK_DESCRIPTORS = 1024 };
 
 struct facet_check_manners {
-    int output_fd; /* the provider's prints */
+    int output_fd; /* a memory file that receives standard output and standard error */
     mode_t file_mask;
     char folder[512];
     struct sigaction handlers[NSIG];

@@ -36,8 +36,9 @@ struct facet_check_trial {
     uint32_t result_count;
 };
 
-/* math_numbers.c: an area without operands; operands with numbers that each type can hold; their addresses. */
+/* math_numbers.c: begins a trial with an empty area. */
 void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation, uint32_t type, uint32_t flags);
+/* Adds an operand to the area, with numbers that its type holds exactly. */
 struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count);
 /* Makes an operand filled with values on which no result may depend. */
 struct facet_check_operand facet_check_operand_poison(struct facet_check_trial *trial, uint32_t type, uint64_t count);
