@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: calls with a device that does not exist, of every operation that takes a device.
- * Never: names one: they are picked from the list of all, so that a new operation is checked, or does not compile.
+ * Never: names an operation. They are picked from the list of all, so that a new one is checked, or does not compile.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,8 +12,9 @@
 enum { ANSWER_SIZE = 512 };
 
 /*
- * The fillers for arguments that do not matter, as the device is checked first; `answer` is the room for outputs. By
- * kind and, where the ABI gives a number several meanings, by name.
+ * Fillers for the other arguments, which do not matter, because a provider checks the device first. A filler is chosen
+ * by the argument's kind; for a U32, which has several meanings in the ABI, also by its name. `answer` is the room for
+ * outputs.
  */
 #define FILLER(kind, ...)             FILLER_##kind(__VA_ARGS__)
 #define FILLER_U32(name)              , FILLER_U32_##name
@@ -32,7 +33,7 @@ enum { ANSWER_SIZE = 512 };
 #define FILLER_RET_ITEMS(name, type)  , NULL, sizeof(struct type), 0, answer
 #define FILLER_RET_TEXT(name)         , NULL, 0, answer
 
-/* How much an operation may write: its output's room, 0 without one. */
+/* How many bytes an operation may write to its outputs. */
 #define ROOM(kind, ...) ROOM_##kind(__VA_ARGS__)
 #define ROOM_U32(name)
 #define ROOM_U64(name)
@@ -45,7 +46,7 @@ enum { ANSWER_SIZE = 512 };
 #define ROOM_RET_ITEMS(name, type)  +sizeof(uint32_t)
 #define ROOM_RET_TEXT(name)         +sizeof(uint32_t)
 
-/* Only operations whose first argument is a device: IF_DEVICE(M, table, op, arguments) is M(...) or nothing. */
+/* IF_DEVICE(M, table, op, arguments) is M(table, op, arguments) if the first argument is a device, or else nothing. */
 #define IF_DEVICE(M, ...)        JOIN(IF_, FIRST_OF(__VA_ARGS__))(M, __VA_ARGS__)
 #define FIRST_OF(table, op, ...) HEAD_OF(__VA_ARGS__, )
 #define HEAD_OF(first, ...)      FIRST first
@@ -104,7 +105,7 @@ void facet_check_absent_device(struct facet_check *check, const char *table)
             continue;
         facet_check_begin(check, "%s: a device that is not there is not found", name);
         judge_absent_call(check, &calls[i], check->device_count, &check->error);
-        facet_check_begin(check, "%s: nor is device %" PRIu32 ", without an error struct", name, UINT32_MAX);
+        facet_check_begin(check, "%s: device %" PRIu32 " is not found, also without an error struct", name, UINT32_MAX);
         judge_absent_call(check, &calls[i], UINT32_MAX, NULL);
     }
 }

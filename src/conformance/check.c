@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: assertions, and sending them to the watcher. Never: decides what happens after a failed one. */
+/* Owns: assertions, and sending their results to the watcher. Never: decides what happens after a failed assertion. */
 #include "conformance/check.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { POISON = 0xa5 };
 
-/* When this fails the watcher has ended, and there is no other process to tell. */
+/* When this fails, the watcher has ended, and no other process could receive the message. */
 static void send_message(const struct facet_check *check, const struct facet_check_message *message)
 {
     ssize_t written;
@@ -67,7 +67,7 @@ bool facet_check_judge(struct facet_check *check, bool passed, const char *forma
     return passed;
 }
 
-/* The provider's text about the call, made fit to be printed. */
+/* The provider's message about the call, made printable. */
 static const char *printable_diagnostic(struct facet_check *check)
 {
     char *message = check->error.message;
@@ -143,7 +143,7 @@ void facet_check_report_tallies(struct facet_check *check, const struct facet_ch
         EXPECT_TRUE(check, tallies[i].text, !tallies[i].failed, "%s", tallies[i].first_miss);
 }
 
-/* Calls with a struct of `stated` bytes inside room for more; true when nothing beyond it was written. */
+/* Calls with a struct whose `size` is `stated`, in larger room. True when nothing beyond `stated` bytes was written. */
 static bool fill_stated(struct facet_check *check, uint32_t stated, size_t room, facet_check_fill_func call,
                         const void *subject, unsigned char *bytes, enum facet_status *ret_status)
 {

@@ -3,10 +3,10 @@
  * The tools for writing a check.
  *
  * Owns: the provider under test as complete tables, assertions, and the helpers that several groups use.
- * Never: leaves a group when an assertion fails; a check goes on as far as it makes sense.
+ * Never: ends a group when an assertion fails: a check goes on as far as it makes sense.
  *
- * An assertion is announced before its call, so that the watcher knows during which one a provider died. The macros see
- * to the order: text first, then the call, then the verdict.
+ * An assertion is announced before its call, so that the watcher knows during which assertion a provider died. The
+ * macros keep this order: the text, then the call, then the result.
  */
 #ifndef FACET_CONFORMANCE_CHECK_H
 #define FACET_CONFORMANCE_CHECK_H
@@ -21,12 +21,12 @@
 
 struct facet_session;
 
-/* The part of a device that stays when its provider is opened again, in another process too. */
+/* The part of a device's description that must stay when its provider is opened again, also in another process. */
 struct facet_check_identity {
     char uuid[64], name[128];
 };
 
-/* More items than this in one list is taken for garbage. */
+/* A list with a larger count is treated as garbage. */
 #define FACET_CHECK_ITEMS 4096u
 
 /* The provider under test. Operations that it does not offer are NULL here. */
@@ -54,9 +54,9 @@ struct facet_check {
     struct facet_device_info *devices;
     uint32_t device_count;
     uint32_t device;                              /* under test, an index of `devices` */
-    struct facet_check_identity *earlier_devices; /* as another process saw them before; NULL: there was none */
+    struct facet_check_identity *earlier_devices; /* as another process saw them before; NULL: it failed, or none ran */
     uint32_t earlier_count;
-    bool several_kinds; /* kinds of devices are under test: texts name the device */
+    bool several_kinds; /* several kinds of devices are under test, so texts name the device */
 
     struct facet_error error; /* the provider's error of the call under way */
     char text[160];           /* the assertion under way */
@@ -72,7 +72,7 @@ struct facet_check_case {
 struct facet_check_group {
     const char *name;
     const char *about;
-    const struct facet_check_case *cases; /* ended by a NULL run */
+    const struct facet_check_case *cases; /* the last has a NULL run */
     bool opens_itself;                    /* the group loads and opens by itself; not possible when isolated */
     bool opened_before;                   /* another process opens the provider first, see identity.c */
 };
@@ -97,7 +97,7 @@ void facet_check_poison(void *out, size_t bytes);
 /* True as long as `out` holds the bytes of facet_check_poison(). */
 bool facet_check_untouched(const void *out, size_t bytes);
 
-/* Each is one assertion, and true when it passed. */
+/* Each macro makes one assertion, and is true when it passed. */
 #define EXPECT_STATUS(check, text, expected, call)                                                                     \
     (facet_check_begin((check), "%s", (text)), facet_check_status((check), (expected), (call)))
 #define EXPECT_OK(check, text, call) EXPECT_STATUS((check), (text), FACET_OK, (call))
@@ -115,7 +115,7 @@ bool facet_check_untouched(const void *out, size_t bytes);
 bool facet_check_load(struct facet_check *check);
 bool facet_check_open(struct facet_check *check);
 void facet_check_close(struct facet_check *check);
-/* The same provider opened once more, with the same devices; false after a failed assertion. */
+/* Opens the provider once more, with the same devices; false after a failed assertion. */
 bool facet_check_open_second(struct facet_check *check, struct facet_check *ret_second);
 void facet_check_close_second(struct facet_check *second);
 bool facet_check_claims(const struct facet_check *check, uint64_t capabilities);
@@ -125,8 +125,7 @@ static inline const struct facet_device_info *facet_check_info(const struct face
     return &check->devices[check->device];
 }
 
-/* identity.c: a process of its own opens the provider and ends; its view is kept as `earlier_devices`. Before any load.
- */
+/* identity.c: another process opens the provider, fills in `earlier_devices`, and ends. Called before any load. */
 void facet_check_open_before(struct facet_check *check);
 
 /* leaks.c: opens and closes again and again; a case of the group `entry`. */
@@ -136,25 +135,25 @@ void facet_check_leaks(struct facet_check *check);
 const char *facet_check_capability_name(uint64_t capability);
 /* The first operation behind `capability` that is not offered; NULL when all are. */
 const char *facet_check_missing_operation(const struct facet_check *check, uint64_t capability);
-/* Clears a device's claims without the operations behind them: the group `modes` reports that, once. */
+/* Clears the claims of a device whose operations are missing; the group `modes` reports these, once. */
 void facet_check_drop_broken_promises(struct facet_check *check, uint32_t device);
 
 /* list.c: the two-call rule. A list is called through an adapter that knows its other arguments. */
 struct facet_check_list {
     const char *name; /* "partition.list" */
     uint32_t struct_size;
-    bool changes; /* between two calls, as readings do */
+    bool changes; /* items may change between two calls, as readings do */
     enum facet_status (*call)(struct facet_check *check, const void *subject, void *items, uint32_t item_size,
                               uint32_t capacity, uint32_t *ret_count);
     const void *subject;
 };
 
-/* All items, in memory to free(); NULL and a failed assertion when that is refused. An empty list is not NULL. */
+/* All items, in memory to free(); NULL after a failed assertion. An empty list is not NULL. */
 void *facet_check_fetch(struct facet_check *check, const struct facet_check_list *list, uint32_t *ret_count);
-/* Every rule of lists, one assertion each. */
+/* Asserts every rule of lists. */
 void facet_check_list_rules(struct facet_check *check, const struct facet_check_list *list);
 
-/* text.c: the rule for a text field: printable ASCII and an end within `size`. */
+/* text.c: whether a text field is printable ASCII with a terminator within `size`. */
 bool facet_check_is_text(const char *text, size_t size);
 bool facet_check_is_worker(const char *text, size_t size);
 
@@ -164,7 +163,7 @@ bool facet_check_is_worker(const char *text, size_t size);
  */
 void facet_check_absent_device(struct facet_check *check, const char *table);
 
-/* Many checks of one kind, reported as one assertion: the first that went wrong counts. */
+/* Many checks that are reported as one assertion, which fails with the first miss. */
 struct facet_check_tally {
     const char *text;
     bool failed;
@@ -173,8 +172,8 @@ struct facet_check_tally {
 void facet_check_tally_miss(struct facet_check_tally *tally, const char *format, ...) FACET_PRINTF(2, 3);
 void facet_check_report_tallies(struct facet_check *check, const struct facet_check_tally *tallies, size_t count);
 
-/* A struct that the provider fills keeps to the size that the caller states: `call` fills `out` for the struct that
- * `operation` gives. */
+/* Asserts that a provider keeps to the size that the caller states in a struct. `call` calls `operation`, with `out` as
+ * the struct. */
 typedef enum facet_status (*facet_check_fill_func)(struct facet_check *check, const void *subject, void *out);
 void facet_check_struct_rules(struct facet_check *check, const char *operation, uint32_t struct_size,
                               facet_check_fill_func call, const void *subject);

@@ -45,10 +45,10 @@ void facet_check_activity_clock(struct facet_check *check)
     if (!EXPECT_OK(check, "metrics.device: read for its clock", read_metrics(check, &now)))
         return;
     if (!(now.valid & FACET_METRIC_CLOCK) || !(info->valid & FACET_DEVICE_HAS_CLOCK)) {
-        facet_check_skip(check, "metrics.device: the clock is within the device's", "not both are measured");
+        facet_check_skip(check, "metrics.device: the clock is at most the device's", "not both are measured");
         return;
     }
-    EXPECT_TRUE(check, "metrics.device: the clock is within the device's", now.clock_mhz <= info->clock_mhz,
+    EXPECT_TRUE(check, "metrics.device: the clock is at most the device's", now.clock_mhz <= info->clock_mhz,
                 "expected: at most %" PRIu32 " MHz\ngot: %" PRIu32, info->clock_mhz, now.clock_mhz);
 }
 
@@ -147,9 +147,10 @@ void facet_check_activity_busy(struct facet_check *check)
 }
 
 /*
- * The process that a provider's process works for: the last argument of its program (session/child.c). -1: unknown.
+ * The process that started the provider's process `pid`: the last argument of its program (session/child.c). -1:
+ * unknown.
  */
-static int32_t user_of(int32_t pid)
+static int32_t starter_of(int32_t pid)
 {
     char path[64], text[8192];
 
@@ -161,10 +162,10 @@ static int32_t user_of(int32_t pid)
     return last ? (int32_t)strtol(last + 1, NULL, 10) : -1;
 }
 
-/* The provider runs in this process, or in one that was started for it. */
+/* Whether `pid` is the provider's process: this one, or the child that this one started for it. */
 static bool is_ours(const struct facet_check *check, int32_t pid)
 {
-    return (check->isolated ? user_of(pid) : pid) == (int32_t)getpid();
+    return (check->isolated ? starter_of(pid) : pid) == (int32_t)getpid();
 }
 
 static enum facet_status call_processes(struct facet_check *check, const void *subject, void *items, uint32_t item_size,
@@ -176,8 +177,8 @@ static enum facet_status call_processes(struct facet_check *check, const void *s
 
 enum sight { NOT_LISTED, WITHOUT_MEMORY, LISTED };
 
-/* How the provider's process shows on the device; it may be there for several workers. */
-static enum sight look_for_us(struct facet_check *check)
+/* How the provider's process is listed; of several entries, for several workers, one with memory is enough. */
+static enum sight find_own_process(struct facet_check *check)
 {
     const struct facet_check_list list = {"metrics.processes", sizeof(struct facet_process_metrics), true,
                                           call_processes, NULL};
@@ -203,7 +204,7 @@ void facet_check_activity_process(struct facet_check *check)
 
     if (take_memory(check, &context)) {
         check->quiet = true; /* each reading is an assertion that was made before */
-        for (int i = 0; i < PATIENCE && (sight = look_for_us(check)) != LISTED; i++)
+        for (int i = 0; i < PATIENCE && (sight = find_own_process(check)) != LISTED; i++)
             pause_briefly();
         check->quiet = quiet;
         EXPECT_TRUE(check, "metrics.processes: lists a process with memory on the device", sight != NOT_LISTED,

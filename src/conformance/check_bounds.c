@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: bounds of a context (since ABI 1.4), as its records show them. Never: expects a device to need them: one that
- * does one thing after the other keeps any. */
+/* Owns: bounds of a context (since ABI 1.4), checked by its records. Never: expects that launches overlap without them:
+ * a device that runs one launch at a time keeps any bound. */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
@@ -15,7 +15,7 @@ static bool set_bounds(struct facet_check *check, const struct facet_check_kerne
                      check->execution_ops.set_bounds(check->instance, kernel->context, units, launches, &check->error));
 }
 
-/* Some launches in each stream, in turns, so that both have something to do at all times. */
+/* Launches in both streams by turns, so that both have queued work all the time. */
 static bool launch_both(struct facet_check *check, const struct facet_check_kernel *one,
                         const struct facet_check_kernel *two, uint64_t address)
 {
@@ -43,22 +43,22 @@ static void check_records(struct facet_check *check, const struct facet_check_ke
                           const struct facet_check_kernel *two)
 {
     struct facet_check_tally tallies[] = {
-        {.text = "execution.set_bounds: no more launches are under way than it says"},
-        {.text = "execution.set_bounds: no more units work for a launch than it says"},
+        {.text = "execution.set_bounds: launches in flight stay within the bound"},
+        {.text = "execution.set_bounds: the units of a launch stay within the bound"},
     };
-    uint32_t ones = 0, twos = 0;
+    uint32_t first_count = 0, second_count = 0;
     FACET_CLEANUP_FREE struct facet_launch_record *first =
-        facet_check_fetch_records(check, one->context, one->stream, 0, &ones);
+        facet_check_fetch_records(check, one->context, one->stream, 0, &first_count);
     FACET_CLEANUP_FREE struct facet_launch_record *second =
-        facet_check_fetch_records(check, two->context, two->stream, 0, &twos);
+        facet_check_fetch_records(check, two->context, two->stream, 0, &second_count);
 
     if (!first || !second ||
         !EXPECT_NUMBER(check, "execution.records: one for each launch of two streams",
-                       UINT64_C(2) * LAUNCHES_PER_STREAM, ones + twos))
+                       UINT64_C(2) * LAUNCHES_PER_STREAM, first_count + second_count))
         return;
     facet_check_begin(check, "%s", tallies[0].text);
-    for (uint32_t i = 0; i < ones; i++)
-        for (uint32_t j = 0; j < twos; j++) {
+    for (uint32_t i = 0; i < first_count; i++)
+        for (uint32_t j = 0; j < second_count; j++) {
             if (launches_overlap(&first[i], &second[j]))
                 facet_check_tally_miss(&tallies[0],
                                        "expected: one after the other\ngot: %" PRIu64 " to %" PRIu64 " ns, and %" PRIu64
@@ -76,16 +76,16 @@ void facet_check_bounds(struct facet_check *check, const struct facet_check_kern
     struct facet_check_kernel one, two;
 
     if (!facet_check_claims(check, FACET_CAN_RECORD)) {
-        facet_check_skip(check, "execution.set_bounds: no more launches are under way than it says",
+        facet_check_skip(check, "execution.set_bounds: launches in flight stay within the bound",
                          "the device keeps no records");
         return;
     }
-    if (!facet_check_kernel_beside(check, kernel, &one) || !facet_check_kernel_beside(check, kernel, &two) ||
+    if (!facet_check_kernel_add_stream(check, kernel, &one) || !facet_check_kernel_add_stream(check, kernel, &two) ||
         !set_bounds(check, kernel, 1, 1, "execution.set_bounds: to one launch on one unit"))
         return;
     if (launch_both(check, &one, &two, address))
         check_records(check, &one, &two);
-    set_bounds(check, kernel, 0, 0, "execution.set_bounds: to nothing, when all is done");
+    set_bounds(check, kernel, 0, 0, "execution.set_bounds: back to none, when all is done");
     EXPECT_OK(check, "execution.launch: when bounds are gone", facet_check_kernel_launch(check, &one, address, 1, 1));
     EXPECT_OK(check, "execution.synchronize: when bounds are gone",
               facet_check_kernel_wait(check, &one, FACET_CHECK_KERNEL_NS));

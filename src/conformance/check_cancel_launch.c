@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: cancelling one launch (since ABI 1.4), out of a queue that a pause holds, so that it certainly has not begun.
- * Never: takes a launch that was quicker for one that was cancelled.
+ * Owns: cancelling one launch (since ABI 1.4) of a queue that a pause holds, so that the launch cannot have begun.
+ * Never: counts a launch that completed before the call as cancelled.
  */
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@ enum { VICTIM = 4, LAST = FACET_CHECK_QUEUE - 1 };
 
 static bool set_paused(struct facet_check *check, const struct facet_check_kernel *kernel, uint32_t paused)
 {
-    return EXPECT_OK(check, "execution.pause: around one that is cancelled",
+    return EXPECT_OK(check, "execution.pause: before and after launches are cancelled",
                      check->execution_ops.pause(check->instance, kernel->context, paused, &check->error));
 }
 
@@ -23,7 +23,7 @@ static enum facet_status cancel_one(struct facet_check *check, const struct face
                                               &check->error);
 }
 
-/* All but those two are in memory. */
+/* Every launch except the two cancelled ones wrote its word. */
 static void expect_others(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     uint64_t words[FACET_CHECK_QUEUE] = {0};
@@ -36,12 +36,13 @@ static void expect_others(struct facet_check *check, const struct facet_check_ke
     EXPECT_TRUE(check, "execution.cancel_launch: what was cancelled never runs", words[VICTIM] == 0 && words[LAST] == 0,
                 "expected: words %d and %u as they were\ngot: %" PRIu64 " and %" PRIu64, VICTIM, LAST, words[VICTIM],
                 words[LAST]);
-    EXPECT_NUMBER(check, "execution.cancel_launch: what is before and behind it runs", FACET_CHECK_QUEUE - 2, others);
+    EXPECT_NUMBER(check, "execution.cancel_launch: launches before and behind a cancelled one run",
+                  FACET_CHECK_QUEUE - 2, others);
 }
 
 static void expect_records(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t before)
 {
-    struct facet_check_tally tally = {.text = "execution.records: of one cancelled launch, under its number"};
+    struct facet_check_tally tally = {.text = "execution.records: a cancelled launch has a record under its number"};
     uint32_t count = 0, cancelled = 0;
 
     if (!facet_check_claims(check, FACET_CAN_RECORD))
@@ -92,12 +93,12 @@ static void cancel_middle_launch(struct facet_check *check, const struct facet_c
                 "expected: %" PRIu64 " of both\ngot: %" PRIu64 " begun, %" PRIu64 " complete", state.launched,
                 state.begun, state.completed);
     expect_records(check, kernel, before);
-    EXPECT_STATUS(check, "execution.cancel_launch: one that is done is not found", FACET_NOT_FOUND,
+    EXPECT_STATUS(check, "execution.cancel_launch: a launch that is complete is not found", FACET_NOT_FOUND,
                   cancel_one(check, kernel, before + 1));
 }
 
-/* It may be over by then; the launches behind it run in any case. */
-static void wait_until_begun(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+/* Cancels a launch that may be running or complete. The launches behind it run in any case. */
+static void cancel_first_launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state = {0};
     uint64_t words[FACET_CHECK_QUEUE] = {0};
@@ -117,11 +118,12 @@ static void wait_until_begun(struct facet_check *check, const struct facet_check
               facet_check_queue_words(check, kernel, address, words));
     for (uint32_t i = 1; i < FACET_CHECK_QUEUE; i++)
         others += words[i] == i + 1;
-    EXPECT_NUMBER(check, "execution.cancel_launch: what is behind one that ran goes on", FACET_CHECK_QUEUE - 1, others);
+    EXPECT_NUMBER(check, "execution.cancel_launch: launches behind one that was running run", FACET_CHECK_QUEUE - 1,
+                  others);
 }
 
 void facet_check_cancel_launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     cancel_middle_launch(check, kernel, address);
-    wait_until_begun(check, kernel, address);
+    cancel_first_launch(check, kernel, address);
 }

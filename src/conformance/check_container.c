@@ -97,7 +97,7 @@ static bool is_among(const struct facet_container_item *node, const struct facet
     return false;
 }
 
-/* Whether one list has a node that the other one has not. */
+/* Whether `all` has a node that `others` lacks. */
 static bool has_more(const struct facet_container_item *all, uint32_t count, const struct facet_container_item *others,
                      uint32_t other_count)
 {
@@ -107,7 +107,7 @@ static bool has_more(const struct facet_container_item *all, uint32_t count, con
     return false;
 }
 
-/* A node that both partitions and the device have may be harmless; nothing of its own is not a partition. */
+/* A partition may share nodes with the device and with other partitions, but it must have a node of its own. */
 static void compare_nodes(struct facet_check *check, const char *one, const char *two)
 {
     uint32_t whole_count = 0, one_count = 0, two_count = 0;
@@ -138,7 +138,8 @@ static void check_two_partitions(struct facet_check *check)
         return;
     const struct facet_partition_template *smallest = facet_check_smallest(all, count);
     if (smallest->max_count < 2)
-        facet_check_skip(check, "container.items: of two partitions", "'%.31s' may be there once", smallest->id);
+        facet_check_skip(check, "container.items: of two partitions", "the device can hold one '%.31s' at most",
+                         smallest->id);
     else if (EXPECT_OK(check, "partition.create: one of two for containers",
                        facet_check_create(check, smallest->id, FACET_PLACEMENT_ANY, &one)) &&
              EXPECT_OK(check, "partition.create: the other for containers",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the possible arguments of control (since ABI 1.4), and the kernel that its parts are tried with. Never: tries
- * them; check_pause.c, check_cancel_launch.c, check_wait.c and check_bounds.c do.
+ * Owns: the arguments of FACET_CAN_CONTROL's operations (since ABI 1.4), and the kernel for the checks of their
+ * effects. Never: checks an effect; check_pause.c, check_cancel_launch.c, check_wait.c and check_bounds.c do.
  */
 #include "conformance/kernel.h"
 
@@ -46,7 +46,7 @@ static void check_bound_limits(struct facet_check *check, uint64_t context)
     EXPECT_OK(check, "execution.set_bounds: none", ops->set_bounds(check->instance, context, 0, 0, &check->error));
 }
 
-/* Another context's stream is as unknown as one that there is none of. */
+/* To a context, another context's stream is unknown. */
 static void refuse_others_stream(struct facet_check *check, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0, theirs = 0;

@@ -60,7 +60,7 @@ static bool is_zero(const void *bytes, size_t count)
     return true;
 }
 
-/* Node 0 and no partition are measurements like others; a memory of 0 bytes is none. */
+/* A NUMA node 0 or no partition is a valid measurement; a memory of 0 bytes is not. */
 static bool may_be_zero(const struct field *field)
 {
     return (field->bit & (FACET_DEVICE_HAS_NUMA | FACET_DEVICE_HAS_MAX_PARTITIONS)) != 0;
@@ -169,7 +169,7 @@ static void check_description(struct facet_check *check)
     facet_check_report_tallies(check, tallies, ASPECTS);
 }
 
-/* Alike are those of another process, which came and went before. */
+/* Compares uuids and names with those that another process saw before. */
 static void check_identity(struct facet_check *check)
 {
     struct facet_check_tally tally = {.text = "device.list: uuid and name are the same in another process"};
@@ -211,7 +211,7 @@ static void compare_sizes(struct facet_check *check)
     facet_check_report_tallies(check, &tally, 1);
 }
 
-/* A list of today and one of a moment later, with some memory taken in between where that can be. */
+/* Compares the list before and after an allocation of device memory. */
 static void check_stable_sizes(struct facet_check *check)
 {
     uint64_t bytes = facet_check_info(check)->memory_bytes / 16, context = 0, address = 0;
@@ -248,7 +248,7 @@ static void check_health(struct facet_check *check)
         EXPECT_STATUS(check, "device.health: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
                       ops->health(check->instance, i, NULL, &check->error));
         EXPECT_OK(check, "device.health: tells", ops->health(check->instance, i, &value, &check->error));
-        EXPECT_TRUE(check, "device.health: is one of the four", value <= FACET_HEALTH_FAILED,
+        EXPECT_TRUE(check, "device.health: the answer is a known health", value <= FACET_HEALTH_FAILED,
                     "expected: 0 to 3\ngot: %" PRIu32, value);
     }
 }
@@ -331,7 +331,7 @@ static enum facet_status call_events(struct facet_check *check, const void *subj
                                     &check->error);
 }
 
-/* Causes an event, where that is possible. */
+/* Causes two events, if the device can be partitioned. */
 static void create_and_destroy(struct facet_check *check)
 {
     struct facet_partition_info made = {.size = sizeof made};
@@ -381,7 +381,7 @@ static void check_events(struct facet_check *check, const struct facet_event *ev
     facet_check_report_tallies(check, tallies, ASPECTS);
 }
 
-/* Whether the two partition events, created and destroyed, are among them in that order. */
+/* Whether the events include a partition created and destroyed, in this order. */
 static bool has_partition_event(const struct facet_event *events, uint32_t count, uint32_t device)
 {
     bool created = false, destroyed = false;
@@ -407,7 +407,7 @@ static void check_event_list(struct facet_check *check)
         return;
     check_events(check, all, count);
     if (facet_check_claims(check, FACET_CAN_PARTITION))
-        EXPECT_TRUE(check, "device.events: a partition that comes and goes is told of",
+        EXPECT_TRUE(check, "device.events: creating and destroying a partition is reported",
                     has_partition_event(all, count, check->device),
                     "expected: events of kind 3, value 1 and then 0\ngot: %" PRIu32 " events, none or one such", count);
     facet_check_list_rules(check, &list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: transfers in the order of a stream (since ABI 1.2). Never: expects when one is done, only its order. */
+/* Owns: transfers in the order of a stream (since ABI 1.2). Never: asserts when a transfer is done, only its order. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void expect_bytes(struct area *area, const char *text)
                 area->expected[at % sizeof area->expected], area->got[at % sizeof area->got]);
 }
 
-static void in_order(struct area *area)
+static void check_transfer_order(struct area *area)
 {
     struct facet_check *check = area->check;
     const struct facet_execution_ops *ops = &check->execution_ops;
@@ -98,13 +98,13 @@ static void refuse_outside(struct area *area)
     EXPECT_STATUS(check, "execution.copy: to beyond a piece is out of range", FACET_OUT_OF_RANGE,
                   ops->copy(instance, context, stream, last, area->address, UINT64_C(1) << 40, &check->error));
     EXPECT_STATUS(
-        check, "execution.copy: from where nothing is is out of range", FACET_OUT_OF_RANGE,
+        check, "execution.copy: from an address without memory is out of range", FACET_OUT_OF_RANGE,
         ops->copy(instance, context, stream, area->address, area->address + (UINT64_C(1) << 50), 16, &check->error));
     EXPECT_OK(check, "memory.read: after transfers that were refused", wait_and_read(area));
     expect_bytes(area, "execution.write, copy, fill: what was refused changed nothing");
 }
 
-/* With the context's own stream, but an address of another context. */
+/* Transfers by another context's stream, to this context's memory. */
 static void refuse_others_memory(struct area *area)
 {
     struct facet_check *check = area->check;
@@ -201,7 +201,7 @@ void facet_check_enqueue(struct facet_check *check)
         return;
     refuse_unknown(check, area.context);
     if (prepare_area(&area)) {
-        in_order(&area);
+        check_transfer_order(&area);
         refuse_outside(&area);
         refuse_others_memory(&area);
         check_counts(&area);

@@ -109,7 +109,7 @@ static bool is_exported(const Elf64_Sym *symbol)
            (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
-/* Searches one table of dynamic symbols; sets *ret_other to the first that is not the entry point. */
+/* Counts the exports in one table of dynamic symbols; sets *ret_other to the first that is not the entry point. */
 static uint32_t count_exports(const unsigned char *file, size_t size, const Elf64_Shdr *sections, uint32_t index,
                               const char **ret_other)
 {
@@ -190,7 +190,7 @@ static void check_instances(struct facet_check *check)
             ops->close(second);
         EXPECT_OK(check, "device.list: the first instance lists after the second was closed",
                   count_devices(check, first, &again));
-        EXPECT_NUMBER(check, "device.list: and finds what it found before", count, again);
+        EXPECT_NUMBER(check, "device.list: the first instance finds as many devices as before", count, again);
     }
     if (ops->close)
         ops->close(first);

@@ -7,7 +7,7 @@
 
 enum { WORDS = 1024, UNKNOWN = 0x7fffffff };
 
-/* Executions have no device argument: the unknown argument there is the context. */
+/* Operations of this table take a context and no device, so the unknown argument is the context. */
 static void refuse_unknown_context(struct facet_check *check)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
@@ -167,11 +167,12 @@ static void run_kernel(struct facet_check *check, const struct facet_check_kerne
               check->memory_ops.fill(check->instance, kernel->context, address, 0, sizeof words, &check->error));
     EXPECT_OK(check, "execution.launch: the published kernel",
               facet_check_kernel_launch(check, kernel, address, WORDS / 2, value));
-    EXPECT_OK(check, "execution.synchronize: waits for it",
+    EXPECT_OK(check, "execution.synchronize: waits for the published kernel",
               ops->synchronize(check->instance, kernel->context, kernel->stream, FACET_CHECK_KERNEL_NS, &check->error));
     EXPECT_OK(check, "execution.query: once it was waited for",
               ops->query(check->instance, kernel->context, kernel->stream, &state, &check->error));
-    EXPECT_NUMBER(check, "execution.synchronize: ok means that all of it is complete", state.launched, state.completed);
+    EXPECT_NUMBER(check, "execution.synchronize: ok means that the kernel is complete", state.launched,
+                  state.completed);
     EXPECT_OK(check, "memory.read: what the kernel wrote",
               check->memory_ops.read(check->instance, kernel->context, address, sizeof words, words, &check->error));
     EXPECT_TRUE(check, "execution.launch: the kernel wrote its words and no other",
@@ -208,7 +209,7 @@ static void check_kernels(struct facet_check *check)
         run_kernel(check, &kernel, address);
         facet_check_launch_forms(check, &kernel, address);
         facet_check_queue(check, &kernel, address);
-        EXPECT_OK(check, "execution.unload: when nothing of it runs",
+        EXPECT_OK(check, "execution.unload: a module without a running kernel",
                   ops->unload(check->instance, context, kernel.module, &check->error));
         EXPECT_STATUS(check, "execution.unload: a second time is not found", FACET_NOT_FOUND,
                       ops->unload(check->instance, context, kernel.module, &check->error));

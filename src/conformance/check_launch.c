@@ -35,7 +35,7 @@ static void expect_word(struct facet_check *check, const struct facet_check_kern
     EXPECT_NUMBER(check, "execution.launch: with an offset, the kernel runs", value, word);
 }
 
-/* The bytes behind a version 1.1 caller's struct may be anything. */
+/* A launch as a caller of version 1.1 makes it: the bytes behind its smaller struct may be anything. */
 static struct facet_launch launch_with_abi_1_1(void)
 {
     struct facet_launch old = {.size = offsetof(struct facet_launch, offset), .grid = {1, 1, 1}, .group = {1, 1, 1}};
@@ -61,7 +61,7 @@ void facet_check_launch_forms(struct facet_check *check, const struct facet_chec
     one.dimensions = 3;
     one.offset[0] = 5;
     one.offset[2] = 9;
-    /* Refusing is honest where a device counts from 0; launching without the offset is not. */
+    /* A device that counts only from 0 may refuse the offset, but must not ignore it. */
     enum facet_status status = launch_sized(check, kernel, &one, address, 4);
     EXPECT_STATUS(check, "execution.launch: of 3 dimensions, with an offset that it has or refuses",
                   status == FACET_UNSUPPORTED ? FACET_UNSUPPORTED : FACET_OK, status);

@@ -134,8 +134,8 @@ static void check_memory_limit(struct facet_check *check)
     EXPECT_OK(check, "limit.clear: the other", clear_limit(check, FACET_CHECK_OTHER));
 }
 
-/* An amount that no page or unit divides is granted whole, or rounded up. */
-static void refuse_odd_memory(struct facet_check *check)
+/* A limit that is no multiple of a page is granted exactly, or rounded up. */
+static void check_odd_memory(struct facet_check *check)
 {
     uint64_t asked = facet_check_info(check)->memory_bytes / 8 / 2 * 2 + 1;
     struct facet_worker_limit limit = {.size = sizeof limit};
@@ -177,7 +177,7 @@ static void check_compute_limit(struct facet_check *check)
                   set_compute(check, FACET_CHECK_OTHER, FACET_MILLI_WHOLE - limit.compute_milli + 1));
     EXPECT_OK(check, "limit.clear: lifts a compute limit", clear_limit(check, FACET_CHECK_WORKER));
     EXPECT_OK(check, "limit.set_compute: all of the device", set_compute(check, FACET_CHECK_OTHER, 1000));
-    EXPECT_OK(check, "limit.clear: lifts that too", clear_limit(check, FACET_CHECK_OTHER));
+    EXPECT_OK(check, "limit.clear: lifts a limit of all of the device", clear_limit(check, FACET_CHECK_OTHER));
 }
 
 static bool set_either(struct facet_check *check, const char *worker)
@@ -233,8 +233,8 @@ static void list_both(struct facet_check *check)
                   get_limit(check, FACET_CHECK_WORKER, NULL));
     EXPECT_STATUS(check, "limit.clear: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT,
                   clear_limit(check, NULL));
-    EXPECT_OK(check, "limit.clear: the one of two", clear_limit(check, FACET_CHECK_WORKER));
-    EXPECT_OK(check, "limit.clear: the other of two", clear_limit(check, FACET_CHECK_OTHER));
+    EXPECT_OK(check, "limit.clear: the first of two workers", clear_limit(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: the second of two workers", clear_limit(check, FACET_CHECK_OTHER));
 }
 
 static void list_memory(struct facet_check *check)
@@ -291,7 +291,7 @@ static void check_limits_bind(struct facet_check *check)
     if (!EXPECT_OK(check, "limit.set_memory: an eighth of the device, to be bound by it",
                    set_memory(check, FACET_CHECK_WORKER, facet_check_info(check)->memory_bytes / 8)))
         return;
-    EXPECT_OK(check, "limit.get: what is to bind", get_limit(check, FACET_CHECK_WORKER, &limit));
+    EXPECT_OK(check, "limit.get: a limit that is to bind contexts", get_limit(check, FACET_CHECK_WORKER, &limit));
     if (facet_check_context(check, FACET_CHECK_WORKER, &context)) {
         check_allocation_bound(check, context, limit.memory_bytes);
         check_shared_limit(check, limit.memory_bytes);
@@ -303,7 +303,7 @@ static void check_limits_bind(struct facet_check *check)
 static const struct facet_check_case cases[] = {
     {refuse_absent_device, 0},
     {check_memory_limit, FACET_CAN_LIMIT_MEMORY},
-    {refuse_odd_memory, FACET_CAN_LIMIT_MEMORY},
+    {check_odd_memory, FACET_CAN_LIMIT_MEMORY},
     {check_compute_limit, FACET_CAN_LIMIT_COMPUTE},
     {list_memory, FACET_CAN_LIMIT_MEMORY},
     {list_compute, FACET_CAN_LIMIT_COMPUTE},

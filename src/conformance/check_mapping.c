@@ -115,7 +115,7 @@ static bool expect_word(struct map *map, const char *text, uint64_t address, uns
                              bytes[0]);
 }
 
-/* The point of it all: data stay when their pages move under another address. */
+/* Maps the same pages at another address; their data must stay. */
 static void move_mapping(struct map *map)
 {
     struct facet_check *check = map->check;
@@ -132,10 +132,11 @@ static void move_mapping(struct map *map)
     expect_word(map, "memory.map: a second address sees the same memory", map->second_address + page, 0x3d);
     EXPECT_OK(check, "memory.fill: through the second address",
               map->ops->fill(map->instance, map->context, map->second_address + page, 0x7e, WORD, map->error));
-    expect_word(map, "memory.map: and the first sees what the second wrote", map->first_address + page, 0x7e);
+    expect_word(map, "memory.map: the first address sees what was written at the second", map->first_address + page,
+                0x7e);
     EXPECT_STATUS(check, "memory.release: with something mapped is busy", FACET_BUSY,
                   map->ops->release(map->instance, map->context, map->second_address, map->error));
-    EXPECT_OK(check, "memory.unmap: both from the first",
+    EXPECT_OK(check, "memory.unmap: both pages from the first address",
               map->ops->unmap(map->instance, map->context, map->first_address, 2 * page, map->error));
     EXPECT_OK(check, "memory.map: the first page elsewhere", map_bytes(map, map->second_address, 0, page));
     expect_word(map, "memory.map: data survive the move of their pages", map->second_address, 0x3d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `math` (since ABI 1.4): the support that a device claims, and the memory that trials work in. Never:
- * expects a type that is not claimed.
+ * Owns: the table `math` (since ABI 1.4): the support that a device claims, and the memory of the trials.
+ * Never: expects a type that is not claimed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,13 +26,14 @@ static void check_support(struct facet_check *check, const struct facet_math_sup
         all |= support->types[i];
     any_int8 =
         (support->types[FACET_MATH_NORMALIZATION] | support->types[FACET_MATH_ATTENTION]) & (1u << FACET_MATH_INT8);
-    EXPECT_TRUE(check, "math.support: types that there are, of one operation at least", all && all <= ALL_TYPES,
+    EXPECT_TRUE(check, "math.support: known types, for at least one operation", all && all <= ALL_TYPES,
                 "expected: bits of 0x%x\ngot: 0x%" PRIx32, (unsigned)ALL_TYPES, all);
-    EXPECT_TRUE(check, "math.support: no int8 where there is none", !any_int8,
+    EXPECT_TRUE(check, "math.support: int8 is not claimed for an operation without it", !any_int8,
                 "expected: neither normalization nor attention of int8\ngot: 0x%" PRIx32 " and 0x%" PRIx32,
                 support->types[FACET_MATH_NORMALIZATION], support->types[FACET_MATH_ATTENTION]);
-    EXPECT_TRUE(check, "math.support: units for types that the device has", !(support->tensor_types & ~all),
-                "expected: bits of 0x%" PRIx32 "\ngot: 0x%" PRIx32, all, support->tensor_types);
+    EXPECT_TRUE(check, "math.support: tensor units only for types that the device claims",
+                !(support->tensor_types & ~all), "expected: bits of 0x%" PRIx32 "\ngot: 0x%" PRIx32, all,
+                support->tensor_types);
     EXPECT_TRUE(check, "math.support: mixed is 0 or 1", support->mixed <= 1, "expected: 0 or 1\ngot: %" PRIu32,
                 support->mixed);
     EXPECT_TRUE(check, "math.support: the library's name is printable and terminated",
@@ -83,7 +84,7 @@ static bool prepare_trial(struct facet_check_trial *trial)
                check, "execution.create_stream: for mathematics",
                check->execution_ops.create_stream(check->instance, trial->context, &trial->stream, &check->error)) &&
            EXPECT_OK(check, "memory.alloc: an area for mathematics",
-                     check->memory_ops.alloc(check->instance, trial->context, FACET_CHECK_AREA, &trial->address,
+                     check->memory_ops.alloc(check->instance, trial->context, FACET_CHECK_AREA_BYTES, &trial->address,
                                              &check->error));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never: reads more
- * than one result of a large one.
+ * Owns: operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never: computes an
+ * expected result; the operands make all results equal.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "conformance/kernel.h"
 #include "conformance/trial.h"
 
-/* Large enough that a device makes pieces of it. */
+/* Large enough that a device splits the product into pieces. */
 enum { SIDE = 192 };
 
 #define POLL_NS (20 * FACET_NS_PER_MS)
@@ -66,8 +66,8 @@ static void expect_record(struct facet_check_trial *trial, uint64_t before)
                       "expected: 1, of '%s'\ngot: %" PRIu32 ", of '%.63s'", name, count, count ? all[0].kernel : "");
 }
 
-/* However many pieces it is done in. */
-static void expect_one(struct facet_check_trial *trial)
+/* An operation counts as one launch, even if the device splits it. */
+static void expect_one_launch(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     const char *name = facet_check_math_name(trial->math.operation);
@@ -96,11 +96,11 @@ static void check_counts(struct facet_check_trial *trial, const struct facet_mat
         if (type == FACET_MATH_TYPES)
             continue;
         facet_check_make(trial, operation, type);
-        expect_one(trial);
+        expect_one_launch(trial);
     }
 }
 
-/* All elements of a are 1 and of b 2, so that all of c are the same. */
+/* Every element of a is 1 and of b is 2, so all elements of c must be equal. */
 static void check_large_product(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
@@ -128,7 +128,7 @@ static void check_large_product(struct facet_check_trial *trial)
                                               .n = SIDE,
                                               .k = SIDE,
                                               .alpha = 1};
-    expect_one(trial);
+    expect_one_launch(trial);
     EXPECT_OK(check, "memory.read: a large product",
               check->memory_ops.read(check->instance, trial->context, address + sizeof a + sizeof b, sizeof c, c,
                                      &check->error));
@@ -137,7 +137,7 @@ static void check_large_product(struct facet_check_trial *trial)
     EXPECT_NUMBER(check, "math.run: all of a large product is right", 0, wrong);
 }
 
-/* The published kernel writes a, as two numbers to the word, before it is multiplied. */
+/* The published kernel writes matrix a, two numbers to a word, before the product, and again behind it. */
 static void check_order_behind_launch(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
@@ -147,7 +147,7 @@ static void check_order_behind_launch(struct facet_check_trial *trial)
     uint64_t word;
 
     if (!facet_check_kernel_published(check)) {
-        facet_check_skip(check, "math.run: what is queued before it is done before it",
+        facet_check_skip(check, "math.run: runs in the order of its stream",
                          "no property conformance_kernel is published");
         return;
     }
@@ -172,17 +172,17 @@ static void check_order_behind_launch(struct facet_check_trial *trial)
     EXPECT_OK(
         check, "memory.read: a product between launches",
         check->memory_ops.read(check->instance, trial->context, trial->address + 128, sizeof got, got, &check->error));
-    EXPECT_TRUE(check, "math.run: what is queued before it is done before it, and what is queued behind it is not",
+    EXPECT_TRUE(check, "math.run: runs after launches queued before it, and before launches queued behind it",
                 got[0] > 1.5f && got[0] < 2.5f && got[3] > 1.5f && got[3] < 2.5f, "expected: 2 and 2\ngot: %g and %g",
                 (double)got[0], (double)got[3]);
 }
 
-/* Held by a pause, one of two is cancelled. */
+/* Queues two operations during a pause and cancels the second. */
 static void cancel_paused_operation(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     const struct facet_execution_ops *ops = &check->execution_ops;
-    static unsigned char got[FACET_CHECK_AREA];
+    static unsigned char got[FACET_CHECK_AREA_BYTES];
     char text[200];
 
     facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_F32);
@@ -193,7 +193,7 @@ static void cancel_paused_operation(struct facet_check_trial *trial)
     EXPECT_OK(check, "execution.pause: before an operation",
               ops->pause(check->instance, trial->context, 1, &check->error));
     EXPECT_OK(check, "math.run: while paused", run_operation(trial));
-    trial->math.of.gemm.c = trial->address + trial->used_bytes; /* it would be seen there */
+    trial->math.of.gemm.c = trial->address + trial->used_bytes; /* where a result of the cancelled one would show */
     EXPECT_OK(check, "math.run: another while paused", run_operation(trial));
     EXPECT_OK(check, "execution.cancel_launch: an operation",
               ops->cancel_launch(check->instance, trial->context, trial->stream, before + 2, &check->error));

@@ -6,8 +6,8 @@
 
 enum { UNKNOWN = 0x7fffffff };
 
-/* The highest address that an operand may have the start of and be partly outside. */
-#define BEYOND(trial) ((trial)->address + FACET_CHECK_AREA - 1)
+/* The last address of the area: an operand that starts there lies partly outside. */
+#define BEYOND(trial) ((trial)->address + FACET_CHECK_AREA_BYTES - 1)
 
 static enum facet_status run_operation(struct facet_check_trial *trial)
 {
@@ -16,15 +16,15 @@ static enum facet_status run_operation(struct facet_check_trial *trial)
     return check->math_ops.run(check->instance, trial->context, trial->stream, &trial->math, &check->error);
 }
 
-/* One change to the plainest operation of its kind, and the status that must refuse it. */
+/* One change that makes the plainest operation of its kind invalid, and the status that must refuse it. */
 struct change {
     const char *text;
     enum facet_status expected;
     void (*make)(struct facet_check_trial *trial);
 };
 
-static void refuse_null_operand(struct facet_check_trial *trial, const char *text, enum facet_status one,
-                                enum facet_status other)
+static void expect_either_refusal(struct facet_check_trial *trial, const char *text, enum facet_status one,
+                                  enum facet_status other)
 {
     struct facet_check *check = trial->check;
 
@@ -51,8 +51,8 @@ CHANGE(gemm_wraps, math->of.gemm.batch = UINT64_C(1) << 63)
 CHANGE(gemm_a_outside, math->of.gemm.a = BEYOND(trial))
 CHANGE(gemm_b_nowhere, math->of.gemm.b = 8)
 CHANGE(gemm_c_wraps, math->of.gemm.c = UINT64_MAX - 7)
-CHANGE(gemm_stride_outside, (math->of.gemm.batch = 2, math->of.gemm.stride_b = FACET_CHECK_AREA))
-CHANGE(gemm_lead_outside, math->of.gemm.lead_c = FACET_CHECK_AREA)
+CHANGE(gemm_stride_outside, (math->of.gemm.batch = 2, math->of.gemm.stride_b = FACET_CHECK_AREA_BYTES))
+CHANGE(gemm_lead_outside, math->of.gemm.lead_c = FACET_CHECK_AREA_BYTES)
 
 static const struct change gemms[] = {
     {"math.run: gemm with a flag of attention is an invalid argument", FACET_INVALID_ARGUMENT, flag_of_attention},
@@ -63,7 +63,7 @@ static const struct change gemms[] = {
     {"math.run: gemm above 2^48 bytes is out of range", FACET_OUT_OF_RANGE, gemm_huge},
     {"math.run: gemm of a size that wraps around is out of range", FACET_OUT_OF_RANGE, gemm_wraps},
     {"math.run: gemm with a partly outside memory is out of range", FACET_OUT_OF_RANGE, gemm_a_outside},
-    {"math.run: gemm with b where nothing is is out of range", FACET_OUT_OF_RANGE, gemm_b_nowhere},
+    {"math.run: gemm with b at an address without memory is out of range", FACET_OUT_OF_RANGE, gemm_b_nowhere},
     {"math.run: gemm with c that wraps around is out of range", FACET_OUT_OF_RANGE, gemm_c_wraps},
     {"math.run: gemm with a stride that leads outside is out of range", FACET_OUT_OF_RANGE, gemm_stride_outside},
     {"math.run: gemm with a leading dimension that leads outside is out of range", FACET_OUT_OF_RANGE,
@@ -173,12 +173,12 @@ static void refuse_int8(struct facet_check_trial *trial, const struct facet_math
         return;
     facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
     trial->math.of.gemm.alpha = 2;
-    refuse_null_operand(trial, "math.run: gemm of int8 with an alpha of 2 is refused", FACET_INVALID_ARGUMENT,
-                        FACET_OUT_OF_RANGE);
+    expect_either_refusal(trial, "math.run: gemm of int8 with an alpha of 2 is refused", FACET_INVALID_ARGUMENT,
+                          FACET_OUT_OF_RANGE);
     facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
     trial->math.of.gemm.beta = 0.5f;
-    refuse_null_operand(trial, "math.run: gemm of int8 with a beta of a half is refused", FACET_INVALID_ARGUMENT,
-                        FACET_OUT_OF_RANGE);
+    expect_either_refusal(trial, "math.run: gemm of int8 with a beta of a half is refused", FACET_INVALID_ARGUMENT,
+                          FACET_OUT_OF_RANGE);
 }
 
 /* Errors that are independent of the operation's kind. */
@@ -199,13 +199,14 @@ static void refuse_common_errors(struct facet_check_trial *trial, uint32_t opera
                   run_operation(trial));
     facet_check_make(trial, operation, type);
     trial->math.operation = FACET_MATH_KINDS + 90;
-    refuse_null_operand(trial, "math.run: an unknown operation is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
+    expect_either_refusal(trial, "math.run: an unknown operation is refused", FACET_INVALID_ARGUMENT,
+                          FACET_UNSUPPORTED);
     facet_check_make(trial, operation, type);
     trial->math.type = FACET_MATH_TYPES + 90;
-    refuse_null_operand(trial, "math.run: an unknown type is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
+    expect_either_refusal(trial, "math.run: an unknown type is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
 }
 
-/* With the context's own stream, but operands of another context. */
+/* Runs an operation in another context's stream, with operands of this context. */
 static void refuse_others_operands(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
 {
     struct facet_check *check = trial->check;

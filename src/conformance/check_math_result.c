@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the forms in which each operation is tried, in each type that the provider claims. Never: knows a result; the
- * reference does. */
+/* Owns: the variants of each operation, each run in every type that the provider claims. Never: computes a result;
+ * math_reference.c does. */
 #include <stdio.h>
 
 #include "conformance/trial.h"
@@ -10,7 +10,7 @@
 /* Runs the operation, and compares the memory with the expected image. */
 static void check_result(struct facet_check_trial *trial, const char *about)
 {
-    static unsigned char got[FACET_CHECK_AREA];
+    static unsigned char got[FACET_CHECK_AREA_BYTES];
     struct facet_check *check = trial->check;
     char text[200];
 
@@ -25,14 +25,14 @@ static void check_result(struct facet_check_trial *trial, const char *about)
     facet_check_judge(check, !fault, "%s", fault);
 }
 
-static void try_all_shapes(struct facet_check_trial *trial, const struct facet_math_support *support,
-                           uint32_t operation, const struct facet_check_variant *variants, uint32_t count,
-                           void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
+static void try_all_variants(struct facet_check_trial *trial, const struct facet_math_support *support,
+                             uint32_t operation, const struct facet_check_variant *variants, uint32_t count,
+                             void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
 {
     for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
         for (uint32_t i = 0; (support->types[operation] & (1u << type)) && i < count; i++) {
             if (operation == FACET_MATH_ACTIVATION && type == FACET_MATH_INT8 &&
-                variants[i].kind != FACET_ACTIVATION_RELU)
+                variants[i].activation != FACET_ACTIVATION_RELU)
                 continue;
             facet_check_trial_begin(trial, operation, type, variants[i].flags);
             make(trial, &variants[i]);
@@ -64,25 +64,28 @@ static const struct facet_check_variant convolutions[] = {
 };
 
 static const struct facet_check_variant activations[] = {
-    {.about = "relu", .kind = FACET_ACTIVATION_RELU},
-    {.about = "relu in place", .kind = FACET_ACTIVATION_RELU, .full_shape = true},
-    {.about = "sigmoid", .kind = FACET_ACTIVATION_SIGMOID},
-    {.about = "tanh in place", .kind = FACET_ACTIVATION_TANH, .full_shape = true},
-    {.about = "gelu", .kind = FACET_ACTIVATION_GELU},
-    {.about = "gelu by tanh", .kind = FACET_ACTIVATION_GELU_TANH},
-    {.about = "silu", .kind = FACET_ACTIVATION_SILU},
-    {.about = "leaky relu", .kind = FACET_ACTIVATION_LEAKY_RELU},
-    {.about = "elu", .kind = FACET_ACTIVATION_ELU},
-    {.about = "softmax", .kind = FACET_ACTIVATION_SOFTMAX},
-    {.about = "softmax in place", .kind = FACET_ACTIVATION_SOFTMAX, .full_shape = true},
-    {.about = "relu without tensor units", .flags = FACET_MATH_NO_TENSOR, .kind = FACET_ACTIVATION_RELU},
+    {.about = "relu", .activation = FACET_ACTIVATION_RELU},
+    {.about = "relu in place", .activation = FACET_ACTIVATION_RELU, .full_shape = true},
+    {.about = "sigmoid", .activation = FACET_ACTIVATION_SIGMOID},
+    {.about = "tanh in place", .activation = FACET_ACTIVATION_TANH, .full_shape = true},
+    {.about = "gelu", .activation = FACET_ACTIVATION_GELU},
+    {.about = "gelu by tanh", .activation = FACET_ACTIVATION_GELU_TANH},
+    {.about = "silu", .activation = FACET_ACTIVATION_SILU},
+    {.about = "leaky relu", .activation = FACET_ACTIVATION_LEAKY_RELU},
+    {.about = "elu", .activation = FACET_ACTIVATION_ELU},
+    {.about = "softmax", .activation = FACET_ACTIVATION_SOFTMAX},
+    {.about = "softmax in place", .activation = FACET_ACTIVATION_SOFTMAX, .full_shape = true},
+    {.about = "relu without tensor units", .flags = FACET_MATH_NO_TENSOR, .activation = FACET_ACTIVATION_RELU},
 };
 
 static const struct facet_check_variant normalizations[] = {
     {.about = "by mean and variance alone"},
-    {.about = "with scale and bias, in place", .full_shape = true, .kind = 1},
+    {.about = "with scale and bias, in place", .full_shape = true, .in_place = true},
     {.about = "training", .flags = FACET_MATH_TRAINING},
-    {.about = "training with scale and bias, in place", .flags = FACET_MATH_TRAINING, .full_shape = true, .kind = 1},
+    {.about = "training with scale and bias, in place",
+     .flags = FACET_MATH_TRAINING,
+     .full_shape = true,
+     .in_place = true},
     {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .full_shape = true},
 };
 
@@ -96,9 +99,10 @@ static const struct facet_check_variant attentions[] = {
 
 void facet_check_math_results(struct facet_check_trial *trial, const struct facet_math_support *support)
 {
-    try_all_shapes(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
-    try_all_shapes(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
-    try_all_shapes(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
-    try_all_shapes(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations), facet_check_make_normalization);
-    try_all_shapes(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
+    try_all_variants(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
+    try_all_variants(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
+    try_all_variants(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
+    try_all_variants(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations),
+                     facet_check_make_normalization);
+    try_all_variants(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
 }

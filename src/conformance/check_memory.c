@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, plain memory and copies of the table `memory`. Never: fills a device; small pieces tell as much. */
+/* Owns: contexts, plain memory and copies of the table `memory`. Never: fills a device: small pieces are enough. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static void refuse_absent_device(struct facet_check *check)
     facet_check_absent_device(check, "memory");
 }
 
-/* Every operation with a context that does not exist. */
+/* Calls every operation with a context that does not exist. */
 static void refuse_unknown_context(struct facet_check *check)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
@@ -117,7 +117,7 @@ static void check_allocations(struct facet_check *check, uint64_t context, uint6
     EXPECT_OK(check, "memory.free: the other", ops->free(instance, context, second, &check->error));
 }
 
-/* A neighbour that stays sees memory that is freed when another context ends. */
+/* When a context ends, the used memory that another context reports must fall to its value before. */
 static void expect_all_freed(struct facet_check *check, uint64_t watcher)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
@@ -132,7 +132,7 @@ static void expect_all_freed(struct facet_check *check, uint64_t watcher)
                   facet_check_used(check, watcher));
 }
 
-/* A runtime may keep freed memory for similar allocations: this makes it do so before anything is compared. */
+/* Allocates and frees once before anything is compared, because a runtime may keep freed memory for reuse. */
 static void warm_up(struct facet_check *check, uint64_t context)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
@@ -191,7 +191,7 @@ static bool reads_back(struct area *area, const char *text)
                              area->expected[at % PIECE], at, area->got[at % PIECE]);
 }
 
-static void copy_in_area(struct area *area, size_t to, size_t from, size_t bytes, const char *text)
+static void check_copy_in_area(struct area *area, size_t to, size_t from, size_t bytes, const char *text)
 {
     struct facet_check *check = area->check;
 
@@ -221,12 +221,12 @@ static void check_contents(struct area *area)
     EXPECT_OK(check, "memory.fill: a part",
               ops->fill(check->instance, area->context, area->address + 4097, 0x5c, 3001, &check->error));
     reads_back(area, "memory.fill: changes that part and no other");
-    copy_in_area(area, 20000, 100, 9000, "memory.copy: inside a piece");
-    copy_in_area(area, 1000, 500, 8000, "memory.copy: upwards over itself");
-    copy_in_area(area, 500, 1000, 8000, "memory.copy: downwards over itself");
+    check_copy_in_area(area, 20000, 100, 9000, "memory.copy: inside a piece");
+    check_copy_in_area(area, 1000, 500, 8000, "memory.copy: upwards over itself");
+    check_copy_in_area(area, 500, 1000, 8000, "memory.copy: downwards over itself");
 }
 
-/* Nothing of a range that is not wholly memory may be touched. */
+/* An operation on a range that is only partly memory must be refused and change nothing. */
 static void refuse_outside(struct area *area, uint64_t other)
 {
     struct facet_check *check = area->check;

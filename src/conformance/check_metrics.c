@@ -121,7 +121,7 @@ static enum facet_status read_metrics(struct facet_check *check, struct facet_de
     return check->metrics_ops.device(check->instance, check->device, ret_metrics, &check->error);
 }
 
-/* A provider reads at its own pace; within seconds it reads again. */
+/* A provider may cache a reading; within seconds it must make a new one. */
 static void expect_later_reading(struct facet_check *check, uint64_t first_ns)
 {
     struct facet_device_metrics now = {.timestamp_ns = first_ns};
@@ -139,9 +139,9 @@ static void expect_later_reading(struct facet_check *check, uint64_t first_ns)
 static void check_readings(struct facet_check *check)
 {
     struct facet_check_tally tallies[ASPECTS] = {
-        [ANSWERS] = {.text = "metrics.device: answers again and again"},
+        [ANSWERS] = {.text = "metrics.device: answers each of many calls"},
         [ABSENT] = {.text = "metrics.device: a field whose bit is clear is 0"},
-        [MILLI] = {.text = "metrics.device: shares are of 1000"},
+        [MILLI] = {.text = "metrics.device: shares are at most 1000 milli"},
         [COUNTERS] = {.text = "metrics.device: counters never fall"},
         [BACKWARDS] = {.text = "metrics.device: time never goes back"},
         [SANE] = {.text = "metrics.device: device, time and memory are sound"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the checks that capabilities, modes and operations agree. Never: tries whether a capability is kept; its group
- * does.
+ * Owns: the checks that capabilities, modes and operations agree. Never: checks an operation's effect; the group of its
+ * table does.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static void expect_unsupported(struct facet_check *check, const char *operation,
         }                                                                                                              \
     } while (0)
 
-/* On a device of each kind: an operation that is offered without its bit says so. */
+/* On a device of each kind: an operation that is offered, but whose capability is not claimed, is unsupported. */
 static void check_unclaimed_tables(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
@@ -227,7 +227,7 @@ static enum facet_status set_limit(struct facet_check *check)
     return ops->set_compute(check->instance, check->device, FACET_CHECK_WORKER, 100, &check->error);
 }
 
-/* Modes of different groups are never on a device together, whichever came first. */
+/* A device refuses a mode while one of another mode group is in use, whichever came first. */
 static void refuse_mixed_modes(struct facet_check *check, const char *template_id)
 {
     struct facet_partition_info made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages that move while they are used (since ABI 1.3). Never: assumes a page size, or says how long it takes. */
+/* Owns: pages that move while they are used (since ABI 1.3). Never: assumes a page size, or how long a move takes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { WORD = 64, ROUNDS = 16, MOST_PAGES = 64 };
 /* The memory that a kernel writes while it moves. */
 #define USED_BYTES (UINT64_C(4) << 20)
 
-/* Four pages mapped at `at` in two pieces, of `one` and `two`; the fifth is not mapped. */
+/* Five reserved pages at `at`: two are mapped to pages of `one`, two to pages of `two`; the fifth is unmapped. */
 struct move {
     struct facet_check *check;
     const struct facet_memory_ops *ops;
@@ -58,7 +58,7 @@ static enum facet_status move_pages(struct move *move, uint64_t at, uint64_t off
     return move_bytes(move, at, move->to, offset * move->page, count * move->page);
 }
 
-/* The end of each page has a value of its own. */
+/* Fills the end of each page with a different value. */
 static bool mark_pages(struct move *move)
 {
     enum facet_status status = FACET_OK;
@@ -100,7 +100,7 @@ static bool prepare_move(struct move *move)
                      move->ops->reserve(move->instance, move->context, 5 * move->page, 0, &move->at, move->error)) &&
            create_pages(move, 2, &move->one) && create_pages(move, 2, &move->two) && create_pages(move, 3, &move->to) &&
            EXPECT_OK(check, "memory.map: a piece that will move", map_pages(move, move->at, move->one, 0, 2)) &&
-           EXPECT_OK(check, "memory.map: and one beside it",
+           EXPECT_OK(check, "memory.map: a neighbouring piece",
                      map_pages(move, move->at + 2 * move->page, move->two, 0, 2)) &&
            mark_pages(move);
 }
@@ -143,7 +143,7 @@ static void check_moving(struct move *move)
     if (!EXPECT_OK(check, "memory.move: parts of two pieces", move_pages(move, move->at + page, 0, 2)) ||
         !EXPECT_OK(check, "memory.move: the rest of one", move_pages(move, move->at + 3 * page, 2, 1)))
         return;
-    expect_marks(move, "memory.move: contents move with it, and neighbours stay");
+    expect_marks(move, "memory.move: contents move with their pages, and neighbours stay");
     used = facet_check_used(check, move->context);
     EXPECT_OK(check, "memory.destroy_pages: of which all moved away",
               move->ops->destroy_pages(move->instance, move->context, move->two, move->error));
@@ -177,7 +177,7 @@ void facet_check_move_pages(struct facet_check *check)
 
 /* --- under launches --- */
 
-/* Two sets of `count` pages, between which they move. */
+/* A mapped range of `count` pages that moves between two sets of pages. */
 struct page_sets {
     struct move *move;
     struct facet_check_kernel kernel;
@@ -203,7 +203,7 @@ static bool prepare_sets(struct page_sets *page_sets)
                      map_pages(move, move->at, page_sets->sets[0], 0, page_sets->count));
 }
 
-/* One launch that writes `value` everywhere, under which all pages move, some alone and the rest at once. */
+/* Launches a kernel that writes `value` everywhere; meanwhile half of the pages move singly, the rest at once. */
 static enum facet_status move_under_launch(struct page_sets *page_sets, uint64_t value, uint64_t to)
 {
     struct move *move = page_sets->move;

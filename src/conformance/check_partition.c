@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "conformance/slices.h"
 
-/* Partitions that others made stay: while there are any, the checks that create partitions are left out. */
+/* Existing partitions are never removed, so checks that create partitions are skipped while there are any. */
 static bool is_empty(struct facet_check *check, const char *what)
 {
     uint32_t count = 0;
@@ -127,7 +127,7 @@ static void check_refusals(struct facet_check *check)
     EXPECT_STATUS(check, "partition.destroy: a template's id is no uuid", FACET_NOT_FOUND,
                   ops->destroy(instance, device, all[0].id, &check->error));
     FACET_CLEANUP_FREE struct facet_partition_info *existing = facet_check_partitions(check, &count);
-    EXPECT_NUMBER(check, "partition.list: nothing came of what was refused", 0, existing ? count : UINT32_MAX);
+    EXPECT_NUMBER(check, "partition.list: refused calls created nothing", 0, existing ? count : UINT32_MAX);
     facet_check_clear_partitions(check);
 }
 
@@ -161,7 +161,7 @@ static void check_two_alike(struct facet_check *check)
         return;
     const struct facet_partition_template *smallest = facet_check_smallest(all, count);
     if (smallest->max_count < 2) {
-        facet_check_skip(check, "partition.create: two alike", "'%.31s' may be there once", smallest->id);
+        facet_check_skip(check, "partition.create: two alike", "the device can hold one '%.31s' at most", smallest->id);
         return;
     }
     if (EXPECT_OK(check, "partition.create: one of the smallest",
@@ -184,7 +184,7 @@ static enum facet_status fill_info(struct facet_check *check, const void *subjec
     return status;
 }
 
-static void struct_size(struct facet_check *check)
+static void check_struct_size(struct facet_check *check)
 {
     uint32_t count = 0;
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
@@ -236,7 +236,7 @@ static void use_partition(struct facet_check *check, const struct facet_partitio
     EXPECT_OK(check, "partition.destroy: one no longer in use", facet_check_destroy(check, made->uuid));
 }
 
-static void in_use(struct facet_check *check)
+static void check_partition_in_use(struct facet_check *check)
 {
     struct facet_partition_info made;
     uint32_t count = 0;
@@ -250,7 +250,7 @@ static void in_use(struct facet_check *check)
     facet_check_clear_partitions(check);
 }
 
-/* The four checks that create many partitions, each on an empty device. */
+/* Runs the four cases of partition_life.c, each on a device without partitions. */
 static void check_partition_life(struct facet_check *check)
 {
     static void (*const stages[])(struct facet_check *) = {facet_check_partition_everywhere,
@@ -270,8 +270,8 @@ static const struct facet_check_case cases[] = {
     {check_templates, FACET_CAN_PARTITION},
     {check_refusals, FACET_CAN_PARTITION},
     {check_two_alike, FACET_CAN_PARTITION},
-    {struct_size, FACET_CAN_PARTITION},
-    {in_use, FACET_CAN_PARTITION | FACET_CAN_MEMORY},
+    {check_struct_size, FACET_CAN_PARTITION},
+    {check_partition_in_use, FACET_CAN_PARTITION | FACET_CAN_MEMORY},
     {check_partition_life, FACET_CAN_PARTITION},
     {NULL, 0},
 };

@@ -2,9 +2,9 @@
 /*
  * Pausing a context (since ABI 1.4).
  *
- * Owns: queues that a pause holds, and a window onto their results meanwhile: memory that another context shares.
- * Never: reads through a paused context: that comes after everything it has queued. Asserts how long anything takes; it
- * reads twice, some time apart.
+ * Owns: queues that a pause holds, and a window onto their results: memory that a second context shares.
+ * Never: reads through the paused context, because such a read waits for everything that it has queued. Never: asserts
+ * how long anything takes; it compares two readings.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "conformance/kernel.h"
 
-/* Between two readings of something that stands still. */
+/* The time between two readings that must be equal. */
 #define POLL_NS (20 * FACET_NS_PER_MS)
 
 static bool pause_context(struct facet_check *check, const struct facet_check_kernel *kernel)
@@ -23,7 +23,8 @@ static bool pause_context(struct facet_check *check, const struct facet_check_ke
 
 /* Another context's view of the kernel's results; context 0: the device cannot share memory. */
 struct window {
-    uint64_t context, window_address, kernel_address; /* its address in the other context, and in the kernel's */
+    uint64_t context;
+    uint64_t window_address, kernel_address; /* of the shared memory in `context`, and in the kernel's context */
 };
 
 static bool share_pages_with_window(struct facet_check *check, const struct facet_check_kernel *kernel,
@@ -56,7 +57,7 @@ static void open_window(struct facet_check *check, const struct facet_check_kern
     *ret_window = window;
     if (!facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES)) {
         facet_check_skip(check, "execution.pause: nothing is written while it lasts",
-                         "no pages can be shared with who looks on");
+                         "the device cannot share pages with another context");
         return;
     }
     if (!facet_check_context(check, FACET_CHECK_OTHER, &window.context))
@@ -64,17 +65,17 @@ static void open_window(struct facet_check *check, const struct facet_check_kern
     check->memory_ops.info(check->instance, window.context, &info, &check->error);
     uint64_t bytes = FACET_CHECK_QUEUE * sizeof(uint64_t);
     bytes = (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
-    facet_check_begin(check, "memory.share_pages: to see what a context writes that is paused");
+    facet_check_begin(check, "memory.share_pages: to see what a paused context writes");
     if (share_pages_with_window(check, kernel, &window, bytes))
         *ret_window = window;
 }
 
-/* The words as another context sees them. */
+/* Reads the words through the window; all are 0 without one. */
 static void read_words(struct facet_check *check, const struct window *window, uint64_t *ret_words)
 {
     memset(ret_words, 0, FACET_CHECK_QUEUE * sizeof *ret_words);
     if (window->context)
-        EXPECT_OK(check, "memory.read: what a context wrote that is paused",
+        EXPECT_OK(check, "memory.read: what a paused context wrote",
                   check->memory_ops.read(check->instance, window->context, window->window_address,
                                          FACET_CHECK_QUEUE * sizeof *ret_words, ret_words, &check->error));
 }
@@ -175,7 +176,7 @@ static void check_running_stops(struct facet_check *check, const struct facet_ch
         return;
     EXPECT_OK(check, "execution.query: just paused", facet_check_kernel_query(check, kernel, &before));
     read_words(check, window, words);
-    facet_check_kernel_wait(check, kernel, POLL_NS); /* either answer will do: all of it may have been done before */
+    facet_check_kernel_wait(check, kernel, POLL_NS); /* FACET_OK, too: the queue may have ended before the pause */
     EXPECT_OK(check, "execution.query: paused for some time", facet_check_kernel_query(check, kernel, &after));
     read_words(check, window, later);
     EXPECT_TRUE(

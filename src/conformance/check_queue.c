@@ -2,8 +2,8 @@
 /*
  * Queued work of a stream: waiting for it, and dropping it.
  *
- * Owns: launches long enough that a device cannot be done with them before the next call.
- * Never: takes a device that was quicker for one that cancelled.
+ * Owns: launches long enough that a device cannot complete them before the next call.
+ * Never: counts a queue that completed before the call as cancelled.
  */
 #include <inttypes.h>
 
@@ -25,14 +25,14 @@ static enum facet_status count_words(struct facet_check *check, const struct fac
     return status;
 }
 
-/* A timeout of zero does not wait; its answer must be true all the same. */
+/* A timeout of 0 does not wait; FACET_OK is then right only if all work is complete. */
 static void wait_for_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state;
 
     if (!EXPECT_OK(check, "execution.launch: a queue to wait for", facet_check_queue_fill(check, kernel, address)))
         return;
-    facet_check_begin(check, "execution.synchronize: with a timeout of 0 tells the truth");
+    facet_check_begin(check, "execution.synchronize: with a timeout of 0, ok only if all is complete");
     enum facet_status status = facet_check_kernel_wait(check, kernel, 0);
     if (facet_check_kernel_query(check, kernel, &state) != FACET_OK)
         state.launched = UINT64_MAX;
@@ -46,7 +46,7 @@ static void wait_for_queue(struct facet_check *check, const struct facet_check_k
                   state.completed);
 }
 
-/* How one attempt to cancel went. */
+/* One attempt to cancel, and its result. */
 struct attempt {
     struct facet_stream_state before, after;
     uint64_t launched; /* before its own launches */
@@ -75,8 +75,8 @@ static enum facet_status attempt_cancel(struct facet_check *check, const struct 
     return status;
 }
 
-/* An attempt counts when most of the queue was waiting right before the cancel. That the device gets through the rest
- * in between may happen once, when this thread is held up; it does not happen every time. */
+/* An attempt counts when most of the queue was waiting right before the cancel. When this thread is delayed, the device
+ * may still complete the queue before the cancel; several attempts make that unlikely. */
 static void cancel_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     enum facet_status status = FACET_OK;

@@ -9,7 +9,7 @@
 
 enum { LAUNCHES = 3, GROUPS = 6, CANCELLED = 32, CANCELLED_GROUPS = 1 << 16, UNKNOWN = 0x7fffffff };
 
-/* Whose records, and from where on. */
+/* The stream whose records are listed, and the sequence number after which they begin. */
 struct subject {
     uint64_t context, stream, after;
 };
@@ -155,11 +155,11 @@ static void check_records_after(struct facet_check *check, const struct facet_ch
         EXPECT_NUMBER(check, "execution.records: none after the last", 0, count);
 }
 
-/* A launch that ran whole is ok and has all of its groups; any other is a bad state. */
+/* A launch that completed is ok and has all its work-groups; any other is a bad state. */
 static void check_cancelled_records(struct facet_check *check, const struct facet_check_kernel *template_kernel,
                                     uint64_t address)
 {
-    struct facet_check_tally tally = {.text = "execution.records: what was cancelled is told from what ran"};
+    struct facet_check_tally tally = {.text = "execution.records: cancelled launches differ from completed ones"};
     struct facet_check_kernel kernel = *template_kernel;
     const struct facet_execution_ops *ops = &check->execution_ops;
     uint32_t count = 0;
@@ -176,7 +176,7 @@ static void check_cancelled_records(struct facet_check *check, const struct face
               ops->synchronize(check->instance, kernel.context, kernel.stream, FACET_CHECK_KERNEL_NS, &check->error));
     const struct subject subject = {kernel.context, kernel.stream, 0};
     FACET_CLEANUP_FREE struct facet_launch_record *all = fetch_records(check, &subject, &count);
-    if (!all || !EXPECT_NUMBER(check, "execution.records: one for what was cancelled, too", CANCELLED, count))
+    if (!all || !EXPECT_NUMBER(check, "execution.records: cancelled launches have records, too", CANCELLED, count))
         return;
     facet_check_begin(check, "%s", tally.text);
     for (uint32_t i = 0; i < count; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies among the contexts of a device (since ABI 1.4), as two contexts with queues show them.
+ * Scheduling policies among the contexts of a device (since ABI 1.4), checked with two contexts that queue launches.
  *
- * Owns: two rivals of which one comes first, and the order in which their launches ended.
- * Never: expects a share to the launch: the second one gets a quarter of its share, or more.
+ * Owns: two rivals, of which the first queues all its launches before the second, and the order in which these ended.
+ * Never: expects an exact share: a quarter of a rival's launches decides.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,12 +21,12 @@ enum {
     ATTEMPTS = 3
 };
 
-/* Several streams, so that at the end of a launch there is always another one that could begin. */
+/* Several streams, so that at the end of a launch another launch of the rival can always begin. */
 struct rival {
     struct facet_check_kernel kernels[STREAMS];
     uint64_t context, address, launched_before[STREAMS];    /* launches before this contest */
     struct facet_launch_record records[LAUNCHES_PER_RIVAL]; /* of this contest */
-    uint64_t start_ns, end_ns;                              /* of the first and of the last of them */
+    uint64_t start_ns, end_ns;                              /* the start of the first launch and the end of the last */
 };
 
 static enum facet_status set_policy(struct facet_check *check, uint32_t policy, uint32_t preempt, uint64_t slice_ns)
@@ -42,8 +42,7 @@ static void check_policy_forms(struct facet_check *check)
     EXPECT_OK(check, "execution.set_policy: in turns, of 2 ms",
               set_policy(check, FACET_SCHEDULE_ROUND_ROBIN, 1, UINT64_C(2000000)));
     EXPECT_OK(check, "execution.set_policy: by priority", set_policy(check, FACET_SCHEDULE_PRIORITY, 1, 0));
-    EXPECT_OK(check, "execution.set_policy: in the order of coming, to the end",
-              set_policy(check, FACET_SCHEDULE_FIFO, 0, 0));
+    EXPECT_OK(check, "execution.set_policy: fifo, without preemption", set_policy(check, FACET_SCHEDULE_FIFO, 0, 0));
     EXPECT_OK(check, "execution.set_policy: fair, as before the first call",
               set_policy(check, FACET_SCHEDULE_FAIR, 1, 0));
 }
@@ -58,7 +57,7 @@ static bool prepare_rival(struct facet_check *check, const char *worker, struct 
                     facet_check_kernel_lengthen(check, &rival->kernels[0], rival->address);
 
     for (int i = 1; prepared && i < STREAMS; i++)
-        prepared = facet_check_kernel_beside(check, &rival->kernels[0], &rival->kernels[i]);
+        prepared = facet_check_kernel_add_stream(check, &rival->kernels[0], &rival->kernels[i]);
     return prepared;
 }
 
@@ -105,7 +104,7 @@ static bool fetch_records(struct facet_check *check, struct rival *rival)
     return EXPECT_NUMBER(check, "execution.records: one for each launch of a rival", LAUNCHES_PER_RIVAL, total);
 }
 
-/* The first has all of its queue before the second has any. True with the records of both. */
+/* Queues all launches of the first rival, then those of the second, and fetches the records of both. */
 static bool run_rivals(struct facet_check *check, struct rival *first, struct rival *second)
 {
     enum facet_status status;
@@ -131,19 +130,19 @@ static uint32_t count_ended(const struct rival *rival, uint64_t from, uint64_t t
     return count;
 }
 
-/* How many launches of the second ended before the first was through. */
+/* How many launches of the second rival ended before the last of the first. */
 static uint32_t second_before_first_ended(const struct rival *first, const struct rival *second)
 {
     return count_ended(second, 0, first->end_ns);
 }
 
-/* How many launches of the first ended from when the second began until it was through. */
+/* How many launches of the first rival ended between the start and the end of the second. */
 static uint32_t first_while_second_ran(const struct rival *first, const struct rival *second)
 {
     return count_ended(first, second->start_ns, second->end_ns);
 }
 
-/* The machine may be busy with something else for once; it is not each time. */
+/* Other load on the machine may spoil a contest, so one of several has to pass. */
 static void expect_served(struct facet_check *check, struct rival *rivals, uint32_t policy, bool at_most,
                           uint32_t (*count)(const struct rival *first, const struct rival *second), const char *text)
 {
@@ -164,7 +163,7 @@ static void expect_served(struct facet_check *check, struct rival *rivals, uint3
 
 static void check_without_preemption(struct facet_check *check, struct rival *rivals)
 {
-    struct facet_check_tally tally = {.text = "execution.set_policy: without preemption no launch makes room"};
+    struct facet_check_tally tally = {.text = "execution.set_policy: without preemption no launch is interrupted"};
 
     if (!EXPECT_OK(check, "execution.set_policy: fair, without preemption",
                    set_policy(check, FACET_SCHEDULE_FAIR, 0, 0)))
@@ -183,21 +182,21 @@ static void check_policies(struct facet_check *check, struct rival *rivals)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
 
-    for (int i = 0; i < STREAMS; i++) /* of one length, as it was found for the first */
+    for (int i = 0; i < STREAMS; i++) /* both rivals' launches are as long as those of the first */
         rivals[1].kernels[i].work_groups = rivals[0].kernels[i].work_groups;
     expect_served(check, rivals, FACET_SCHEDULE_FIFO, true, second_before_first_ended,
-                  "execution.set_policy: fifo serves who came first until it wants nothing more");
+                  "execution.set_policy: fifo serves the first context until its queue is empty");
     expect_served(check, rivals, FACET_SCHEDULE_FAIR, false, second_before_first_ended,
-                  "execution.set_policy: fair serves who came second as well");
+                  "execution.set_policy: fair serves the second context before the first has ended");
     expect_served(check, rivals, FACET_SCHEDULE_ROUND_ROBIN, false, second_before_first_ended,
-                  "execution.set_policy: in turns, who came second is served as well");
+                  "execution.set_policy: in turns, the second context is served before the first has ended");
     if (facet_check_claims(check, FACET_CAN_SHARE) &&
         EXPECT_OK(check, "execution.set_share: of low priority",
                   ops->set_share(check->instance, rivals[0].context, 500, 1000, FACET_PRIORITY_LOW, &check->error)) &&
         EXPECT_OK(check, "execution.set_share: of high priority",
                   ops->set_share(check->instance, rivals[1].context, 500, 1000, FACET_PRIORITY_HIGH, &check->error)))
         expect_served(check, rivals, FACET_SCHEDULE_PRIORITY, true, first_while_second_ran,
-                      "execution.set_policy: by priority, the higher one goes first");
+                      "execution.set_policy: by priority, the context of higher priority goes first");
     check_without_preemption(check, rivals);
     EXPECT_OK(check, "execution.set_policy: fair again", set_policy(check, FACET_SCHEDULE_FAIR, 1, 0));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the possible shares and priorities (since ABI 1.2). Never: measures the resulting shares: a device with nothing
- * else to do gives each context all of it.
+ * Owns: the accepted shares and priorities (since ABI 1.2). Never: measures the resulting shares: an idle device may
+ * give a context all of its time.
  */
 #include <facet/limits.h>
 
@@ -47,7 +47,7 @@ static void check_priorities(struct facet_check *check, uint64_t context, uint64
               ops->set_priority(instance, context, stream, FACET_PRIORITY_HIGH, &check->error));
 }
 
-/* With any share, a launch comes to its end. */
+/* A launch completes with any share of its context. */
 static void check_work_with_share(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;

@@ -31,7 +31,7 @@ static bool prepare_contexts(struct shared *shared)
     return EXPECT_OK(check, "memory.reserve: where both will map",
                      ops->reserve(shared->instance, shared->owner, 2 * shared->page, 0, &shared->owner_address,
                                   shared->error)) &&
-           EXPECT_OK(check, "memory.reserve: and in another context",
+           EXPECT_OK(check, "memory.reserve: where pages are mapped in another context",
                      ops->reserve(shared->instance, shared->other, 2 * shared->page, 0, &shared->other_address,
                                   shared->error)) &&
            EXPECT_OK(
@@ -44,7 +44,7 @@ static enum facet_status share_pages(struct shared *shared, uint64_t context, ui
     return shared->ops->share_pages(shared->instance, context, pages, shared->error);
 }
 
-static enum facet_status map_there(struct shared *shared)
+static enum facet_status map_in_other(struct shared *shared)
 {
     return shared->ops->map(shared->instance, shared->other, shared->other_address, shared->pages, 0, 2 * shared->page,
                             shared->error);
@@ -72,7 +72,7 @@ static void check_refusals(struct shared *shared)
     struct facet_check *check = shared->check;
 
     EXPECT_STATUS(check, "memory.map: another context's pages that are not shared are not found", FACET_NOT_FOUND,
-                  map_there(shared));
+                  map_in_other(shared));
     EXPECT_STATUS(check, "memory.share_pages: an unknown context is not found", FACET_NOT_FOUND,
                   share_pages(shared, INT32_MAX, shared->pages));
     EXPECT_STATUS(check, "memory.share_pages: unknown pages are not found", FACET_NOT_FOUND,
@@ -87,7 +87,7 @@ static bool check_sharing(struct shared *shared)
     const struct facet_memory_ops *ops = shared->ops;
 
     if (!EXPECT_OK(check, "memory.share_pages: two pages", share_pages(shared, shared->owner, shared->pages)) ||
-        !EXPECT_OK(check, "memory.map: shared pages, in another context", map_there(shared)) ||
+        !EXPECT_OK(check, "memory.map: shared pages, in another context", map_in_other(shared)) ||
         !EXPECT_OK(check, "memory.map: shared pages, in their own",
                    ops->map(shared->instance, shared->owner, shared->owner_address, shared->pages, 0, 2 * shared->page,
                             shared->error)))
@@ -102,7 +102,7 @@ static bool check_sharing(struct shared *shared)
     return true;
 }
 
-/* The context that made them goes first. */
+/* The context that created the shared pages ends first. */
 static void check_pages_outlive_owner(struct shared *shared, uint64_t before)
 {
     struct facet_check *check = shared->check;
@@ -113,17 +113,19 @@ static void check_pages_outlive_owner(struct shared *shared, uint64_t before)
     expect_word(shared, "memory.destroy_context: a context that has its shared pages mapped keeps them",
                 shared->other_address, 0x5a);
     used = facet_check_used(check, shared->other);
-    EXPECT_TRUE(check, "memory.destroy_context: they stay in use", used >= before + 2 * shared->page,
-                "expected: at least %" PRIu64 "\ngot: %" PRIu64, before + 2 * shared->page, used);
+    EXPECT_TRUE(check, "memory.destroy_context: shared pages that are mapped stay in use",
+                used >= before + 2 * shared->page, "expected: at least %" PRIu64 "\ngot: %" PRIu64,
+                before + 2 * shared->page, used);
     EXPECT_OK(check, "memory.unmap: one of two shared pages",
               shared->ops->unmap(shared->instance, shared->other, shared->other_address, shared->page, shared->error));
     EXPECT_STATUS(check, "memory.map: shared pages of a context that is gone are not found", FACET_NOT_FOUND,
                   shared->ops->map(shared->instance, shared->other, shared->other_address, shared->pages, 0,
                                    shared->page, shared->error));
-    EXPECT_OK(check, "memory.unmap: the last of them",
+    EXPECT_OK(check, "memory.unmap: the last of two shared pages",
               shared->ops->unmap(shared->instance, shared->other, shared->other_address + shared->page, shared->page,
                                  shared->error));
-    EXPECT_NUMBER(check, "memory.unmap: the last mapping frees them", before, facet_check_used(check, shared->other));
+    EXPECT_NUMBER(check, "memory.unmap: the last mapping frees shared pages", before,
+                  facet_check_used(check, shared->other));
 }
 
 void facet_check_share_pages(struct facet_check *check)

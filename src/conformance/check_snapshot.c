@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "conformance/kernel.h"
 
-/* A snapshot is written and read where the file stands, here behind something else. */
+/* A snapshot is written and read at the file's offset, which here is not 0. */
 enum { WORKER_BYTES = 16 << 10, UNUSED_PID = 0x3ffffff, SNAPSHOT_OFFSET = 100, QUEUED_LAUNCHES = 48 };
 
 static void refuse_absent_device(struct facet_check *check)
@@ -34,7 +34,7 @@ static enum facet_status resume_worker(struct facet_check *check, int fd)
     return resume_at(check, FACET_CHECK_WORKER, fd, SNAPSHOT_OFFSET);
 }
 
-/* An empty file that stands where a snapshot is to begin; -1 and a failed assertion without one. */
+/* An empty file at the offset where a snapshot is to begin; -1 after a failed assertion. */
 static int create_file(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
@@ -64,7 +64,7 @@ static void check_refusals(struct facet_check *check)
     EXPECT_TRUE(check, "snapshot.resume: an empty file to resume from", ftruncate(fd, 0) == 0,
                 "expected: a file\ngot: none");
     EXPECT_STATUS(check, "snapshot.resume: an empty file is corrupt", FACET_CORRUPT, resume_worker(check, fd));
-    EXPECT_STATUS(check, "snapshot.resume: nothing is kept in host memory, and that is not found", FACET_NOT_FOUND,
+    EXPECT_STATUS(check, "snapshot.resume: from host memory without a snapshot is not found", FACET_NOT_FOUND,
                   resume_worker(check, -1));
     EXPECT_STATUS(check, "snapshot.snapshot_processes: a dead process is not found", FACET_NOT_FOUND,
                   check->snapshot_ops.snapshot_processes(check->instance, dead, 1, &check->error));
@@ -154,7 +154,7 @@ static void refuse_calls_off_device(struct worker *worker)
     facet_check_report_tallies(check, &tally, 1);
 }
 
-/* While it is off the device, its memory is the neighbours'. */
+/* While the worker is off the device, other workers can use its memory. */
 static void check_off_device(struct worker *worker)
 {
     struct facet_check *check = worker->check;
@@ -164,7 +164,7 @@ static void check_off_device(struct worker *worker)
                 facet_check_used(check, worker->watcher) + WORKER_BYTES <= worker->used,
                 "expected: %d bytes less in use than %" PRIu64 "\ngot: %" PRIu64, WORKER_BYTES, worker->used,
                 facet_check_used(check, worker->watcher));
-    EXPECT_STATUS(check, "snapshot.snapshot: of one that is off the device is a bad state", FACET_BAD_STATE,
+    EXPECT_STATUS(check, "snapshot.snapshot: a worker that is off the device is a bad state", FACET_BAD_STATE,
                   save_worker(check, FACET_CHECK_WORKER, -1));
 }
 
@@ -199,7 +199,8 @@ static void check_save_to_file(struct worker *worker)
     refuse_truncated(worker, fd);
     if (EXPECT_OK(check, "snapshot.resume: from the file", resume_worker(check, fd)))
         expect_same_bytes(worker, "snapshot.resume: the same bytes at the same address");
-    EXPECT_STATUS(check, "snapshot.resume: of one that is on the device is busy", FACET_BUSY, resume_worker(check, fd));
+    EXPECT_STATUS(check, "snapshot.resume: a worker that is on the device is busy", FACET_BUSY,
+                  resume_worker(check, fd));
     expect_same_bytes(worker, "snapshot.resume: what was refused changed nothing");
 }
 
@@ -228,7 +229,7 @@ static void check_save_and_resume(struct facet_check *check)
     facet_check_drop_context(check, worker.watcher);
 }
 
-/* Resumes a snapshot from a file in another instance. Afterwards the same file serves the first instance too. */
+/* Resumes a snapshot from a file in another instance, and then the same file in the first instance. */
 static void resume_in_other_instance(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = create_file(check);
@@ -253,7 +254,7 @@ static void resume_in_other_instance(struct facet_check *check)
     facet_check_drop_context(check, worker.watcher);
 }
 
-/* Two workers, and both leave. */
+/* A snapshot of NULL takes both of two workers off the device. */
 static void save_all_workers(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = create_file(check);
@@ -264,9 +265,9 @@ static void save_all_workers(struct facet_check *check)
     if (fd < 0 || !prepare_worker(&worker))
         return;
     if (EXPECT_OK(check, "snapshot.snapshot: every worker, by NULL", save_worker(check, NULL, fd))) {
-        EXPECT_STATUS(check, "snapshot.snapshot: by NULL, one is off the device", FACET_BAD_STATE,
+        EXPECT_STATUS(check, "snapshot.snapshot: by NULL, the first worker is off the device", FACET_BAD_STATE,
                       check->memory_ops.info(check->instance, worker.context, &info, &check->error));
-        EXPECT_STATUS(check, "snapshot.snapshot: by NULL, so is the other", FACET_BAD_STATE,
+        EXPECT_STATUS(check, "snapshot.snapshot: by NULL, the second worker is off the device", FACET_BAD_STATE,
                       check->memory_ops.info(check->instance, worker.watcher, &info, &check->error));
         if (EXPECT_OK(check, "snapshot.resume: every worker, by NULL", resume_at(check, NULL, fd, SNAPSHOT_OFFSET)))
             expect_same_bytes(&worker, "snapshot.resume: by NULL, the same bytes");
@@ -291,7 +292,7 @@ static void check_words(struct facet_check *check, uint64_t context, uint64_t ad
     facet_check_report_tallies(check, &tally, 1);
 }
 
-/* Each launch stores one word. How many are done before the snapshot is the device's affair. */
+/* Each launch stores one word. Any number of them may complete before the snapshot. */
 static void save_with_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state = {.size = sizeof state};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: eight threads at once, and the proof that they called every operation.
- * Never: knows a thread's calls; the rounds do (thread.h), and record them.
+ * Owns: eight threads at once, and the check that they called every operation.
+ * Never: makes a thread's calls; the rounds make and record them (thread.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { ROUNDS = 100, ROUNDS_OF_SNAPSHOTS = 15 };
 /* The calls of each thread, by enum facet_operation_id, since the group began. */
 static unsigned char called[FACET_CHECK_THREADS][FACET_OPERATION_COUNT];
 
-/* Complaints stay; a thread goes on, so that the others have company to the end. */
+/* A thread goes on after a complaint, so that the other threads run beside it to the end. */
 static void *run_thread(void *argument)
 {
     struct facet_check_thread *thread = argument;
@@ -36,7 +36,7 @@ static void start_thread(struct facet_check_thread *thread, pthread_t *ret_id)
         _exit(EXIT_FAILURE);
 }
 
-/* All have started before any ends; the first complaint is the assertion's. */
+/* Runs all threads at once. The first complaint becomes the assertion's. */
 static void check_all_together(struct facet_check *check, struct facet_check_team *team, const char *text,
                                void (*round)(struct facet_check_thread *thread), uint32_t rounds)
 {
@@ -87,7 +87,7 @@ static void check_compute_limits(struct facet_check *check)
         check_limits(check);
 }
 
-/* The published kernel, if any; the texts must outlive the team. */
+/* Finds the published kernel, if any. */
 static void find_kernel(struct facet_check *check, struct facet_check_team *team)
 {
     static char kernel[64], image[8192];
@@ -147,7 +147,7 @@ static void use_everything(struct facet_check_thread *thread)
         facet_thread_use_limits(thread);
 }
 
-/* Partitions that others made stay, and then none is created. */
+/* Existing partitions are never removed; while there are any, no thread creates one. */
 static void check_partitions(struct facet_check *check)
 {
     struct facet_check_team team = {0};
@@ -163,7 +163,7 @@ static void check_partitions(struct facet_check *check)
     EXPECT_NUMBER(check, "threads: no partition is left", existing, facet_check_partition_count(check));
 }
 
-/* Whether every thread called it; the number of the first that did not. */
+/* Whether every thread called the operation; *ret_thread is the first that did not. */
 static bool every_operation_called(enum facet_operation_id operation, uint32_t *ret_thread)
 {
     for (uint32_t i = 0; i < FACET_CHECK_THREADS; i++)
@@ -174,7 +174,7 @@ static bool every_operation_called(enum facet_operation_id operation, uint32_t *
     return true;
 }
 
-/* Every thread called every operation that the device promises, whichever ones the ABI has by now. */
+/* Asserts that every thread called every promised operation; new operations of the ABI are included. */
 static void expect_all_called(struct facet_check *check)
 {
     struct facet_check_tally tally = {.text = "threads: each of the 8 called every operation that is promised"};

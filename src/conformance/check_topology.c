@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: nodes and links. Never: knows a vendor's fabric. */
+/* Owns: nodes and links. Never: assumes a vendor's fabric. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

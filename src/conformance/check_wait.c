@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: one stream that waits for another (since ABI 1.4). Never: takes a quick device for one that waited: the work
- * that must come first is the slower one, so it writes last on a device that does not wait.
+ * Owns: one stream that waits for another (since ABI 1.4). Never: counts a fast device as one that waited: the work
+ * that must come first is the slower, so on a device that does not wait it writes last.
  */
 #include <inttypes.h>
 
@@ -22,7 +22,7 @@ static enum facet_status launch_word(struct facet_check *check, const struct fac
     return facet_check_kernel_launch(check, kernel, address, 1, BEHIND);
 }
 
-/* The waiting stream is asked first: between the two questions the other one can only have gone on. */
+/* The waiting stream is queried first: between the two queries the other stream can only have advanced. */
 static void expect_not_begun(struct facet_check *check, const struct facet_check_kernel *waits,
                              const struct facet_check_kernel *other)
 {
@@ -61,51 +61,51 @@ static void expect_times(struct facet_check *check, const struct facet_check_ker
 
 static void check_wait_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
-    struct facet_check_kernel beside;
+    struct facet_check_kernel waiting;
     struct facet_stream_state state = {0};
     uint64_t words[FACET_CHECK_QUEUE] = {0};
 
-    if (!facet_check_kernel_beside(check, kernel, &beside) ||
+    if (!facet_check_kernel_add_stream(check, kernel, &waiting) ||
         !EXPECT_OK(check, "execution.launch: a queue to be waited for",
                    facet_check_queue_fill(check, kernel, address)) ||
-        !EXPECT_OK(check, "execution.wait: for a queue", wait_for(check, &beside, kernel)) ||
+        !EXPECT_OK(check, "execution.wait: for a queue", wait_for(check, &waiting, kernel)) ||
         !EXPECT_OK(check, "execution.launch: behind a wait",
-                   launch_word(check, &beside, address + LAST * sizeof(uint64_t))))
+                   launch_word(check, &waiting, address + LAST * sizeof(uint64_t))))
         return;
-    expect_not_begun(check, &beside, kernel);
+    expect_not_begun(check, &waiting, kernel);
     EXPECT_OK(check, "execution.synchronize: a stream that waits for another",
-              facet_check_kernel_wait(check, &beside, FACET_CHECK_KERNEL_NS));
+              facet_check_kernel_wait(check, &waiting, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "execution.query: of one that was waited for", facet_check_kernel_query(check, kernel, &state));
     EXPECT_NUMBER(check, "execution.wait: all that the other was given is complete", state.launched, state.completed);
     EXPECT_OK(check, "memory.read: what both streams wrote", facet_check_queue_words(check, kernel, address, words));
     EXPECT_NUMBER(check, "execution.wait: what comes behind it begins when the other stream is done", BEHIND,
                   words[LAST]);
-    expect_times(check, &beside, kernel, state.launched);
+    expect_times(check, &waiting, kernel, state.launched);
 }
 
-/* Each waits for the other's work from before the wait. */
+/* Two streams wait for each other; a wait covers only work that was queued before it. */
 static void wait_for_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
-    struct facet_check_kernel beside;
+    struct facet_check_kernel waiting;
     enum facet_status status;
 
-    if (!facet_check_kernel_beside(check, kernel, &beside))
+    if (!facet_check_kernel_add_stream(check, kernel, &waiting))
         return;
     facet_check_begin(check, "execution.wait: of two streams for each other");
     status = launch_word(check, kernel, address);
     if (status == FACET_OK)
-        status = wait_for(check, &beside, kernel);
+        status = wait_for(check, &waiting, kernel);
     if (status == FACET_OK)
-        status = launch_word(check, &beside, address);
+        status = launch_word(check, &waiting, address);
     if (status == FACET_OK)
-        status = wait_for(check, kernel, &beside);
+        status = wait_for(check, kernel, &waiting);
     if (status == FACET_OK)
         status = launch_word(check, kernel, address);
     facet_check_status(check, FACET_OK, status);
     EXPECT_OK(check, "execution.wait: what the other stream is given later is not waited for",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "execution.wait: for a stream that waits as well",
-              facet_check_kernel_wait(check, &beside, FACET_CHECK_KERNEL_NS));
+              facet_check_kernel_wait(check, &waiting, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "execution.wait: a stream for itself", wait_for(check, kernel, kernel));
     EXPECT_OK(check, "execution.synchronize: a stream that waited for itself",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
@@ -115,30 +115,31 @@ static void wait_for_past(struct facet_check *check, const struct facet_check_ke
 static void wait_for_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
-    struct facet_check_kernel beside;
+    struct facet_check_kernel waiting;
     enum facet_status status;
     uint64_t words[FACET_CHECK_QUEUE] = {0};
 
-    if (!facet_check_kernel_beside(check, kernel, &beside))
+    if (!facet_check_kernel_add_stream(check, kernel, &waiting))
         return;
     facet_check_begin(check, "execution.wait: for what will be cancelled");
     status = ops->pause(check->instance, kernel->context, 1, &check->error);
     if (status == FACET_OK)
         status = facet_check_queue_fill(check, kernel, address);
     if (status == FACET_OK)
-        status = wait_for(check, &beside, kernel);
+        status = wait_for(check, &waiting, kernel);
     if (status == FACET_OK)
-        status = launch_word(check, &beside, address);
+        status = launch_word(check, &waiting, address);
     if (status == FACET_OK)
         status = ops->cancel(check->instance, kernel->context, kernel->stream, &check->error);
     if (status == FACET_OK)
         status = ops->pause(check->instance, kernel->context, 0, &check->error);
     facet_check_status(check, FACET_OK, status);
     EXPECT_OK(check, "execution.wait: what is cancelled need not be waited for",
-              facet_check_kernel_wait(check, &beside, FACET_CHECK_KERNEL_NS));
+              facet_check_kernel_wait(check, &waiting, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "memory.read: what was behind a wait for what was cancelled",
               facet_check_queue_words(check, kernel, address, words));
-    EXPECT_NUMBER(check, "execution.wait: what is behind it is not cancelled with what it waits for", BEHIND, words[0]);
+    EXPECT_NUMBER(check, "execution.wait: launches behind a wait are not cancelled with the work that it waits for",
+                  BEHIND, words[0]);
 }
 
 void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)

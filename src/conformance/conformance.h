@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The conformance suite: does a provider keep what facet/provider.h and the headers beside it promise?
+ * The conformance suite: checks that a provider keeps what facet/provider.h and the headers beside it promise.
  *
  * Owns: the groups of checks, the child that each group runs in, its deadline, and the report of its end.
- * Never: prints, trusts the provider, or counts an unclaimed promise as kept: that is skipped, with a reason.
+ * Never: prints, trusts the provider, or counts an unclaimed promise as kept: it is skipped, with a reason.
  *
  * Each group runs in a forked child of the caller with the provider loaded into it, so that overruns, prints and signal
- * handlers can be seen, and so that a provider that crashes, exits or hangs costs one group. Groups begin anew: none
- * depends on another.
+ * handlers can be seen, and so that a provider that crashes, exits or hangs costs one group. No group depends on
+ * another.
  */
 #ifndef FACET_CONFORMANCE_CONFORMANCE_H
 #define FACET_CONFORMANCE_CONFORMANCE_H
@@ -21,7 +21,7 @@ enum facet_conformance_outcome {
     FACET_CONFORMANCE_PASSED,
     FACET_CONFORMANCE_FAILED,
     FACET_CONFORMANCE_SKIPPED,
-    FACET_CONFORMANCE_NOTE, /* no assertion: something that helps to read the rest */
+    FACET_CONFORMANCE_NOTE, /* no assertion: a remark that helps to read the other results */
 };
 
 struct facet_conformance_result {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of events in a group's child. Never: knows a case's subject. */
+/* Owns: the steps of a group's child. Never: calls an operation itself. */
 #include "conformance/group.h"
 
 #include <inttypes.h>
@@ -14,8 +14,8 @@
 #include "conformance/wire.h"
 
 /*
- * A check may leave nothing running and no core file: processes that a provider starts join the child's own process
- * group.
+ * A check must leave no process and no core file. Processes that a provider starts join the child's own process group,
+ * which the runner kills.
  */
 static void end_other_processes(void)
 {
@@ -26,7 +26,7 @@ static void end_other_processes(void)
     setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/* Devices alike in make and promises need one check: whether one of a lower index was of the same kind. */
+/* Devices of the same name, memory and capabilities are checked once: whether one of a lower index is of this kind. */
 static bool is_earlier_kind(const struct facet_check *check, uint32_t index)
 {
     const struct facet_device_info *one = &check->devices[index];

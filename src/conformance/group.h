@@ -2,7 +2,7 @@
 /*
  * One group in its child.
  *
- * Owns: the child's surroundings, the provider in it, which devices the cases run for.
+ * Owns: the child's process state, the provider in it, and the choice of devices for each case.
  * Never: returns to the caller's program.
  */
 #ifndef FACET_CONFORMANCE_GROUP_H
@@ -10,7 +10,7 @@
 
 #include "conformance/check.h"
 
-/* The child's whole life; reports to `report_fd`. */
+/* Runs the group in the child and ends it; reports to `report_fd`. */
 _Noreturn void facet_check_group_run(const struct facet_check_group *group,
                                      const struct facet_conformance_options *options, int report_fd);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices as an earlier process saw them.
+ * The devices as another process saw them before this one loads the provider.
  *
  * Owns: that process, from its fork to its end.
- * Never: asserts; nor forks once a provider is loaded, as vendors' runtimes do not survive that.
+ * Never: asserts, or forks once a provider is loaded, because vendors' runtimes do not survive a fork.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,13 +49,13 @@ static size_t read_all(int fd, void *ret_bytes, size_t count)
     return done;
 }
 
-/* Its assertions go to /dev/null: the group makes the same ones itself. */
+/* Runs in the forked process. Its assertions go to /dev/null, because the group makes the same ones. */
 static _Noreturn void read_and_send_identity(struct facet_check *check, int fd)
 {
-    int unheard = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-    check->report_fd = unheard;
-    if (unheard < 0 || !facet_check_load(check) || !facet_check_open(check))
+    check->report_fd = null_fd;
+    if (null_fd < 0 || !facet_check_load(check) || !facet_check_open(check))
         _exit(EXIT_FAILURE);
     for (uint32_t i = 0; i < check->device_count; i++) {
         struct facet_check_identity one;
@@ -78,7 +78,7 @@ static int wait_for(pid_t pid)
     return status;
 }
 
-/* It is of this process's group, and so ends with it at a deadline. */
+/* The forked process stays in this process's group, and so is killed with it at a deadline. */
 void facet_check_open_before(struct facet_check *check)
 {
     FACET_CLEANUP_FREE struct facet_check_identity *seen = calloc(FACET_CHECK_ITEMS, sizeof *seen);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the published test kernel. Never: checks its results. */
+/* Owns: the published test kernel. Never: checks the words that it wrote. */
 #include "conformance/kernel.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { GROWTH = 4, MOST_GROUPS = 1 << 24 };
 
-/* Of one launch, by the device's own time; with FACET_CHECK_QUEUE of them the queue lasts long enough to be seen. */
+/* The device time that one launch should take, so that a queue of FACET_CHECK_QUEUE launches can be observed. */
 #define LAUNCH_NS (4 * FACET_NS_PER_MS)
 
 bool facet_check_kernel_published(struct facet_check *check)
@@ -106,14 +106,14 @@ enum facet_status facet_check_queue_words(struct facet_check *check, const struc
                                   ret_words, &check->error);
 }
 
-bool facet_check_kernel_beside(struct facet_check *check, const struct facet_check_kernel *kernel,
-                               struct facet_check_kernel *ret_beside)
+bool facet_check_kernel_add_stream(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                   struct facet_check_kernel *ret_second)
 {
-    struct facet_check_kernel beside = *kernel;
+    struct facet_check_kernel second = *kernel;
 
     if (!EXPECT_OK(check, "execution.create_stream: beside another",
-                   check->execution_ops.create_stream(check->instance, kernel->context, &beside.stream, &check->error)))
+                   check->execution_ops.create_stream(check->instance, kernel->context, &second.stream, &check->error)))
         return false;
-    *ret_beside = beside;
+    *ret_second = second;
     return true;
 }

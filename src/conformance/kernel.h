@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The test kernel that a provider may publish (docs/providers.md): the property conformance_kernel names it,
- * conformance_image is its image. It takes three 64-bit arguments, an address, a count and a value, and stores the
- * value to that many 64-bit words; every work-group of a launch does the same.
+ * conformance_image is its image. The kernel takes three 64-bit arguments, an address, a count and a value, and stores
+ * the value in `count` 64-bit words; every work-group of a launch does the same.
  *
- * Owns: loading it and launching it. Never: makes up an image.
+ * Owns: loading and launching the kernel. Never: makes an image.
  */
 #ifndef FACET_CONFORMANCE_KERNEL_H
 #define FACET_CONFORMANCE_KERNEL_H
@@ -14,22 +14,22 @@
 struct facet_check_kernel {
     char name[64];
     uint64_t context, module, stream;
-    uint32_t work_groups; /* of each launch; more of them take longer and write the same */
+    uint32_t work_groups; /* of each launch; more work-groups take longer and write the same words */
 };
 
-/* False when none is published, or after a failed assertion. Loads it and creates a stream. */
+/* Loads the kernel and creates a stream. False when no kernel is published, or after a failed assertion. */
 bool facet_check_kernel_open(struct facet_check *check, uint64_t context, struct facet_check_kernel *ret_kernel);
 bool facet_check_kernel_published(struct facet_check *check);
 enum facet_status facet_check_kernel_launch(struct facet_check *check, const struct facet_check_kernel *kernel,
                                             uint64_t address, uint64_t words, uint64_t value);
 
-/* Of the kernel's stream. */
+/* Query and wait for the kernel's stream. */
 enum facet_status facet_check_kernel_query(struct facet_check *check, const struct facet_check_kernel *kernel,
                                            struct facet_stream_state *ret_state);
 enum facet_status facet_check_kernel_wait(struct facet_check *check, const struct facet_check_kernel *kernel,
                                           uint64_t timeout_ns);
 
-/* More and more work-groups, until a launch takes long enough or the device makes no difference between them. */
+/* Increases `work_groups` until a launch takes some milliseconds of device time, or a maximum is reached. */
 bool facet_check_kernel_lengthen(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
 /* A queue of launches; launch i writes i + 1 to word i of `address`, so that memory tells which ones ran. */
@@ -50,7 +50,7 @@ void facet_check_enqueue(struct facet_check *check);
 void facet_check_share(struct facet_check *check);
 void facet_check_records(struct facet_check *check);
 
-/* Records of a stream beyond `after`, to free(); NULL after a failed assertion. */
+/* A stream's records with sequence numbers above `after`, to free(); NULL after a failed assertion. */
 struct facet_launch_record *facet_check_fetch_records(struct facet_check *check, uint64_t context, uint64_t stream,
                                                       uint64_t after, uint32_t *ret_count);
 
@@ -58,16 +58,16 @@ struct facet_launch_record *facet_check_fetch_records(struct facet_check *check,
 void facet_check_control(struct facet_check *check);
 void facet_check_schedule(struct facet_check *check);
 
-/* check_pause.c, check_cancel_launch.c, check_wait.c, check_bounds.c: parts of the former, with a kernel that takes
- * some milliseconds and room for FACET_CHECK_QUEUE words. */
+/* check_pause.c, check_cancel_launch.c, check_wait.c, check_bounds.c: parts of facet_check_control(). The kernel takes
+ * some milliseconds, and `address` has room for FACET_CHECK_QUEUE words. */
 void facet_check_pause(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 void facet_check_cancel_launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 void facet_check_bounds(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 
-/* A stream beside the kernel's own, in the same context. */
-bool facet_check_kernel_beside(struct facet_check *check, const struct facet_check_kernel *kernel,
-                               struct facet_check_kernel *ret_beside);
+/* The same kernel with a new stream of its context. */
+bool facet_check_kernel_add_stream(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                   struct facet_check_kernel *ret_second);
 
 /* How long to wait for a kernel of a few thousand words. */
 #define FACET_CHECK_KERNEL_NS UINT64_C(5000000000)

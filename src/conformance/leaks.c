@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening and closing, again and again.
+ * Opening and closing a provider many times.
  *
  * Owns: counting this process's resources before and after.
- * Never: blames a provider for resources that its runtime keeps after its first use: only the growth with each round is
- * a leak.
+ * Never: counts resources that a runtime keeps after its first use as a leak; only growth with each round is one.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -17,11 +16,11 @@
 
 enum { WARM_UP = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 200, PATIENCE = 100 };
 
-/* A runtime that takes seconds to open is opened fewer times. */
-#define LONG_ENOUGH_NS (3 * FACET_NS_PER_S)
-#define BYTES_A_ROUND  UINT64_C(2048)
+/* After this time no further round begins, so a runtime that takes seconds to open is opened fewer times. */
+#define ROUNDS_NS            (3 * FACET_NS_PER_S)
+#define LEAK_BYTES_PER_ROUND UINT64_C(2048)
 
-/* There only under a sanitizer, whose heap is its own. */
+/* Defined only under a sanitizer, which has a heap of its own. */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 struct usage {
@@ -39,7 +38,7 @@ static uint32_t count_entries(const char *path)
     return count;
 }
 
-/* Allocated and not freed: pages that the C library keeps for later are not the provider's. */
+/* Bytes that are allocated and not freed; free memory that the C library keeps is not counted. */
 static uint64_t heap_bytes(void)
 {
     if (__sanitizer_get_current_allocated_bytes)
@@ -68,10 +67,10 @@ static bool open_and_close(struct facet_check *check)
     return true;
 }
 
-/* How many rounds were made; fewer than the least when one did not open. */
+/* Returns how many rounds were made; fewer than `min` when the provider did not open. */
 static uint32_t open_and_close_rounds(struct facet_check *check, uint32_t min, uint32_t max)
 {
-    uint64_t end = facet_clock_now_ns() + LONG_ENOUGH_NS;
+    uint64_t end = facet_clock_now_ns() + ROUNDS_NS;
     uint32_t made = 0;
 
     while (made < max && (made < min || facet_clock_now_ns() < end) && open_and_close(check))
@@ -79,7 +78,7 @@ static uint32_t open_and_close_rounds(struct facet_check *check, uint32_t min, u
     return made;
 }
 
-/* A thread that was told to end may still be about to. */
+/* Waits for a moment for threads that are about to end. */
 static struct usage settled_usage(uint32_t threads)
 {
     const struct timespec pause = facet_ns_timespec(10 * FACET_NS_PER_MS);
@@ -114,7 +113,7 @@ void facet_check_leaks(struct facet_check *check)
                 "expected: %" PRIu32 " threads after %" PRIu32 " rounds\ngot: %" PRIu32, before.threads, made,
                 after.threads);
     EXPECT_TRUE(check, "device.close: gives its memory back",
-                after.heap_bytes <= before.heap_bytes + made * BYTES_A_ROUND,
+                after.heap_bytes <= before.heap_bytes + made * LEAK_BYTES_PER_ROUND,
                 "expected: about %" PRIu64 " bytes of heap after %" PRIu32 " rounds\ngot: %" PRIu64, before.heap_bytes,
                 made, after.heap_bytes);
 }

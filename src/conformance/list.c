@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rules that hold for every list. Never: knows the items of a list. */
+/* Owns: the rules that hold for every list. Never: interprets an item beyond its size. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "conformance/check.h"
 
-/* Room before and behind, so that an overrun is seen instead of felt. */
+/* Margins before and behind the items, so that an overrun is detected and harmless. */
 enum { MARGIN = 2048, CANARY = 0xc3, ATTEMPTS = 4 };
 
 /* Room for `capacity` items of `item_size` bytes between two margins, all filled with the canary. */
@@ -33,7 +33,7 @@ static unsigned char *room_item(const struct room *room, uint32_t index)
     return room->bytes + MARGIN + (size_t)index * room->item_size;
 }
 
-/* Nothing is set in items: item_size says for all of them how much room there is. */
+/* Items are passed without a `size`: the argument item_size gives the room of every item. */
 static struct room room_create(uint32_t item_size, uint32_t capacity)
 {
     struct room room = {.item_size = item_size, .capacity = capacity};
@@ -117,7 +117,7 @@ void *facet_check_fetch(struct facet_check *check, const struct facet_check_list
     return NULL;
 }
 
-/* How many there are; UINT32_MAX after a failed assertion. */
+/* The number of items; UINT32_MAX after a failed assertion. */
 static uint32_t check_count(struct facet_check *check, const struct facet_check_list *list)
 {
     uint32_t count = UINT32_MAX;
@@ -182,8 +182,8 @@ static void check_ample(struct facet_check *check, const struct facet_check_list
                       count, facet_status_name(status), got, untouched ? "untouched" : "written to");
 }
 
-/* Whether item `index` of `room` begins as that of `full` does, and says `size`, and ends there. A text that the room
- * cuts may be ended in its last byte. */
+/* Whether item `index` of `room` is the beginning of the item of `full`, states its own size, and has nothing written
+ * behind it. A text that the room cuts may be terminated in its last byte. */
 static bool is_part(const struct room *room, const struct room *full, uint32_t index, uint32_t size, bool changes)
 {
     const unsigned char *item = room_item(room, index);
@@ -196,7 +196,7 @@ static bool is_part(const struct room *room, const struct room *full, uint32_t i
     return changes || (ends && memcmp(item + sizeof size, whole + sizeof size, compared - sizeof size - 1) == 0);
 }
 
-/* A host of another minor version has structs of another size; its stride is its own. */
+/* A host of another minor version has structs of another size, which is also the stride of its arrays. */
 static void check_item_size(struct facet_check *check, const struct facet_check_list *list, uint32_t count,
                             uint32_t item_size, const char *rule)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: comparing this process before and after. Never: repairs a provider's changes. */
+/* Owns: comparing this process's state before and after a group. Never: repairs a provider's changes. */
 #include "conformance/manners.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "base/surroundings.h"
 
-/* The caller's handlers must not run here: they would act on the caller's files a second time. */
+/* The caller's handlers must not run in this child, where they would act on the caller's files a second time. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -22,7 +22,7 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Everything that is printed lands in one file without a name; there is nothing to read. */
+/* Redirects standard output and error to a memory file, and standard input to /dev/null. */
 static bool catch_output(int *ret_fd)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -35,10 +35,10 @@ static bool catch_output(int *ret_fd)
 
 static mode_t current_mask(void)
 {
-    mode_t mask = umask(022);
+    mode_t file_mask = umask(022);
 
-    umask(mask);
-    return mask;
+    umask(file_mask);
+    return file_mask;
 }
 
 static char **copy_environment(void)
@@ -51,7 +51,7 @@ static char **copy_environment(void)
     for (size_t i = 0; copy && i < count; i++) {
         copy[i] = strdup(environ[i]);
         if (!copy[i])
-            return NULL; /* the group ends then, and its process with it */
+            return NULL; /* the group and its process then end, so nothing is freed */
     }
     return copy;
 }
@@ -62,7 +62,7 @@ bool facet_check_manners_begin(struct facet_check_manners *manners)
     reset_signals();
     if (!catch_output(&manners->output_fd) || !getcwd(manners->folder, sizeof manners->folder))
         return false;
-    manners->mask = current_mask();
+    manners->file_mask = current_mask();
     for (int number = 1; number < NSIG; number++)
         sigaction(number, NULL, &manners->handlers[number]);
     for (int fd = 0; fd < FACET_CHECK_DESCRIPTORS; fd++)
@@ -86,9 +86,8 @@ static void check_output(const struct facet_check_manners *manners, struct facet
 }
 
 /*
- * The first signal that is handled otherwise than before; 0 when there is none. The owner of the handler does not
- * matter: a provider restores handlers that its vendor's runtime changes, as only the host knows what its signals are
- * for.
+ * The first signal whose handler has changed; 0 when there is none. A change counts even if the vendor's runtime made
+ * it: a provider must restore such handlers, because signals belong to the host.
  */
 static int changed_signal(const struct facet_check_manners *manners)
 {
@@ -101,23 +100,23 @@ static int changed_signal(const struct facet_check_manners *manners)
     return 0;
 }
 
-/* A program that the host starts while the provider is open would inherit it. */
+/* A program that the host starts while the provider is open would inherit a descriptor without FD_CLOEXEC. */
 void facet_check_manners_opened(const struct facet_check_manners *manners, struct facet_check *check)
 {
-    int left = -1;
+    int leaked = -1;
 
     facet_check_begin(check, "manners: descriptors that it opens are closed on exec");
-    for (int fd = 0; fd < FACET_CHECK_DESCRIPTORS && left < 0; fd++) {
+    for (int fd = 0; fd < FACET_CHECK_DESCRIPTORS && leaked < 0; fd++) {
         int flags = fcntl(fd, F_GETFD);
 
         if (!manners->inherited[fd] && flags >= 0 && !(flags & FD_CLOEXEC))
-            left = fd;
+            leaked = fd;
     }
     char link[64], path[200] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", left);
-    ssize_t length = left >= 0 ? readlink(link, path, sizeof path - 1) : 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", leaked);
+    ssize_t length = leaked >= 0 ? readlink(link, path, sizeof path - 1) : 0;
     facet_check_judge(
-        check, left<0, "expected: FD_CLOEXEC\ngot: none on descriptor %d, %s", left, length> 0 ? path : "unknown");
+        check, leaked<0, "expected: FD_CLOEXEC\ngot: none on descriptor %d, %s", leaked, length> 0 ? path : "unknown");
 }
 
 /* The first changed variable, by its present or former text; NULL when there is none. */
@@ -144,8 +143,8 @@ void facet_check_manners_end(const struct facet_check_manners *manners, struct f
     sigprocmask(SIG_SETMASK, NULL, &blocked);
     EXPECT_TRUE(check, "manners: no signal is blocked", sigisemptyset(&blocked) != 0,
                 "expected: an empty signal mask\ngot: signals blocked in the calling thread");
-    EXPECT_TRUE(check, "manners: the file mask is as before", current_mask() == manners->mask,
-                "expected: %03o\ngot: %03o", (unsigned)manners->mask, (unsigned)current_mask());
+    EXPECT_TRUE(check, "manners: the file mask is as before", current_mask() == manners->file_mask,
+                "expected: %03o\ngot: %03o", (unsigned)manners->file_mask, (unsigned)current_mask());
     const char *variable = changed_variable(manners);
     EXPECT_TRUE(check, "manners: the environment is as before", !variable,
                 "expected: the variables of before\ngot: another '%.60s'", variable ? variable : "");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of a program that a provider must leave alone.
+ * The state of the host's process that a provider must not change ("manners" in the results).
  *
- * Owns: the former standard output, signal handlers, mask and folder, and the check that they are unchanged.
+ * Owns: the state before the provider is loaded (output, signal handlers, file mask, environment, descriptors and
+ * folder), and the check that it is unchanged.
  * Never: lets a provider's output through.
  */
 #ifndef FACET_CONFORMANCE_MANNERS_H
@@ -16,18 +17,18 @@
 enum { FACET_CHECK_DESCRIPTORS = 1024 };
 
 struct facet_check_manners {
-    int output_fd; /* the provider's prints */
-    mode_t mask;
+    int output_fd; /* a memory file that receives standard output and standard error */
+    mode_t file_mask;
     char folder[512];
     struct sigaction handlers[NSIG];
     char **environment;                      /* a copy, ended by NULL */
-    bool inherited[FACET_CHECK_DESCRIPTORS]; /* descriptors that were open; those above are not checked */
+    bool inherited[FACET_CHECK_DESCRIPTORS]; /* descriptors that were open; higher numbers are not checked */
 };
 
-/* Makes this process ready for a provider: its signals at their defaults, its output caught. */
+/* Resets this process's signals, catches its output, and records its state. */
 bool facet_check_manners_begin(struct facet_check_manners *manners);
 
-/* The assertion while the provider is open. */
+/* The assertion about descriptors, made while the provider is open. */
 void facet_check_manners_opened(const struct facet_check_manners *manners, struct facet_check *check);
 
 /* The assertions at the end of a group. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: numbers of all types in an area of memory, and the margin of a result. Never: computes one. */
+/* Owns: numbers of all types in an area of memory, and the comparison of results. Never: computes a result. */
 #include "conformance/trial.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation
     trial->math = (struct facet_math){.size = sizeof trial->math, .operation = operation, .type = type, .flags = flags};
 }
 
-/* The significand of a half has 11 bits, its exponent a bias of 15. */
+/* In f16 the significand has 11 bits, and the exponent has a bias of 15. */
 static double half_to_double(uint16_t bits)
 {
     double size = bits & 0x7c00 ? ldexp((bits & 0x3ff) | 0x400, (bits >> 10 & 0x1f) - 25) : ldexp(bits & 0x3ff, -24);
@@ -65,7 +65,7 @@ double facet_check_operand_get(const struct facet_check_trial *trial, const stru
     return decode_number(trial->image + operand->at + index * type_bytes(operand->type), operand->type);
 }
 
-/* The number is exact in its type. */
+/* `value` is exact in f16 and not subnormal, so nothing is rounded. */
 static uint16_t double_to_half(double value)
 {
     double size = fabs(value);
@@ -91,7 +91,7 @@ void facet_check_operand_set(struct facet_check_trial *trial, const struct facet
         word = double_to_half(value);
     if (operand->type == FACET_MATH_INT8 || operand->type == FACET_CHECK_INT32)
         word = (uint32_t)(int32_t)value;
-    memcpy(at, &word, type_bytes(operand->type)); /* the low bytes come first on all machines that Facet is for */
+    memcpy(at, &word, type_bytes(operand->type)); /* all supported machines are little-endian */
 }
 
 static struct facet_check_operand allot_operand(struct facet_check_trial *trial, uint32_t type, uint64_t count)
@@ -102,7 +102,7 @@ static struct facet_check_operand allot_operand(struct facet_check_trial *trial,
     return operand;
 }
 
-/* All of int8, 64ths from -1 to 1 else: products and short sums of those are exact in f32. */
+/* Numbers of int8 are any; of other types they are 64ths from -1 to 1: products and short sums are exact in f32. */
 struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count)
 {
     struct facet_check_operand operand = allot_operand(trial, type, count);
@@ -130,7 +130,7 @@ uint64_t facet_check_operand_address(const struct facet_check_trial *trial, cons
     return trial->address + operand->at;
 }
 
-/* The rounding error of a type: at most half the value of the last bit. */
+/* The largest error of rounding `value` to the type: half a unit in the last place. */
 static double rounding_error(uint32_t type, double value)
 {
     switch (type) {
@@ -164,7 +164,7 @@ const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsig
         const struct facet_check_result *one = &trial->results[i];
         double value = decode_number(got + one->at, one->type);
 
-        if (!(fabs(value - one->value) <= one->margin)) { /* not a number is none of them */
+        if (!(fabs(value - one->value) <= one->margin)) { /* true for a NaN, too */
             snprintf(ret_text, size, "expected: result %u of %u, %.9g, within %.3g\ngot: %.9g", i, trial->result_count,
                      one->value, one->margin, value);
             return ret_text;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The five operations, written down once more from facet/provider/math.h, in double precision.
+ * A reference of the five operations of facet/provider/math.h, in double precision.
  *
- * Owns: shapes that are small and uneven, and the margin of each result: the error of sums in f32, and the usual
- * inexactness of exp() and tanh(). The one rounding to the type of the result comes on top of it (math_numbers.c).
- * Never: shares a line with a provider.
+ * Owns: small shapes without round numbers, and the margin of each result: the error of sums in f32, and of
+ * approximations of exp() and tanh(). math_numbers.c adds the rounding to the type of the result.
+ * Never: shares code with a provider.
  */
 #include <float.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #define APPROXIMATION_ERROR 1e-5
 
 struct sum {
-    double value, magnitude; /* of all terms, without their signs */
+    double value, magnitude; /* magnitude: the sum of the terms' absolute values */
     uint64_t terms;
 };
 
@@ -26,8 +26,8 @@ static void add_term(struct sum *sum, double term)
     sum->terms++;
 }
 
-/* Added up in f32 in any order; with factors that were rounded to bf16 before, where that may be. */
-static double margin_of(const struct facet_check_trial *trial, const struct sum *sum)
+/* The error of a sum in f32 in any order, and of factors that FACET_MATH_MIXED allows to round to bf16. */
+static double sum_margin(const struct facet_check_trial *trial, const struct sum *sum)
 {
     if (trial->math.type == FACET_MATH_INT8)
         return 0;
@@ -42,21 +42,21 @@ static uint32_t sum_type(const struct facet_check_trial *trial)
 #define ADDRESS(operand) facet_check_operand_address(trial, &(operand))
 #define GET(operand, at) facet_check_operand_get(trial, &(operand), (at))
 
-/* A matrix of which element (i, j) is at i * row_stride + j * column_stride, as it is meant in the product. */
+/* A matrix whose element (i, j) of the product is at i * row_stride + j * column_stride. */
 struct matrix {
     struct facet_check_operand operand;
     uint64_t row_stride, column_stride, stride, leading_dimension;
 };
 
-/* `turned`: the elements of a column lie side by side. */
-static struct matrix matrix_shape(uint64_t rows, uint64_t columns, bool turned, bool full_shape)
+/* `column_major`: the elements of a column are adjacent. */
+static struct matrix matrix_shape(uint64_t rows, uint64_t columns, bool column_major, bool full_shape)
 {
-    uint64_t lead = (turned ? rows : columns) + (full_shape ? 3 : 0);
+    uint64_t lead = (column_major ? rows : columns) + (full_shape ? 3 : 0);
 
-    return (struct matrix){.row_stride = turned ? 1 : lead,
-                           .column_stride = turned ? lead : 1,
+    return (struct matrix){.row_stride = column_major ? 1 : lead,
+                           .column_stride = column_major ? lead : 1,
                            .leading_dimension = lead,
-                           .stride = (turned ? columns : rows) * lead + (full_shape ? 5 : 0)};
+                           .stride = (column_major ? columns : rows) * lead + (full_shape ? 5 : 0)};
 }
 
 static void expect_products(struct facet_check_trial *trial, const struct matrix *a, const struct matrix *b,
@@ -76,7 +76,7 @@ static void expect_products(struct facet_check_trial *trial, const struct matrix
                                GET(b->operand, n * b->stride + p * b->row_stride + j * b->column_stride));
         if (of->beta != 0)
             add_term(&sum, (double)of->beta * GET(c->operand, target));
-        facet_check_operand_expect(trial, &c->operand, target, sum.value, margin_of(trial, &sum));
+        facet_check_operand_expect(trial, &c->operand, target, sum.value, sum_margin(trial, &sum));
     }
 }
 
@@ -157,7 +157,7 @@ static void expect_places(struct facet_check_trial *trial, const struct facet_ch
 
         if (of->bias)
             add_term(&sum, facet_check_operand_get(trial, bias, out));
-        facet_check_operand_expect(trial, output, at, sum.value, margin_of(trial, &sum));
+        facet_check_operand_expect(trial, output, at, sum.value, sum_margin(trial, &sum));
     }
 }
 
@@ -236,7 +236,7 @@ static double softmax_at(const struct facet_check_trial *trial, const struct fac
 void facet_check_make_activation(struct facet_check_trial *trial, const struct facet_check_variant *variant)
 {
     struct facet_activation of = {
-        .batch = 2, .channels = 5, .height = 3, .width = 4, .kind = variant->kind, .alpha = 0.375f};
+        .batch = 2, .channels = 5, .height = 3, .width = 4, .kind = variant->activation, .alpha = 0.375f};
     uint64_t count = of.batch * of.channels * of.height * of.width;
     struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
     struct facet_check_operand output =
@@ -245,7 +245,7 @@ void facet_check_make_activation(struct facet_check_trial *trial, const struct f
     for (uint64_t i = 0; trial->math.type != FACET_MATH_INT8 && i < count; i++)
         facet_check_operand_set(trial, &input, i, 4 * GET(input, i));
     of.input = ADDRESS(input);
-    of.output = ADDRESS(output); /* rich: in place */
+    of.output = ADDRESS(output);
     trial->math.of.activation = of;
     for (uint64_t i = 0; i < count; i++) {
         double value = of.kind == FACET_ACTIVATION_SOFTMAX ? softmax_at(trial, &input, i)
@@ -255,7 +255,7 @@ void facet_check_make_activation(struct facet_check_trial *trial, const struct f
     }
 }
 
-/* Mean and variance of a channel, as they are written when they are computed. */
+/* Computes the mean and variance of a channel, as training writes them. */
 static void measure_channel(struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t channel,
                             double *ret_mean, double *ret_variance)
 {
@@ -272,7 +272,7 @@ static void measure_channel(struct facet_check_trial *trial, const struct facet_
     *ret_variance = squares / (double)count - *ret_mean * *ret_mean;
 }
 
-/* Numbers from 0.5 up, as a variance has them. */
+/* Numbers of at least 0.5, because a variance is not negative. */
 static struct facet_check_operand make_variance(struct facet_check_trial *trial, uint64_t count)
 {
     struct facet_check_operand operand = facet_check_operand_make(trial, FACET_MATH_F32, count);
@@ -290,7 +290,7 @@ void facet_check_make_normalization(struct facet_check_trial *trial, const struc
     uint64_t places = of.height * of.width, count = of.batch * of.channels * places;
     struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
     struct facet_check_operand output =
-        variant->kind ? input : facet_check_operand_poison(trial, trial->math.type, count); /* kind 1: in place */
+        variant->in_place ? input : facet_check_operand_poison(trial, trial->math.type, count);
     struct facet_check_operand scale = facet_check_operand_make(trial, FACET_MATH_F32, of.channels);
     struct facet_check_operand bias = facet_check_operand_make(trial, FACET_MATH_F32, of.channels);
     struct facet_check_operand mean = facet_check_operand_make(trial, FACET_MATH_F32, of.channels);
@@ -339,10 +339,10 @@ static double attention_weight(const struct facet_check_trial *trial, const stru
 }
 
 /*
- * The error that rounding the softmax to the operands' type may add to a sum of this magnitude; math.h allows it to
- * tensor units.
+ * The error that rounding the softmax to the operands' type may add to a sum of this magnitude. facet/provider/math.h
+ * allows tensor units this rounding.
  */
-static double rounded_weights(const struct facet_check_trial *trial, double magnitude)
+static double weight_rounding_error(const struct facet_check_trial *trial, double magnitude)
 {
     if (trial->math.flags & FACET_MATH_NO_TENSOR)
         return 0;
@@ -370,7 +370,7 @@ static void expect_query(struct facet_check_trial *trial, const struct heads *he
             magnitude += fabs(part);
         }
         facet_check_operand_expect(trial, &heads->output, query * of->dimension + i, value,
-                                   APPROXIMATION_ERROR + mixed + rounded_weights(trial, magnitude));
+                                   APPROXIMATION_ERROR + mixed + weight_rounding_error(trial, magnitude));
     }
 }
 
@@ -410,7 +410,7 @@ void facet_check_make(struct facet_check_trial *trial, uint32_t operation, uint3
     static void (*const makers[])(struct facet_check_trial *, const struct facet_check_variant *) = {
         facet_check_make_gemm, facet_check_make_convolution, facet_check_make_activation,
         facet_check_make_normalization, facet_check_make_attention};
-    const struct facet_check_variant plain = {.kind = 0};
+    const struct facet_check_variant plain = {.activation = FACET_ACTIVATION_RELU};
 
     facet_check_trial_begin(trial, operation, type, 0);
     makers[operation](trial, &plain);

@@ -91,7 +91,7 @@ void facet_check_partition_everywhere(struct facet_check *check)
     facet_check_report_tallies(check, tallies, EVERYWHERE);
 }
 
-/* Tries each placement of a template, and whether its flag matches the result of create. */
+/* Creates a partition at each placement of a template, and compares the result with the placement's flag `free`. */
 static void try_flags(struct facet_check *check, const struct facet_partition_template *wanted,
                       struct facet_check_tally *free_ones, struct facet_check_tally *taken_ones)
 {
@@ -115,7 +115,7 @@ static void try_flags(struct facet_check *check, const struct facet_partition_te
     }
 }
 
-/* Beside each template at its first placement, placements flagged as free must be, and the others must not. */
+/* With one partition of each template in turn, placements flagged as free must be usable, and the others must not. */
 void facet_check_partition_free_flags(struct facet_check *check)
 {
     struct facet_check_tally tallies[] = {
@@ -138,7 +138,7 @@ void facet_check_partition_free_flags(struct facet_check *check)
     facet_check_report_tallies(check, tallies, 2);
 }
 
-/* As many as fit anywhere; the refusal that ended it in *ret_last. */
+/* Creates partitions of a template until one is refused; returns how many, and in *ret_last the refusal. */
 static uint32_t fill_with(struct facet_check *check, const char *template_id, enum facet_status *ret_last)
 {
     struct facet_partition_info info;
@@ -216,7 +216,7 @@ static void check_list(const struct facet_partition_info *all, uint32_t count, u
     }
 }
 
-/* The same steps in each run: a failure can be investigated. */
+/* A fixed sequence, so that a failure can be reproduced. */
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

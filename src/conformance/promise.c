@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of the operations that each capability promises. Never: calls one. */
+/* Owns: the table of the operations that each capability promises. Never: calls an operation. */
 #include <string.h>
 
 #include "conformance/operation.h"
@@ -109,7 +109,7 @@ const char *facet_check_operation_name(enum facet_operation_id operation)
     return operation_names[operation];
 }
 
-/* All function pointers have one form; whether one is NULL is known without calling it. */
+/* All pointers to functions have the same representation, so the bytes show whether one is NULL. */
 bool facet_check_is_offered(const struct facet_check *check, enum facet_operation_id operation)
 {
     static const unsigned char none[sizeof(void (*)(void))];
@@ -119,16 +119,16 @@ bool facet_check_is_offered(const struct facet_check *check, enum facet_operatio
 
 bool facet_check_is_promised(const struct facet_check *check, enum facet_operation_id operation)
 {
-    bool free_of_any = true; /* no capability stands for it: it exists for every device */
+    bool is_unconditional = true; /* no capability promises it: it exists for every device */
 
     for (int i = 0; i < PROMISES; i++) {
         if (promises[i].operation != operation)
             continue;
         if (facet_check_any_claims(check, promises[i].capability))
             return true;
-        free_of_any = false;
+        is_unconditional = false;
     }
-    return free_of_any && facet_check_is_offered(check, operation);
+    return is_unconditional && facet_check_is_offered(check, operation);
 }
 
 const char *facet_check_missing_operation(const struct facet_check *check, uint64_t capability)

@@ -30,14 +30,14 @@ static const struct facet_check_group *const groups[] = {
 
 enum { GROUPS = sizeof groups / sizeof groups[0] };
 
-/* How a child came to its end. */
+/* How a child ended. */
 enum ending {
     ENDING_DONE,
     ENDING_DIED,
     ENDING_HUNG,
 };
 
-/* A group that runs, and the receiver of its reports. */
+/* The group that runs, its child, and the receiver of its results. */
 struct run {
     const struct facet_conformance_options *options;
     const struct facet_check_group *group;
@@ -48,7 +48,7 @@ struct run {
     pid_t pid;
     int fd;
     char under_way[160]; /* the last assertion that was announced */
-    bool pending;        /* and it has no result yet */
+    bool pending;        /* `under_way` has no result yet */
 };
 
 static void report_result(struct run *run, const struct facet_conformance_result *result)
@@ -59,7 +59,7 @@ static void report_result(struct run *run, const struct facet_conformance_result
     run->report(run->user, result);
 }
 
-/* False when that was the last message. */
+/* Handles a message; false when it was the last. */
 static bool take_message(struct run *run, const struct facet_check_message *message)
 {
     switch (message->kind) {
@@ -111,7 +111,7 @@ static enum ending receive_results(struct run *run)
     }
 }
 
-/* Processes that a provider left running end with the group, before the group's number is free again. */
+/* Kills processes that a provider left running before reaping the child, while the group's number cannot be reused. */
 static int reap_group(pid_t pid)
 {
     siginfo_t info;
@@ -121,7 +121,7 @@ static int reap_group(pid_t pid)
     do
         ended = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
     while (ended < 0 && errno == EINTR);
-    if (ended < 0) /* already reaped elsewhere: its number may have been reused */
+    if (ended < 0) /* the caller's program has reaped the child, so its number may have been reused */
         return -1;
     kill(-pid, SIGKILL);
     do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: calling the partition table. Never: asserts anything about its answers. */
+/* Owns: calls of the table `partition`. Never: asserts more than that a list can be fetched. */
 #include "conformance/slices.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct facet_check_list facet_check_placements_list(const char *template_id)
                                      call_placements, template_id};
 }
 
-/* The quiet two calls: these lists are asked for again and again, and their rules are checked elsewhere. */
+/* Fetches a list with two calls and no assertion about the list rules, which are checked elsewhere. */
 static void *fetch_unchecked(struct facet_check *check, const struct facet_check_list *list, uint32_t *ret_count)
 {
     uint32_t count = 0;

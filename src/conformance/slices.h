@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers for checks of partitions: lists fetched, one created, all removed.
+ * Helpers for checks of partitions: fetching lists, creating a partition, removing all.
  *
- * Owns: the adapters of the partition table. Never: asserts more than that a list can be had.
+ * Owns: the adapters of the table `partition`. Never: asserts more than that a list can be fetched.
  */
 #ifndef FACET_CONFORMANCE_SLICES_H
 #define FACET_CONFORMANCE_SLICES_H
 
 #include "conformance/check.h"
 
-/* Each gives memory to free(); NULL after a failed assertion. */
+/* Each returns memory to free(); NULL after a failed assertion. */
 struct facet_partition_template *facet_check_templates(struct facet_check *check, uint32_t *ret_count);
 struct facet_partition_placement *facet_check_placements(struct facet_check *check, const char *template_id,
                                                          uint32_t *ret_count);
 struct facet_partition_info *facet_check_partitions(struct facet_check *check, uint32_t *ret_count);
 
-/* How many there are; UINT32_MAX after a failed assertion. */
+/* How many partitions there are; UINT32_MAX after a failed assertion. */
 uint32_t facet_check_partition_count(struct facet_check *check);
 
 extern const struct facet_check_list facet_check_templates_list, facet_check_partitions_list;

@@ -9,7 +9,7 @@
 
 #include "conformance/check.h"
 
-/* Takes over the operations in a provider's table; the rest stays NULL. A table begins with its size. */
+/* Copies a provider's table as far as it goes; operations beyond its size stay NULL. A table begins with its size. */
 static void copy_table(const void *table, void *ret_copy, uint64_t size)
 {
     uint64_t stated;
@@ -20,7 +20,7 @@ static void copy_table(const void *table, void *ret_copy, uint64_t size)
     memcpy(ret_copy, table, stated < size ? stated : size);
 }
 
-/* A provider of an older version ends before the tables that came later. */
+/* The struct of a provider of an older version ends before the tables of later versions. */
 #define COPY_TABLE(check, member)                                                                                      \
     if ((check)->provider->size >= offsetof(struct facet_provider, member) + sizeof(check)->provider->member)          \
     copy_table((check)->provider->member, &(check)->member##_ops, sizeof(check)->member##_ops)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rule for texts of a provider. Never: reads past a field's end. */
+/* Owns: the check of a provider's texts and of workers' names. Never: reads past a field's end. */
 #include <string.h>
 
 #include "conformance/check.h"

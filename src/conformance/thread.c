@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the helpers of all threads' rounds. Never: checks a rule of one round alone. */
+/* Owns: helpers for the rounds of all threads. Never: holds a check that only one round needs. */
 #include "conformance/thread.h"
 
 #include <inttypes.h>

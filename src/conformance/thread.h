@@ -2,8 +2,8 @@
 /*
  * One of eight threads that call a provider at once.
  *
- * Owns: calling, and writing down that it called: both in one macro, so that the count of calls cannot be wrong.
- * Never: reports from a thread: each keeps its first complaint, and the group reports them afterwards.
+ * Owns: one macro that calls an operation and records the call, so that the record cannot be wrong.
+ * Never: reports from a thread: each thread keeps its first complaint, and the group reports it afterwards.
  */
 #ifndef FACET_CONFORMANCE_THREAD_H
 #define FACET_CONFORMANCE_THREAD_H
@@ -19,8 +19,8 @@ enum { FACET_CHECK_THREADS = 8 };
 /* The state that all threads share. */
 struct facet_check_team {
     pthread_barrier_t barrier;
-    const char *smallest;                              /* template to create partitions of; NULL: none may be created */
-    const char *kernel, *image;                        /* as published; NULL: none is */
+    const char *smallest;                              /* template of the partitions; NULL: none may be created */
+    const char *kernel, *image;                        /* the published kernel; NULL: none is published */
     _Atomic uint64_t first_sum[FACET_OPERATION_COUNT]; /* checksum of the first answer of a steady list; 0: none yet */
 };
 
@@ -36,7 +36,7 @@ struct facet_check_thread {
 
 void facet_thread_complain(struct facet_check_thread *thread, const char *format, ...) FACET_PRINTF(2, 3);
 
-/* True when both are the same. */
+/* True when both statuses are the same; else complains. */
 bool facet_thread_expect(struct facet_check_thread *thread, enum facet_operation_id operation,
                          enum facet_status expected, enum facet_status got);
 
@@ -45,16 +45,16 @@ bool facet_thread_expect(struct facet_check_thread *thread, enum facet_operation
     ((thread)->called[FACET_OPERATION_##table##_##op] = 1,                                                             \
      (thread)->check.table##_ops.op((thread)->check.instance, __VA_ARGS__, &(thread)->check.error))
 
-/* One call whose status is known. */
+/* One call that must have the status `expected`. */
 #define FACET_THREAD_EXPECT(thread, expected, table, op, ...)                                                          \
     facet_thread_expect((thread), FACET_OPERATION_##table##_##op, (expected),                                          \
                         FACET_THREAD_CALL((thread), table, op, __VA_ARGS__))
 
-/* A context of the thread's own worker. False when it cannot be had just now, rightly or not. */
+/* Creates a context of the thread's worker. False when the device is busy, or after a complaint. */
 bool facet_thread_context(struct facet_check_thread *thread, uint64_t *ret_context);
 void facet_thread_drop_context(struct facet_check_thread *thread, uint64_t context);
 
-/* Whether FACET_BUSY is a fair answer: others partition the device, or it has room for fewer workers than threads. */
+/* Whether FACET_BUSY is allowed: other threads partition the device, or it allows too few workers for the threads. */
 bool facet_thread_may_be_busy(const struct facet_check_thread *thread);
 
 /* One round each. thread_read.c: lists and readings. */

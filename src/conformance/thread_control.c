@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rounds of control, policies and mathematics, in a context of the thread's own. Never: sets a policy that
- * others would wait under. */
+/* Owns: the rounds of control, policies and mathematics, in a context of the thread's own. Never: sets a policy under
+ * which other threads would wait. */
 #include <string.h>
 
 #include "conformance/thread.h"
 
 enum { PIECE = 64, SIDE = 2 };
 
-/* Work queued during a pause is done afterwards, except the cancelled part. */
+/* Work that is queued during a pause is done afterwards, except work that was cancelled. */
 static void use_pause_and_cancel(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the round of memory: a context of one's own, a pattern of one's own, read back. Never: shares a worker. */
+/* Owns: the round of memory: in its own context, a thread writes its own pattern and reads it back. Never: shares a
+ * worker. */
 #include <string.h>
 
 #include "conformance/thread.h"
@@ -35,7 +36,7 @@ static void use_allocation(struct facet_check_thread *thread, uint64_t context)
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, free, context, address);
 }
 
-/* To other pages and back, with this thread's own bytes. */
+/* Moves a page to other pages and back; its bytes must stay. */
 static void move_pages(struct facet_check_thread *thread, uint64_t context, uint64_t address, uint64_t pages,
                        uint64_t page)
 {

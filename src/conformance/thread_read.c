@@ -46,8 +46,8 @@ LIST(metrics, processes, facet_process_metrics, CHANGES, DEVICE, )
 LIST(metrics, links, facet_link_metrics, SAME_COUNT, DEVICE, )
 LIST(container, items, facet_container_item, SAME, DEVICE, NULL, )
 
-/* Never 0, which stands for no answer yet. */
-static uint64_t sum_of(const unsigned char *bytes, size_t size, uint32_t count)
+/* A checksum that is never 0, because 0 in `first_sum` means no answer yet. */
+static uint64_t checksum_of(const unsigned char *bytes, size_t size, uint32_t count)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325) + count;
 
@@ -56,12 +56,12 @@ static uint64_t sum_of(const unsigned char *bytes, size_t size, uint32_t count)
     return sum | 1;
 }
 
-/* The first answer to any thread is the answer that all must get. */
+/* Every thread must get the same list as the first thread that asked. */
 static void compare_to_first(struct facet_check_thread *thread, const struct list *list, const void *items,
                              uint32_t count)
 {
     size_t bytes = list->steadiness == SAME ? (size_t)count * list->item_size : 0;
-    uint64_t sum = sum_of(items, bytes, count), first = 0;
+    uint64_t sum = checksum_of(items, bytes, count), first = 0;
 
     if (list->steadiness == CHANGES)
         return;
@@ -81,7 +81,7 @@ static void check_sizes(struct facet_check_thread *thread, const struct list *li
     }
 }
 
-/* All items, to free(); NULL after a complaint. Others may add some between two calls. */
+/* All items, to free(); NULL after a complaint. Retries, because other threads may add items between two calls. */
 static void *fetch_list(struct facet_check_thread *thread, const struct list *list, uint32_t *ret_count)
 {
     enum facet_status status = FACET_TOO_SMALL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rounds of partitions and limits, which threads compete for. Never: touches another's. */
+/* Owns: the rounds of partitions and limits, for which threads compete. Never: uses another thread's. */
 #include <string.h>
 
 #include "conformance/thread.h"
 
-/* No other thread may be given, or remove, a partition of this thread. */
+/* Creates and destroys a partition. Destroying fails if another thread was given the same one. */
 void facet_thread_use_partitions(struct facet_check_thread *thread)
 {
     const char *template_id = thread->team->smallest ? thread->team->smallest : "no such template";
@@ -35,7 +35,7 @@ static bool set_memory(struct facet_check_thread *thread)
     return true;
 }
 
-/* Eight shares may be more than there is, where shares have steps. */
+/* Where shares are rounded up to steps, eight of them may exceed the device: FACET_NO_SPACE is allowed. */
 static bool set_compute(struct facet_check_thread *thread)
 {
     const uint32_t milli = FACET_MILLI_WHOLE / (2 * FACET_CHECK_THREADS);

@@ -55,7 +55,7 @@ static void run_kernel(struct facet_check_thread *thread, uint64_t context, uint
     FACET_THREAD_EXPECT(thread, FACET_OK, execution, unload, context, module);
 }
 
-/* Without a published kernel there is no module, and a thread's answers are refusals. */
+/* Without a published kernel the calls of this round must be refused. */
 static void run_nothing(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     const struct facet_launch launch = {
@@ -88,7 +88,7 @@ void facet_thread_use_streams(struct facet_check_thread *thread)
     facet_thread_drop_context(thread, context);
 }
 
-/* Off the device to `fd` and back, with the same bytes at the same address. */
+/* Takes the worker off the device to `fd` and resumes it; its bytes must be at the same address. */
 static void snapshot_and_resume(struct facet_check_thread *thread, uint64_t context, uint64_t address, int fd)
 {
     unsigned char expected[PIECE], got[PIECE] = {0};
@@ -105,7 +105,7 @@ static void snapshot_and_resume(struct facet_check_thread *thread, uint64_t cont
         facet_thread_complain(thread, "snapshot.resume: not what this thread saved");
 }
 
-/* Whole processes are not taken off while others work in this one; a dead one is refused to all alike. */
+/* A snapshot of this process would stop the other threads' work, so the round names a process that does not exist. */
 static void refuse_processes(struct facet_check_thread *thread)
 {
     static const int32_t dead[] = {FREE_PID};

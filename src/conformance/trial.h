@@ -2,15 +2,15 @@
 /*
  * One operation of the table `math` with its data and its expected results.
  *
- * Owns: an image of the memory it works in, and the expected value of each output element, with its margin.
- * Never: takes a result from the provider as right.
+ * Owns: an image of the area of memory with the operands, and the expected value and margin of each output element.
+ * Never: derives an expected value from the provider's results.
  */
 #ifndef FACET_CONFORMANCE_TRIAL_H
 #define FACET_CONFORMANCE_TRIAL_H
 
 #include "conformance/check.h"
 
-enum { FACET_CHECK_AREA = 1 << 16, FACET_CHECK_RESULTS = 4096, FACET_CHECK_INT32 = FACET_MATH_TYPES };
+enum { FACET_CHECK_AREA_BYTES = 1 << 16, FACET_CHECK_RESULTS = 4096, FACET_CHECK_INT32 = FACET_MATH_TYPES };
 
 /* Elements of one type in the area. */
 struct facet_check_operand {
@@ -27,8 +27,8 @@ struct facet_check_result {
 
 struct facet_check_trial {
     struct facet_check *check;
-    uint64_t context, stream, address;     /* of the area */
-    unsigned char image[FACET_CHECK_AREA]; /* as it is before the operation */
+    uint64_t context, stream, address;           /* of the area */
+    unsigned char image[FACET_CHECK_AREA_BYTES]; /* the area's content before the operation */
     size_t used_bytes;
     uint32_t seed;
     struct facet_math math;
@@ -36,17 +36,18 @@ struct facet_check_trial {
     uint32_t result_count;
 };
 
-/* math_numbers.c: an area without operands; operands with numbers that each type can hold; their addresses. */
+/* math_numbers.c: begins a trial with an empty area. */
 void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation, uint32_t type, uint32_t flags);
+/* Adds an operand to the area, with numbers that its type holds exactly. */
 struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count);
-/* Filled with values that no result may depend on. */
+/* Makes an operand filled with values on which no result may depend. */
 struct facet_check_operand facet_check_operand_poison(struct facet_check_trial *trial, uint32_t type, uint64_t count);
 uint64_t facet_check_operand_address(const struct facet_check_trial *trial, const struct facet_check_operand *operand);
 double facet_check_operand_get(const struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                uint64_t index);
 void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
                              double value);
-/* Records that an element is `value`, give or take `margin` and one rounding to its type. */
+/* Records that an element must be `value`, within `margin` and one rounding to its type. */
 void facet_check_operand_expect(struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                 uint64_t index, double value, double margin);
 const char *facet_check_type_name(uint32_t type);
@@ -58,8 +59,9 @@ const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsig
 struct facet_check_variant {
     const char *about;
     uint32_t flags;
-    bool full_shape; /* with batches, leading dimensions, strides, groups, scale and bias */
-    uint32_t kind;
+    bool full_shape;     /* with batches, leading dimensions, strides, groups, scale and bias; an activation in place */
+    bool in_place;       /* of a normalization: the output is the input */
+    uint32_t activation; /* enum facet_activation_kind */
 };
 void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_check_variant *variant);
 void facet_check_make_convolution(struct facet_check_trial *trial, const struct facet_check_variant *variant);
@@ -77,7 +79,7 @@ void facet_check_math_order(struct facet_check_trial *trial, const struct facet_
 
 /* check_math.c: writes the area, runs the operation, and reads the area into `ret_area`. */
 enum facet_status facet_check_trial_run(struct facet_check_trial *trial, unsigned char *ret_area);
-/* The first type that the operation has; FACET_MATH_TYPES: none. */
+/* The first type that is claimed for the operation; FACET_MATH_TYPES: none. */
 uint32_t facet_check_first_type(const struct facet_math_support *support, uint32_t operation);
 
 #endif

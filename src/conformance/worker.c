@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts and properties for several groups. Never: repeats the checks of the groups `memory` and `device`. */
+/* Owns: creating contexts and reading properties, for several groups. Never: repeats checks of other groups. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the checks of a host, one function each. Never: asks the host. */
+/* Owns: the checks of a host, one function each. Never: reads the host; it uses a scan's snapshot. */
 #include <facet/doctor.h>
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ struct examination {
     const struct facet_pci_snapshot *snapshot;
     const struct facet_pci_host *host;
     const struct facet_doctor_environment *environment;
-    struct facet_doctor_finding *finding; /* of the check at hand */
+    struct facet_doctor_finding *finding; /* the result of the current check */
 };
 
 static void FACET_PRINTF(4, 5)
@@ -87,7 +87,7 @@ static void check_groups(struct examination *examination)
     else if (examination->host->acs_override == FACET_PCI_UNKNOWN)
         find(examination, FACET_DOCTOR_UNKNOWN, "run on the host itself", "the kernel's command line cannot be read");
     else
-        find(examination, FACET_DOCTOR_GOOD, "", "as the hardware keeps them apart");
+        find(examination, FACET_DOCTOR_GOOD, "", "split as the hardware isolates functions");
 }
 
 /* ---- the kernel and the monitor ---- */
@@ -103,7 +103,7 @@ static void check_vfio(struct examination *examination)
         break;
     default:
         find(examination, FACET_DOCTOR_UNKNOWN, "load it: modprobe vfio-pci",
-             "vfio-pci is not loaded, and the kernel's modules are not to be seen");
+             "vfio-pci is not loaded, and the kernel's modules cannot be read");
     }
 }
 
@@ -178,7 +178,8 @@ static void check_memory_lock(struct examination *examination)
 
     facet_format_size(limit, text, sizeof text);
     if (limit == 0)
-        find(examination, FACET_DOCTOR_UNKNOWN, "see ulimit -l of who starts machines", "the limit is not known");
+        find(examination, FACET_DOCTOR_UNKNOWN, "see ulimit -l of the user that starts machines",
+             "the limit is not known");
     else if (limit == UINT64_MAX || (examination->host->memory_bytes && limit >= examination->host->memory_bytes))
         find(examination, FACET_DOCTOR_GOOD, "", "%s may be locked", limit == UINT64_MAX ? "all memory" : text);
     else
@@ -262,7 +263,7 @@ static struct census count_devices(const struct facet_pci_snapshot *snapshot)
     return census;
 }
 
-/* The others can still be handed on when one is lost. */
+/* A lost device is only a warning while others answer, because these can still be passed through. */
 static void check_devices(struct examination *examination)
 {
     const struct census census = count_devices(examination->snapshot);
@@ -271,7 +272,7 @@ static void check_devices(struct examination *examination)
         find(examination, census.lost == census.count ? FACET_DOCTOR_BAD : FACET_DOCTOR_WARNING,
              advice_of(FACET_PASSTHROUGH_LOST), "%u of %u do not answer", census.lost, census.count);
     else if (census.stuck > 0)
-        find(examination, FACET_DOCTOR_WARNING, "see what is said of drivers", "%u, of which %u cannot be asked",
+        find(examination, FACET_DOCTOR_WARNING, "see the finding about drivers", "%u, of which %u cannot be asked",
              census.count, census.stuck);
     else if (census.count == 0)
         find(examination, FACET_DOCTOR_WARNING, "see 'facet pci scan --all'", "there is none on PCI");
@@ -282,13 +283,14 @@ static void check_devices(struct examination *examination)
         find(examination, FACET_DOCTOR_WARNING, advice_of(FACET_PASSTHROUGH_SLEEPS), "%u of %u are without power",
              census.without_power, census.count);
     else if (census.asleep > 0)
-        find(examination, FACET_DOCTOR_GOOD, "", "%u, of which %u sleep and are left to", census.count, census.asleep);
+        find(examination, FACET_DOCTOR_GOOD, "", "%u, of which %u sleep and are not woken", census.count,
+             census.asleep);
     else
         find(examination, FACET_DOCTOR_GOOD, "", "%u, and %s", census.count,
              census.count == 1 ? "it answers" : "all answer");
 }
 
-/* The others can still be handed on, where they are not of its group. */
+/* A stuck function is only a warning, because functions of other groups can still be passed through. */
 static void check_drivers(struct examination *examination)
 {
     const struct facet_pci_function *function, *first = NULL;

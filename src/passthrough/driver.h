@@ -15,13 +15,13 @@ static inline bool driver_is_vfio(const char *driver)
     return strstr(driver, "vfio") && strstr(driver, "pci");
 }
 
-/* None, or one under which the host does no DMA: as the kernel's own test of a group. */
+/* Whether the host does no DMA under this driver, or there is none; the kernel's test of a group is the same. */
 static inline bool driver_is_harmless(const char *driver)
 {
     return driver[0] == '\0' || driver_is_vfio(driver) || strcmp(driver, "pci-stub") == 0;
 }
 
-/* The driver of ports does no DMA either. */
+/* Whether it is the driver of PCIe ports, which does no DMA either. */
 static inline bool driver_is_port(const char *driver)
 {
     return strcmp(driver, "pcieport") == 0;

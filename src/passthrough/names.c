@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the words for the numbers in snapshots and judgements. Never: reads either. */
+/* Owns: the names of the enumerations in snapshots and judgements. Never: reads a snapshot or a judgement. */
 #include <facet/passthrough.h>
 #include <facet/pci.h>
 

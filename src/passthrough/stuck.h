@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the test whether a function is stuck, by a scan, and the message about it. Never: asks the kernel. */
+/* Owns: the test whether a function is stuck, by its scan, and the message about it. Never: reads the host. */
 #ifndef FACET_PASSTHROUGH_STUCK_H
 #define FACET_PASSTHROUGH_STUCK_H
 
@@ -9,7 +9,8 @@
 #include <facet/pci.h>
 
 /*
- * A process that unbinds it from its driver, or resets it, has not returned, and keeps the device's lock in the kernel.
+ * Whether a process that unbinds the function from its driver, or resets it, has not returned, and keeps the device's
+ * lock in the kernel.
  */
 static inline bool stuck_is(const struct facet_pci_function *function)
 {
@@ -17,8 +18,8 @@ static inline bool stuck_is(const struct facet_pci_function *function)
 }
 
 /*
- * A predicate such as "is stuck ...". During an unbind the kernel no longer shows the driver; the process that it waits
- * for is probably the first that has the function open.
+ * Prints a predicate such as "is stuck ...". During an unbind the kernel no longer shows the driver. It probably waits
+ * for the first process that has the function open.
  */
 static inline void stuck_print(const struct facet_pci_function *function, char *text, size_t size)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the way of an answer, and the check of all that is in it. Never: writes an output of a call that failed. */
+/* Owns: encoding, checking and decoding answers. Never: writes an output of a call that failed. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "session/call.h"
 
-/* The place of the argument through which a call answers; beyond the last when the answer is only a status. */
+/* The index of the argument that is an output; FACET_ARGUMENTS_MAX when the answer is only a status. */
 static size_t output_of(const struct facet_call *call)
 {
     const struct facet_parameter *parameters = facet_operations[call->operation].parameters;
@@ -17,7 +17,7 @@ static size_t output_of(const struct facet_call *call)
     return i;
 }
 
-/* The memory that one output takes. Bulk data has its own. */
+/* The bytes that one output takes beside the message. Bulk data takes none: it lies in a file of its own. */
 static size_t room_of(const struct facet_parameter *parameter, const struct facet_argument *argument)
 {
     switch (parameter->kind) {
@@ -116,18 +116,17 @@ struct answer {
     const struct facet_argument *argument;
     enum facet_status status;
     struct facet_wire_reader *reader;
-    bool broken; /* no answer at all, but bytes */
+    bool broken; /* the bytes do not form an answer */
     struct facet_error *error;
 };
 
-static enum facet_status is_broken(struct answer *answer)
+static enum facet_status refuse_broken(struct answer *answer)
 {
     answer->broken = true;
     return facet_error_set(answer->error, FACET_CORRUPT, "answered %s with bytes that make no sense",
                            answer->operation);
 }
 
-/* A status is one of the table, or garbage. */
 static bool is_status(int64_t number)
 {
     switch (number) {
@@ -140,7 +139,7 @@ static bool is_status(int64_t number)
     }
 }
 
-/* A provider's error text, made fit to be shown. */
+/* Returns the provider's own error, with its texts made printable. */
 static enum facet_status refuse_answer(const struct answer *answer, const struct facet_error *provider_error)
 {
     struct facet_error clean = {.status = answer->status};
@@ -182,7 +181,7 @@ static enum facet_status accept_too_small(struct answer *answer, const struct fa
     uint64_t count = facet_wire_take_number(answer->reader);
 
     if (!facet_wire_is_complete(answer->reader))
-        return is_broken(answer);
+        return refuse_broken(answer);
     enum facet_status status = check_count(answer, count);
     if (status != FACET_OK)
         return status;
@@ -196,7 +195,7 @@ static enum facet_status accept_struct(struct answer *answer)
     const char *bytes = facet_wire_take(answer->reader, size);
 
     if (!bytes || !facet_wire_is_complete(answer->reader))
-        return is_broken(answer);
+        return refuse_broken(answer);
     const char *field = facet_struct_bad_field(answer->parameter->type, bytes, size);
     if (field)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s gives a struct with a bad %s", answer->operation,
@@ -216,7 +215,7 @@ static enum facet_status accept_items(struct answer *answer)
         return status;
     const char *items = facet_wire_take(answer->reader, count * size);
     if (!items || !facet_wire_is_complete(answer->reader))
-        return is_broken(answer);
+        return refuse_broken(answer);
     for (uint64_t i = 0; i < count; i++) {
         const char *field = facet_struct_bad_field(answer->parameter->type, items + i * size, size);
         if (field)
@@ -238,7 +237,7 @@ static enum facet_status accept_text(struct answer *answer)
         return status;
     const char *text = facet_wire_take(answer->reader, size);
     if (!text || !facet_wire_is_complete(answer->reader))
-        return is_broken(answer);
+        return refuse_broken(answer);
     if (!facet_text_is_printable(text, size, true) || strlen(text) + 1 != size)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s gives a text that is not %" PRIu64 " bytes of ASCII",
                                answer->operation, size);
@@ -253,7 +252,7 @@ static enum facet_status accept_health(struct answer *answer)
     uint32_t health = (uint32_t)number;
 
     if (!facet_wire_is_complete(answer->reader) || number > UINT32_MAX)
-        return is_broken(answer);
+        return refuse_broken(answer);
     if (health > FACET_HEALTH_FAILED)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s answers with the unknown health %" PRIu32,
                                answer->operation, health);
@@ -266,7 +265,7 @@ static enum facet_status accept_number(struct answer *answer)
     uint64_t number = facet_wire_take_number(answer->reader);
 
     if (!facet_wire_is_complete(answer->reader))
-        return is_broken(answer);
+        return refuse_broken(answer);
     memcpy(answer->argument->output, &number, sizeof number);
     return FACET_OK;
 }
@@ -277,7 +276,7 @@ static enum facet_status accept_data(struct answer *answer)
     const void *bytes = facet_wire_take(answer->reader, size);
 
     if (!bytes || !facet_wire_is_complete(answer->reader))
-        return is_broken(answer);
+        return refuse_broken(answer);
     if (size > 0)
         memcpy(answer->argument->output, bytes, size);
     return FACET_OK;
@@ -287,7 +286,7 @@ static enum facet_status accept_output(struct answer *answer)
 {
     switch (answer->parameter ? answer->parameter->kind : FACET_KIND_NONE) {
     case FACET_KIND_NONE:
-        return facet_wire_is_complete(answer->reader) ? FACET_OK : is_broken(answer);
+        return facet_wire_is_complete(answer->reader) ? FACET_OK : refuse_broken(answer);
     case FACET_KIND_RET_STRUCT:
         return accept_struct(answer);
     case FACET_KIND_RET_ITEMS:
@@ -315,7 +314,7 @@ static enum facet_status accept_answer(struct answer *answer)
     const struct facet_error *provider_error = facet_wire_take(answer->reader, sizeof *provider_error);
 
     if (!provider_error)
-        return is_broken(answer);
+        return refuse_broken(answer);
     if (!is_status(status))
         return facet_error_set(answer->error, FACET_CORRUPT, "%s answers with the unknown status %" PRId64,
                                answer->operation, status);
@@ -324,7 +323,7 @@ static enum facet_status accept_answer(struct answer *answer)
         return accept_output(answer);
     if (answer->status == FACET_TOO_SMALL && is_counted(answer))
         return accept_too_small(answer, provider_error);
-    return facet_wire_is_complete(answer->reader) ? refuse_answer(answer, provider_error) : is_broken(answer);
+    return facet_wire_is_complete(answer->reader) ? refuse_answer(answer, provider_error) : refuse_broken(answer);
 }
 
 enum facet_status facet_call_decode_answer(const struct facet_call *call, struct facet_wire_reader *reader,

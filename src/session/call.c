@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of operations, and the way of a request. Never: reads an answer; answer.c does. */
+/* Owns: the table of operations; checking, encoding and decoding requests. Never: reads an answer; answer.c does. */
 #include "session/call.h"
 #include "base/sized.h"
 
@@ -7,13 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Moving a worker's memory takes time in proportion to its size. */
+/* A snapshot moves all of a worker's memory, so its deadline is the usual one times this. */
 enum { PATIENCE_SNAPSHOT = 60 };
 
 /* The most bytes of an answer beside its items. */
 enum { ANSWER_HEAD = 4096 };
 
-/* The slowest machine meant moves 250 MB/s. */
+/* The slowest supported machine moves 250 MB/s. */
 enum { PATIENCE_NS_PER_BYTE = 4 };
 
 #define TYPE(type) type##_type
@@ -28,7 +28,7 @@ static const struct facet_parameter *parameters_of(const struct facet_call *call
     return facet_operations[call->operation].parameters;
 }
 
-static enum facet_status is_null(const char *name, struct facet_error *error)
+static enum facet_status refuse_null(const char *name, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a value, not NULL", name);
 }
@@ -66,13 +66,13 @@ static enum facet_status check_struct(const struct facet_parameter *parameter, c
 static enum facet_status check_launch(const struct facet_argument *launch, const char *name, struct facet_error *error)
 {
     if (!launch->input)
-        return is_null(name, error);
+        return refuse_null(name, error);
     if (launch->number > FACET_CALL_LAUNCH_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "argument_bytes",
                                     "%" PRIu64 " bytes of arguments, expected at most %u", launch->number,
                                     FACET_CALL_LAUNCH_MAX);
     if (is_missing(launch->input_bytes, launch->number))
-        return is_null("arguments", error);
+        return refuse_null("arguments", error);
     return facet_sized_known("launch", launch->input, sizeof(struct facet_launch), error);
 }
 
@@ -95,19 +95,19 @@ static enum facet_status check_argument(const struct facet_parameter *parameter,
     case FACET_KIND_LAUNCH:
         return check_launch(argument, name, error);
     case FACET_KIND_STRUCT:
-        return argument->input ? check_struct(parameter, argument, error) : is_null(name, error);
+        return argument->input ? check_struct(parameter, argument, error) : refuse_null(name, error);
     case FACET_KIND_RET_U32:
     case FACET_KIND_RET_U64:
         missing = !argument->output;
         break;
     case FACET_KIND_RET_STRUCT:
-        return argument->output ? check_struct_size(argument->size, name, error) : is_null(name, error);
+        return argument->output ? check_struct_size(argument->size, name, error) : refuse_null(name, error);
     case FACET_KIND_RET_ITEMS:
     case FACET_KIND_RET_TEXT:
         if (!argument->ret_count)
-            return is_null(parameter->kind == FACET_KIND_RET_TEXT ? "ret_size" : "ret_count", error);
+            return refuse_null(parameter->kind == FACET_KIND_RET_TEXT ? "ret_size" : "ret_count", error);
         if (is_missing(argument->output, argument->number))
-            return is_null(name, error);
+            return refuse_null(name, error);
         return parameter->kind == FACET_KIND_RET_TEXT ? FACET_OK
                                                       : check_struct_size(argument->size, "item_size", error);
     case FACET_KIND_RET_DATA:
@@ -116,7 +116,7 @@ static enum facet_status check_argument(const struct facet_parameter *parameter,
     default:
         break;
     }
-    return missing ? is_null(name, error) : FACET_OK;
+    return missing ? refuse_null(name, error) : FACET_OK;
 }
 
 enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error)
@@ -294,7 +294,7 @@ static void take_launch(struct facet_wire_reader *reader, struct facet_argument 
     argument->input_bytes = facet_wire_take(reader, argument->number);
 }
 
-/* How a struct or a list is asked for: a size within the struct's, and room within the bounds. */
+/* Reads what the caller has room for: the size of a struct, and the capacity of a list or a text. */
 static void take_room(const struct facet_parameter *parameter, struct facet_wire_reader *reader,
                       struct facet_argument *argument)
 {

@@ -15,7 +15,7 @@
 #include "session/structs.h"
 #include "session/wire.h"
 
-/* The kinds of operations.h. Those from FACET_KIND_RET_U32 on are outputs, and an operation has at most one. */
+/* The kinds of operations.h. The kinds from FACET_KIND_RET_U32 on are outputs; an operation has at most one output. */
 enum facet_parameter_kind {
     FACET_KIND_NONE,
     FACET_KIND_U8,
@@ -68,7 +68,7 @@ struct facet_call {
     struct facet_argument arguments[FACET_ARGUMENTS_MAX];
 };
 
-/* Data up to this travels in the message; more is passed as an open file of memory. */
+/* Data of at most this size travels in the message; larger data is passed as an open memory file (a memfd). */
 #define FACET_CALL_INLINE_BYTES (UINT64_C(64) << 10)
 
 /* Bounds beyond which an answer is garbage. */
@@ -87,13 +87,12 @@ enum facet_status facet_call_check(const struct facet_call *call, struct facet_e
  */
 uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns);
 
-/* The bulk data of a call that does not fit into a message: the argument, or NULL when there is none. `ret_kind`: DATA
- * to go, or RET_DATA to come. */
+/* The argument whose data is too large for the message, or NULL. `ret_kind`: DATA (input), or RET_DATA (output). */
 const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind);
 /* The call's file argument (kind FD), or -1. */
 int facet_call_fd(const struct facet_call *call);
 
-/* The bounds of a request: no more of a struct than this library knows, and no more items than are plausible. */
+/* What a request asks for: no more of a struct than this library knows, and at most FACET_CALL_ITEMS_MAX items. */
 uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const struct facet_argument *argument);
 uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument);
 
@@ -108,12 +107,12 @@ enum facet_status facet_call_decode_answer(const struct facet_call *call, struct
                                            bool *ret_broken, struct facet_error *error);
 
 /*
- * The child's side. A decoded call borrows from the message; its outputs are still to be given room with
- * facet_call_make_room(), whose memory the caller frees. `fd` is the file that came with the message, or -1.
+ * The child's side. A decoded call borrows from the message. Its outputs have no memory until facet_call_make_room()
+ * allocates it; the caller frees that memory. `fd` is the file that came with the message, or -1.
  */
 bool facet_call_decode(struct facet_wire_reader *reader, int fd, struct facet_call *ret_call);
 bool facet_call_make_room(struct facet_call *call, void **ret_room);
-/* Makes the call, of a provider whose tables are complete. */
+/* Calls the operation of a provider whose tables are complete. */
 enum facet_status facet_call_make(const struct facet_call *call, const struct facet_provider *provider,
                                   struct facet_provider_instance *instance, struct facet_error *error);
 void facet_call_encode_answer(const struct facet_call *call, enum facet_status status, const struct facet_error *error,

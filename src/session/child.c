@@ -23,10 +23,10 @@
 
 extern char **environ;
 
-/* Even a killed process can stay while a driver holds it, so the wait for it is bounded. */
+/* A killed process can stay while a driver's system call holds it, so the wait for its end is bounded. */
 #define KILL_PATIENCE_NS (2 * FACET_NS_PER_S)
 
-/* One side's ends of the two sockets. */
+/* The ends of the two sockets on one side: the session's or the child's. */
 struct ends {
     int control, supervisor;
 };
@@ -94,7 +94,7 @@ static bool wait_for_end(const struct facet_child *child, uint64_t patience_ns)
     }
 }
 
-/* The child's own socket shows its end first: the supervisor's message comes only once that has been scheduled. */
+/* The child's socket closes first; the supervisor's message comes only once the supervisor has been scheduled. */
 bool facet_child_has_ended(const struct facet_child *child)
 {
     struct pollfd ends[2] = {{.fd = child->supervisor, .events = POLLIN}, {.fd = child->control, .events = 0}};
@@ -102,7 +102,7 @@ bool facet_child_has_ended(const struct facet_child *child)
     return poll(ends, 2, 0) > 0;
 }
 
-/* False when the supervisor itself was ended, and the child with it. */
+/* Reads the supervisor's report. False: there is none, because the supervisor was killed, and the child with it. */
 static bool take_end(const struct facet_child *child, struct facet_end_packet *ret_end)
 {
     return recv(child->supervisor, ret_end, sizeof *ret_end, MSG_DONTWAIT) == (ssize_t)sizeof *ret_end;
@@ -129,10 +129,10 @@ bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_
     bool by_itself = wait_for_end(child, patience_ns);
     if (!by_itself)
         send(child->supervisor, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    bool ended = by_itself || wait_for_end(child, KILL_PATIENCE_NS), told = ended && take_end(child, &end);
+    bool ended = by_itself || wait_for_end(child, KILL_PATIENCE_NS), reported = ended && take_end(child, &end);
     if (ended)
         facet_hidden_reap(child->pidfd);
-    if (by_itself && told)
+    if (by_itself && reported)
         describe_end(&end, ret_how, size);
     else
         snprintf(ret_how, size, "%s", by_itself ? "ended its process" : "closed its connection");
@@ -141,10 +141,10 @@ bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_
     if (child->pidfd >= 0)
         close(child->pidfd);
     *child = FACET_CHILD_NONE;
-    return by_itself && told && end.code == CLD_EXITED && end.status == 0;
+    return by_itself && reported && end.code == CLD_EXITED && end.status == 0;
 }
 
-/* The child's ends get numbers above those that its own files take while it is set up. */
+/* The descriptors of the child's ends are above FACET_SUPERVISOR_FD, so that dup2() in the child overwrites none. */
 static enum facet_status open_pair(const char *path, int *ret_ours, int *ret_theirs, struct facet_error *error)
 {
     int ends[2];

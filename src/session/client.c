@@ -12,17 +12,18 @@
 #include "session/structs.h"
 #include "session/transport.h"
 
-/* A child whose socket closed is on its way out; it gets this long to show how it ended. Long, because a machine under
- * load is slow and not broken: only one that never ends costs a caller the wait. */
+/* How long a child whose socket closed may take to end, so that its supervisor can report how. This is long because a
+ * loaded machine is slow: a caller waits for all of it only when the child never ends. */
 #define ENDING_PATIENCE_NS (10 * FACET_NS_PER_S)
 
 enum { HOW_SIZE = 96 };
 
 const char *facet_client_span(uint64_t ns, char *ret_text, size_t size)
 {
-    bool whole = ns % FACET_NS_PER_S == 0;
+    bool is_whole_seconds = ns % FACET_NS_PER_S == 0;
 
-    snprintf(ret_text, size, "%" PRIu64 " %s", ns / (whole ? FACET_NS_PER_S : FACET_NS_PER_MS), whole ? "s" : "ms");
+    snprintf(ret_text, size, "%" PRIu64 " %s", ns / (is_whole_seconds ? FACET_NS_PER_S : FACET_NS_PER_MS),
+             is_whole_seconds ? "s" : "ms");
     return ret_text;
 }
 
@@ -54,7 +55,7 @@ enum facet_status facet_client_init(struct facet_client *client, struct facet_er
     return FACET_OK;
 }
 
-/* Channels with a call under way are closed by the thread that makes it. */
+/* A channel with a call under way is closed by the thread that makes the call. */
 static void close_channels(struct facet_client *client)
 {
     for (size_t i = 0; i < FACET_CLIENT_CHANNELS; i++) {
@@ -94,8 +95,8 @@ static const char *stage_text(uint32_t report)
 }
 
 /* Ends a child that did not get through a stage of its life, and says why. */
-static enum facet_status stage_failed(struct facet_client *client, enum facet_transport result, const char *stage,
-                                      uint64_t limit_ns, struct facet_error *error)
+static enum facet_status end_failed_stage(struct facet_client *client, enum facet_transport result, const char *stage,
+                                          uint64_t limit_ns, struct facet_error *error)
 {
     bool late = result == FACET_TRANSPORT_LATE;
     char how[HOW_SIZE], span[32];
@@ -181,7 +182,7 @@ enum facet_status facet_client_wait_until_open(struct facet_client *client, stru
         enum facet_transport result = receive_report(client, client->opened_by_ns, &packet);
 
         if (result != FACET_TRANSPORT_OK)
-            return stage_failed(client, result, stage_text(stage), client->open_deadline_ns, error);
+            return end_failed_stage(client, result, stage_text(stage), client->open_deadline_ns, error);
         if (packet.report == FACET_REPORT_REFUSED)
             return open_refused(client, &packet, error);
         if (packet.report == FACET_REPORT_OPENED)
@@ -190,7 +191,7 @@ enum facet_status facet_client_wait_until_open(struct facet_client *client, stru
     }
 }
 
-/* The operations under way, as "memory.copy or memory.fill": it happened during one of them. */
+/* Names the operations under way, as "memory.copy or memory.fill": the child was lost during one of them. */
 static void name_operations(const struct facet_client *client, char *ret_names, size_t size)
 {
     size_t used = 0;
@@ -260,7 +261,7 @@ enum facet_status facet_client_close(struct facet_client *client, struct facet_e
     close_channels(client);
     pthread_mutex_unlock(&client->lock);
     if (!was_open) {
-        facet_child_end(&client->child, 0, how, sizeof how); /* one that was started and not awaited */
+        facet_child_end(&client->child, 0, how, sizeof how); /* the child was started, but never reported as open */
         return FACET_OK;
     }
 
@@ -269,7 +270,7 @@ enum facet_status facet_client_close(struct facet_client *client, struct facet_e
     if (result == FACET_TRANSPORT_OK)
         result = receive_report(client, deadline, &packet);
     if (result != FACET_TRANSPORT_OK)
-        return stage_failed(client, result, "closing", client->call_deadline_ns, error);
+        return end_failed_stage(client, result, "closing", client->call_deadline_ns, error);
     if (!facet_child_end(&client->child, ENDING_PATIENCE_NS, how, sizeof how))
         return facet_error_set(error, FACET_INTERNAL, "%s while closing", how);
     return FACET_OK;

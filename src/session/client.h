@@ -3,10 +3,10 @@
  * The parent's side of a provider in a child process.
  *
  * Owns: the child, the channels to it, deadlines, and the reason why it was lost.
- * Never: believes an answer (call.h checks it), or leaves a child running that broke off or came too late.
+ * Never: uses an answer unchecked (call.h checks it), or leaves a child running that broke off or answered too late.
  *
  * A call takes a channel, which is a socket of its own with a thread of the child at its other end, so that calls do
- * not wait for each other. Channels are made when they are needed, and are few: beyond them, callers wait.
+ * not wait for each other. Channels are made when they are needed, up to FACET_CLIENT_CHANNELS; then callers wait.
  *
  * Thread rule: facet_client_call() and facet_client_alive() by any number of threads; the others by one.
  */
@@ -26,7 +26,7 @@ enum { FACET_CLIENT_CHANNELS = 16 };
 struct facet_client_channel {
     int fd;                     /* -1: none yet */
     bool busy;                  /* a call is under way */
-    unsigned child;             /* which child it leads to, counted from 1 */
+    unsigned child;             /* the number of the child that it leads to, from 1 */
     const char *operation_name; /* the operation under way */
 };
 
@@ -36,7 +36,7 @@ struct facet_client {
     uint16_t abi_minor;
     uint64_t open_deadline_ns, call_deadline_ns;
 
-    uint64_t opened_by_ns; /* until when the child must have opened the provider */
+    uint64_t opened_by_ns; /* the deadline for the child to open the provider */
 
     pthread_mutex_t lock;   /* of everything below */
     pthread_cond_t changed; /* a channel is free, or the child is lost */
@@ -51,22 +51,22 @@ struct facet_client {
 enum facet_status facet_client_init(struct facet_client *client, struct facet_error *error);
 void facet_client_destroy(struct facet_client *client);
 
-/* Starts a child and lets it open the provider; facet_client_wait_until_open() waits until it did, and gives its
+/* Starts a child, which opens the provider; facet_client_wait_until_open() waits for that, and returns the provider's
  * description. An error leaves no child. */
 enum facet_status facet_client_start(struct facet_client *client, struct facet_error *error);
 enum facet_status facet_client_wait_until_open(struct facet_client *client, struct facet_report_packet *ret_opened,
                                                struct facet_error *error);
 
-/* Closes the provider and ends the child. Errors: FACET_INTERNAL, FACET_TIMEOUT when it did not close as it should. */
+/* Closes the provider and ends the child. Errors: FACET_INTERNAL (not closed as it should), FACET_TIMEOUT. */
 enum facet_status facet_client_close(struct facet_client *client, struct facet_error *error);
 
 enum facet_status facet_client_call(struct facet_client *client, const struct facet_call *call,
                                     struct facet_error *error);
 
 /*
- * Gives up the child number `child`, unless that was done already: `how` says what it did wrong ("gave no answer to
- * device.health within 5 s"), or is NULL when it broke off by itself and its end will tell. Returns FACET_DEVICE_LOST
- * with the reason.
+ * Gives up the child number `child`, unless that was done already. `how` says what the child did wrong ("gave no answer
+ * to device.health within 5 s"); it is NULL when the child ended by itself, and its exit status becomes the reason.
+ * Returns FACET_DEVICE_LOST with the reason.
  */
 enum facet_status facet_client_lose(struct facet_client *client, unsigned child, const char *how,
                                     struct facet_error *error);
@@ -74,7 +74,7 @@ enum facet_status facet_client_lose(struct facet_client *client, unsigned child,
 /* A span of time for people, "5 s" or "300 ms". */
 const char *facet_client_span(uint64_t ns, char *ret_text, size_t size);
 
-/* Whether it can be called; checks whether the child still lives. When not, `error` says why. */
+/* Whether the provider can be called; checks that the child still lives. When it cannot, `error` says why. */
 bool facet_client_alive(struct facet_client *client, struct facet_error *error);
 
 #endif

@@ -15,7 +15,7 @@
 #include "session/client.h"
 #include "session/transport.h"
 
-/* A channel that no call uses: an existing one, or else room for a new one. NULL: all are busy. */
+/* A channel that no call uses: one with a socket if there is one, else one that needs a socket. NULL: all are busy. */
 static struct facet_client_channel *idle_channel(struct facet_client *client)
 {
     struct facet_client_channel *room = NULL;
@@ -43,7 +43,7 @@ static enum facet_status make_channel(struct facet_client *client, struct facet_
         return facet_error_errno(error, errno, "no socket for a call");
     FACET_CLEANUP_FD int ours = ends[0];
     FACET_CLEANUP_FD int theirs = ends[1];
-    /* A child that is gone shows when the call is sent. */
+    /* When the child is gone, sending the call fails and reports it. */
     if (facet_transport_send_packet(client->child.control, &order, sizeof order, theirs) == FACET_TRANSPORT_FAILED)
         return facet_error_errno(error, errno, "no channel for a call");
     channel->fd = FACET_TAKE_FD(ours);
@@ -101,7 +101,7 @@ static void release_channel(struct facet_client *client, struct facet_client_cha
     pthread_mutex_unlock(&client->lock);
 }
 
-/* A file of memory of exactly `size` bytes, which no holder can shrink or grow. */
+/* A memory file of exactly `size` bytes, which no holder can shrink or grow. */
 static int make_bulk(uint64_t size)
 {
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
@@ -199,7 +199,7 @@ static enum facet_status refuse_lost(struct facet_client *client, const struct f
     return facet_client_lose(client, channel->child, how, error);
 }
 
-/* The answer's own outputs are in place before bulk data is copied; that cannot fail, as its file cannot shrink. */
+/* Bulk data is copied last, after the answer was checked. Its file cannot shrink, so the copy does not fail halfway. */
 static enum facet_status decode_answer(struct facet_client *client, const struct facet_client_channel *channel,
                                        const struct passage *passage, const uint8_t *bytes, size_t size,
                                        struct facet_error *error)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages between a session and its child beside the calls: the child's progress, and the end.
+ * The messages between a session and its child that are not calls: the child's progress, and its end.
  *
  * Owns: the packets, of fixed size, on the sockets that the child and its supervisor are started with.
- * Never: carries a call; those go through channels, which are handed over here.
+ * Never: carries a call; calls go through channels, whose sockets are handed over here.
  */
 #ifndef FACET_SESSION_CONTROL_H
 #define FACET_SESSION_CONTROL_H
 
 #include <facet/provider.h>
 
-/* The child's end of its socket, and the supervisor's of its own. */
+/* The descriptors with which the child and its supervisor start: each has a socket to the session. */
 #define FACET_CONTROL_FD    3
 #define FACET_SUPERVISOR_FD 4
 

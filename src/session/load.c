@@ -62,7 +62,7 @@ bool facet_load_is_name(const char *name)
     return length <= 32 && name[length] == '\0';
 }
 
-/* The versions come before everything else: in another major version the rest may be laid out otherwise. */
+/* The version is checked first: another major version may lay out the other members differently. */
 static enum facet_status check_version(const struct facet_provider *provider, struct facet_error *error)
 {
     if (provider->size >= offsetof(struct facet_provider, name) && provider->abi_major != FACET_PROVIDER_ABI_MAJOR)

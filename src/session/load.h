@@ -23,14 +23,14 @@ enum facet_status facet_load_object(const char *path, facet_provider_entry_func 
 enum facet_status facet_load_enter(facet_provider_entry_func entry, uint16_t abi_minor,
                                    const struct facet_provider **ret_provider, struct facet_error *error);
 
-/* Opens a provider that entered. Errors: those of its own. */
+/* Opens a provider that facet_load_enter() returned. Errors: the provider's own. */
 enum facet_status facet_load_open(const struct facet_provider *provider, struct facet_provider_instance **ret_instance,
                                   struct facet_error *error);
 
 /* Whether `name` may name a provider. */
 bool facet_load_is_name(const char *name);
 
-/* "what: text of the status: the provider's text", of a provider that failed at `what`. */
+/* Composes "what: text of the status: the provider's text" for a provider that failed at `what`. */
 enum facet_status facet_load_failed(struct facet_error *error, enum facet_status status, const char *what);
 
 #endif

@@ -6,17 +6,21 @@
  * Never: says what an operation means; facet/provider.h does.
  *
  * An operation is X(table, name, (KIND, argument[, struct])...) in the order of the ABI. The instance before the
- * arguments and the error behind them are the same everywhere and not listed. open and close are not listed either:
- * they make and end the instance that all others take.
+ * arguments and the error behind them are the same everywhere and not listed. The operations open and close are not
+ * listed either: they make and end the instance that all other operations take.
  *
  * Kinds of arguments that go in:
  *     U8 U32 U64       a number
- *     BYTES            a uint64_t that says how much is moved, which takes its time
+ *     BYTES            a uint64_t of bytes to be moved, which lengthens the call's deadline
  *     TIMEOUT          a uint64_t of nanoseconds that the operation may wait
- *     TEXT             a text that is required; TEXT_OR_NULL: one that need not FD               an open file, or -1
- *     PIDS             an array of int32_t and their count DATA             a buffer and its bytes LAUNCH
- *     struct facet_launch and its argument bytes STRUCT           a struct whose `size` the caller set
- * and that come out:
+ *     TEXT             a text that is required
+ *     TEXT_OR_NULL     a text that may be NULL
+ *     FD               an open file, or -1
+ *     PIDS             an array of int32_t and their count
+ *     DATA             a buffer and its bytes
+ *     LAUNCH           a struct facet_launch and its argument bytes
+ *     STRUCT           a struct whose `size` the caller set
+ * Kinds of arguments that come out:
  *     RET_U64          a number
  *     RET_U32          an enum facet_health: the ABI has no other answer of that size
  *     RET_STRUCT       a struct whose `size` the caller set
@@ -129,10 +133,10 @@ enum facet_operation_id {
         FACET_OPERATION_COUNT,
 };
 
-/* The most arguments that one operation has, and the applying of a macro to each: EACH(M, (a, b), (c)) is M(a, b) M(c).
- */
+/* The most arguments that one operation has. */
 #define FACET_ARGUMENTS_MAX 5
 
+/* Applies the macro M to each tuple: FACET_EACH(M, (a, b), (c)) is M(a, b) M(c). */
 #define FACET_EACH(M, ...)                                                                                             \
     FACET_EACH_COUNT(__VA_ARGS__, FACET_EACH_5, FACET_EACH_4, FACET_EACH_3, FACET_EACH_2, FACET_EACH_1, )              \
     (M, __VA_ARGS__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: packing arguments, one line per kind. Never: knows an operation; all are made from operations.h. */
+/* Owns: packing arguments, one line per kind. Never: names an operation; operations.h lists all. */
 #include "session/proxy.h"
 
 #include "session/client.h"
@@ -25,7 +25,7 @@
 #define PACK_RET_TEXT(name)        .output = name, .number = capacity, .ret_count = ret_size
 #define PACK_RET_DATA(name)        .output = name, .number = bytes
 
-/* An instance is opaque to callers, so it may as well be the client. */
+/* An instance is opaque to callers, so a pointer to the client serves as one. */
 #define PROXY(table, operation_, ...)                                                                                  \
     static enum facet_status proxy_##table##_##operation_ FACET_PARAMETERS(__VA_ARGS__)                                \
     {                                                                                                                  \

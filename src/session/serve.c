@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the life of a child: its threads and its reports. Never: runs the provider in the thread that watches. */
+/* Owns: the threads of a child, and its reports. Never: calls the provider in the thread that follows orders. */
 #include "session/serve.h"
 
 #include <pthread.h>
@@ -56,7 +56,7 @@ static void start_channel(struct server *server, int fd)
     close(fd);
 }
 
-/* The group is this process and the processes that the provider started. */
+/* Kills the process group: this process and the processes that the provider started. */
 static _Noreturn void end_all(void)
 {
     if (getpgrp() == getpid())
@@ -64,7 +64,7 @@ static _Noreturn void end_all(void)
     _exit(EXIT_FAILURE);
 }
 
-/* Follows the session's orders; when the session is gone, so is everything here. */
+/* Follows the session's orders, and ends the process when the session is gone. */
 static void *watch_session(void *data)
 {
     struct server *server = data;
@@ -100,7 +100,7 @@ static void send_report(const struct server *server, enum facet_report kind, con
         snprintf(packet.version, sizeof packet.version, "%s", provider->version);
         snprintf(packet.description, sizeof packet.description, "%s", provider->description);
     }
-    /* When it cannot be sent, the session is gone, and the thread that watches ends the process. */
+    /* A report that cannot be sent is no error: the session is gone, and watch_session() ends the process. */
     facet_transport_send_packet(server->control, &packet, sizeof packet, -1);
 }
 
@@ -126,8 +126,8 @@ static enum facet_status open_provider(struct server *server, const char *path, 
     return status;
 }
 
-/* By the rules a provider is closed when no call is under way; one that does not end is the session's to give up. */
-static void close_when_told(struct server *server)
+/* Closes the provider once no call is under way. When a call does not end, the session's deadline ends the process. */
+static void close_on_order(struct server *server)
 {
     while (sem_wait(&server->closing) < 0)
         ; /* a signal that the provider handles */
@@ -137,7 +137,7 @@ static void close_when_told(struct server *server)
 
 bool facet_serve(int control, const char *path, uint16_t abi_minor)
 {
-    /* Outlives this call: the watcher reads it until the process has ended. */
+    /* Static, because watch_session() reads it until the process has ended. */
     static struct server server;
     struct facet_error error = {0};
     pthread_t watcher;
@@ -153,7 +153,7 @@ bool facet_serve(int control, const char *path, uint16_t abi_minor)
     }
     atomic_store(&server.opened, true);
     send_report(&server, FACET_REPORT_OPENED, NULL);
-    close_when_told(&server);
+    close_on_order(&server);
     send_report(&server, FACET_REPORT_CLOSED, NULL);
     return true;
 }

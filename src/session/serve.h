@@ -13,8 +13,8 @@
 
 #include <facet/provider.h>
 
-/* Serves the provider at `path` for the session at the other end of `control`. Returns when there is nothing to do any
- * more: the process is to end at once then. False when it could not begin. */
+/* Serves the provider at `path` for the session at the other end of `control`. Returns when the session has closed the
+ * provider or it did not open; the process is to end at once then. False when the serving thread could not start. */
 bool facet_serve(int control, const char *path, uint16_t abi_minor);
 
 /* An open provider with complete tables. A call holds `calls` for reading, so that closing can wait for all calls. */

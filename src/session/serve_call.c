@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: turning a decoded call into a call of the provider. Never: knows an operation: operations.h lists all. */
+/* Owns: turning a decoded call into a call of the provider. Never: names an operation; operations.h lists all. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 #include "session/serve.h"
 #include "session/transport.h"
 
-/* Each argument under its own name first: C leaves the order of evaluating a function's arguments open. */
+/* Declares a variable per argument first, because C leaves the order of evaluating a function's arguments open. */
 #define NAME(kind, name, ...)   const struct facet_argument *name = next++;
 #define PASS(kind, name, ...)   PASS_##kind(name)
 #define PASS_U8(name)           , (uint8_t)name->number
@@ -52,7 +52,7 @@ enum facet_status facet_call_make(const struct facet_call *call, const struct fa
     return serve[call->operation](provider, instance, call->arguments, error);
 }
 
-/* Maps bulk data that came, or is to go back, in a file. False when it is missing. */
+/* Maps the file that holds the call's bulk data, if it has any. False when the file cannot be mapped. */
 static bool map_bulk(struct facet_call *call, int fd, const struct facet_argument **ret_bulk, void **ret_memory)
 {
     enum facet_parameter_kind kind;
@@ -73,7 +73,7 @@ static bool map_bulk(struct facet_call *call, int fd, const struct facet_argumen
     return true;
 }
 
-/* Makes the call that the message holds and writes its answer. False when it is no call. */
+/* Makes the call that the message holds and writes its answer. False when the message is no call. */
 static bool answer_call(struct facet_served *served, struct facet_wire_reader *request, int fd,
                         struct facet_wire_writer *writer)
 {
@@ -99,7 +99,7 @@ static bool answer_call(struct facet_served *served, struct facet_wire_reader *r
     return !writer->failed;
 }
 
-/* One call; false when the channel is closed, or the message is no call. */
+/* Serves one call. False when the channel is closed, or the message is no call. */
 static bool serve_one(int channel, struct facet_served *served)
 {
     FACET_CLEANUP_FREE uint8_t *bytes = NULL;

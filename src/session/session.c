@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: struct facet_session, and the steps common to both places. Never: shows callers which place it is. */
+/* Owns: sessions with a provider in a child process or in this one. Never: behaves differently for the two. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static bool in_process(const struct facet_session *session)
     return session->options.place == FACET_SESSION_IN_PROCESS;
 }
 
-/* An older caller's options are shorter; the missing ones have their defaults. */
+/* An older caller's options are shorter; the missing options get their defaults. */
 static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *copy,
                                       struct facet_error *error)
 {
@@ -57,7 +57,7 @@ static enum facet_status take_options(const struct facet_session_options *option
     return FACET_OK;
 }
 
-static enum facet_status is_null(const char *name, struct facet_error *error)
+static enum facet_status refuse_null(const char *name, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a value, not NULL", name);
 }
@@ -99,7 +99,7 @@ enum facet_status facet_session_start(const char *path, const struct facet_sessi
     struct facet_session *session = NULL;
 
     if (!path)
-        return is_null("path", error);
+        return refuse_null("path", error);
     enum facet_status status = make_session(path, options, &session, error);
     if (status != FACET_OK)
         return status;
@@ -158,7 +158,7 @@ enum facet_status facet_session_open(const char *path, const struct facet_sessio
     struct facet_session *session = NULL;
 
     if (!ret_session)
-        return is_null("ret_session", error);
+        return refuse_null("ret_session", error);
     enum facet_status status = facet_session_start(path, options, &session, error);
     if (status != FACET_OK)
         return status;
@@ -215,9 +215,9 @@ bool facet_session_alive(struct facet_session *session, struct facet_error *erro
     return in_process(session) || facet_client_alive(&session->client, error);
 }
 
-/* Pointers handed out of the session before stay true: the same provider, of the same version. */
-static enum facet_status check_same(const struct facet_session *session, const struct facet_report_packet *opened,
-                                    struct facet_error *error)
+/* Refuses another provider or version: callers may still hold texts and tables that the session gave them. */
+static enum facet_status check_same_provider(const struct facet_session *session,
+                                             const struct facet_report_packet *opened, struct facet_error *error)
 {
     if (strcmp(opened->name, session->opened.name) == 0 && opened->abi_minor == session->opened.abi_minor)
         return FACET_OK;
@@ -240,7 +240,7 @@ enum facet_status facet_session_restart(struct facet_session *session, struct fa
         status = facet_client_wait_until_open(&session->client, &opened, error);
     if (status != FACET_OK)
         return status;
-    status = check_same(session, &opened, &reason);
+    status = check_same_provider(session, &opened, &reason);
     if (status != FACET_OK) {
         facet_client_lose(&session->client, session->client.child_number, reason.message, NULL);
         facet_error_set(error, status, "%s", reason.message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the file of a snapshot: its header and its checksums. It appears whole or not at all.
- * Never: hands a byte to a provider before all of them were checked, or loses a worker over a file.
+ * Owns: the file of a snapshot, which appears complete or not at all: its header and its checksums.
+ * Never: passes a byte to a provider before the whole file was checked, or loses a worker when a file fails.
  *
  * A file is the header below, then the provider's bytes. Numbers are in the machine's own order: a snapshot holds
  * device memory, and goes back to a device of the same make.
@@ -53,7 +53,7 @@ static void free_state(XXH3_state_t **state)
     XXH3_freeState(*state);
 }
 
-/* Everything behind the header: its length and hash. A file that changes under way is the caller's to notice. */
+/* The length and hash of everything behind the header. The caller must notice a file that changes meanwhile. */
 static enum facet_status hash_payload(int fd, const char *path, uint64_t *ret_bytes, XXH128_canonical_t *ret_hash,
                                       struct facet_error *error)
 {
@@ -103,7 +103,7 @@ static enum facet_status list_devices(struct facet_session *session, struct face
     return FACET_OK;
 }
 
-/* Makes the header of a snapshot of this worker on this device. */
+/* Fills in the header's members that identify the device and the worker. */
 static enum facet_status identify_device(struct facet_session *session, uint32_t device, const char *worker,
                                          struct header *ret_header, struct facet_error *error)
 {
@@ -130,12 +130,12 @@ static enum facet_status identify_device(struct facet_session *session, uint32_t
     return FACET_OK;
 }
 
-static enum facet_status is_null(const char *name, struct facet_error *error)
+static enum facet_status refuse_null(const char *name, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a value, not NULL", name);
 }
 
-/* A file on its way to its name. */
+/* A file under a temporary name, until it is complete and gets its own. */
 struct draft {
     const char *path;
     char temporary[FACET_PATH_SIZE];
@@ -151,7 +151,7 @@ static enum facet_status make_draft(const char *path, struct draft *draft, struc
     draft->path = path;
     if (length < 0 || (size_t)length >= sizeof draft->temporary)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "path", "path '%.200s...' is too long", path);
-    /* It is checked again when it matters; but here the worker is still on the device. */
+    /* publish_draft() checks this again; a refusal here comes while the worker is still on the device. */
     if (lstat(path, &info) == 0)
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "path", "%s exists already", path);
     draft->fd = mkostemp(draft->temporary, O_CLOEXEC);
@@ -179,7 +179,7 @@ static enum facet_status sync_folder(const char *path, struct facet_error *error
     return FACET_OK;
 }
 
-/* Gives the draft its name, unless that is taken. Some file systems have no such renaming, but links. */
+/* Gives the draft its name, unless that exists. Some file systems lack RENAME_NOREPLACE, but have hard links. */
 static int publish_draft(const struct draft *draft)
 {
     if (renameat2(AT_FDCWD, draft->temporary, AT_FDCWD, draft->path, RENAME_NOREPLACE) == 0)
@@ -205,7 +205,7 @@ static enum facet_status write_header(struct draft *draft, struct facet_error *e
     return FACET_OK;
 }
 
-/* From the provider's bytes in the draft to a file under its name. */
+/* Completes the draft, which holds the provider's bytes, and gives it its name. */
 static enum facet_status keep_draft(struct draft *draft, struct facet_error *error)
 {
     enum facet_status status = write_header(draft, error);
@@ -231,7 +231,7 @@ static enum facet_status resume_worker(struct facet_session *session, uint32_t d
                                                              error);
 }
 
-/* The worker is off the device, and its file cannot be kept: back with it, from the draft. */
+/* Resumes the worker from the draft: the provider took it off the device, and the file cannot be kept. */
 static enum facet_status bring_back(struct facet_session *session, uint32_t device, const char *worker, int fd,
                                     enum facet_status status, struct facet_error *error)
 {
@@ -249,7 +249,7 @@ enum facet_status facet_snapshot_save(struct facet_session *session, uint32_t de
     struct draft draft = {.fd = -1};
 
     if (!session || !path)
-        return is_null(session ? "path" : "session", error);
+        return refuse_null(session ? "path" : "session", error);
     enum facet_status status = identify_device(session, device, worker, &draft.header, error);
     if (status == FACET_OK)
         status = make_draft(path, &draft, error);
@@ -273,7 +273,7 @@ static enum facet_status refuse_corrupt(const char *path, const char *what, stru
     return facet_error_argument(error, FACET_CORRUPT, "path", "%s %s", path, what);
 }
 
-/* Reads the header, and believes it once every byte of the file was checked. */
+/* Returns the header after every byte of the file was checked. */
 static enum facet_status read_file(int fd, const char *path, struct header *ret_header, struct facet_error *error)
 {
     XXH128_canonical_t hash;
@@ -301,7 +301,7 @@ static enum facet_status read_file(int fd, const char *path, struct header *ret_
         return refuse_corrupt(path, bytes < header.payload_bytes ? "is cut short" : "has bytes behind its end", error);
     if (memcmp(&hash, &header.payload_hash, sizeof hash) != 0)
         return refuse_corrupt(path, "is damaged", error);
-    /* A checksum detects damage, not malice. */
+    /* A checksum detects damage, but a forged file may hold texts without an end. */
     header.provider[sizeof header.provider - 1] = '\0';
     header.device[sizeof header.device - 1] = '\0';
     header.worker[sizeof header.worker - 1] = '\0';
@@ -314,7 +314,7 @@ static const char *worker_of(const struct header *header)
     return header->has_worker ? header->worker : "every worker";
 }
 
-/* A snapshot goes back to where it came from: a device of the same make, under the same worker's name. */
+/* A snapshot is restored only to a device of the same make, under the same worker's name. */
 static enum facet_status check_identity(const struct header *file, const struct header *present,
                                         struct facet_error *error)
 {
@@ -342,7 +342,7 @@ enum facet_status facet_snapshot_restore(struct facet_session *session, uint32_t
     struct header present, file;
 
     if (!session || !path)
-        return is_null(session ? "path" : "session", error);
+        return refuse_null(session ? "path" : "session", error);
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return facet_error_errno(error, errno, "cannot open snapshot %s", path);

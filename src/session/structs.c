@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lists of texts and of enumerations in each struct. Never: falls behind the ABI: a test compares the texts
- * with the printed ABI.
+ * Owns: the lists of texts and of enumerations in each struct. Never: misses a text of the ABI; a test compares the
+ * lists with facet/provider.h.
  */
 #include "session/structs.h"
 
@@ -121,7 +121,7 @@ const struct facet_struct_type facet_link_metrics_type = {
     .choices = {CHOICE(facet_link_metrics, type, FACET_LINK_UNKNOWN, FACET_LINK_VENDOR)},
 };
 
-/* Amounts only. */
+/* Structs with neither texts nor enumerations. */
 const struct facet_struct_type facet_partition_placement_type = {SIZE(facet_partition_placement)};
 const struct facet_struct_type facet_device_metrics_type = {SIZE(facet_device_metrics)};
 const struct facet_struct_type facet_memory_info_type = {SIZE(facet_memory_info)};
@@ -134,7 +134,7 @@ static bool is_printable(char c)
     return c >= 0x20 && c <= 0x7e;
 }
 
-/* How long a text is, ended or not; SIZE_MAX when something in it cannot be printed. */
+/* The length of a text, terminated or not; SIZE_MAX when a character in it cannot be printed. */
 static size_t printable_length(const char *text, size_t size, bool lines)
 {
     size_t length = strnlen(text, size);
@@ -159,18 +159,18 @@ void facet_text_copy(char *target, size_t size, const char *source, size_t sourc
     target[i] = '\0';
 }
 
-/* How much of a text is in a struct of `size` bytes. */
-static uint32_t covered_fields(const struct facet_struct_text *text, uint32_t size)
+/* How many bytes of a text's array are within a struct of `size` bytes. */
+static uint32_t covered_bytes(const struct facet_struct_text *text, uint32_t size)
 {
     if (size <= text->offset)
         return 0;
     return size - text->offset < text->size ? size - text->offset : text->size;
 }
 
-/* A text may be without its end only where the caller's own room cuts it. */
+/* A text may lack its terminator only where the caller's `room` for the struct cuts it. */
 static bool is_good_text(const struct facet_struct_text *text, const char *bytes, uint32_t size, uint32_t room)
 {
-    uint32_t covered = covered_fields(text, size);
+    uint32_t covered = covered_bytes(text, size);
     size_t length = printable_length(bytes + text->offset, covered, false);
 
     if (covered == 0 || length < covered)
@@ -211,7 +211,7 @@ void facet_struct_copy(const struct facet_struct_type *type, void *target, const
     memcpy(&size, source, sizeof size);
     memcpy(target, source, size);
     for (const struct facet_struct_text *text = type->texts; text->name; text++) {
-        uint32_t covered = covered_fields(text, size);
+        uint32_t covered = covered_bytes(text, size);
 
         if (covered > 0 && covered < text->size)
             ((char *)target)[size - 1] = '\0';

@@ -19,18 +19,18 @@ struct facet_struct_text {
     uint32_t offset, size;
 };
 
-/* A uint32_t of an enumeration without holes. The versions are negotiated down to the smaller, so a value of a later
- * minor has no business here. */
+/* A uint32_t with an enumeration's value, from first to last. Both sides use the smaller of their minor versions, so a
+ * value that a later version added is an error. */
 struct facet_struct_choice {
     const char *name;
     uint32_t offset, first, last;
 };
 
 struct facet_struct_type {
-    uint32_t size;                     /* as this library was built */
-    uint32_t min_size;                 /* as it was in the version that brought it: no provider has less */
-    struct facet_struct_text texts[7]; /* ended by one without a name, as the next */
-    struct facet_struct_choice choices[3];
+    uint32_t size;                         /* as this library was built */
+    uint32_t min_size;                     /* as in the version that introduced it: no provider has less */
+    struct facet_struct_text texts[7];     /* the last has no name */
+    struct facet_struct_choice choices[3]; /* the last has no name */
 };
 
 /* X(struct): every struct that an operation gives out. */
@@ -58,19 +58,19 @@ FACET_STRUCT_TYPES(FACET_STRUCT_TYPE)
 #undef FACET_STRUCT_TYPE
 
 /*
- * Whether the struct at `bytes`, written by a provider into room for `room` bytes, can be believed: its size fits and
- * is no less than was asked for and the first version has, its texts are printable ASCII with an end, its enumerations
- * known. The name of the field that breaks this; NULL when all is well.
+ * Checks the struct at `bytes`, which a provider wrote into room for `room` bytes. Its size must be at most `room`, and
+ * at least the smaller of `room` and min_size. Its texts must be printable ASCII with an end, and its enumerations
+ * known values. Returns the name of the first field that breaks this, or NULL.
  */
 const char *facet_struct_bad_field(const struct facet_struct_type *type, const void *bytes, uint32_t room);
 
-/* Copies as much of a struct, found good, as its writer says it has. A text that the room cut is ended. */
+/* Copies a checked struct, as many bytes as its `size` says. A text that the room cut gets a terminator. */
 void facet_struct_copy(const struct facet_struct_type *type, void *target, const void *source);
 
-/* Whether `text` is printable ASCII with an end within `size` bytes. `lines`: line ends and tabs may be in it. */
+/* Whether `text` is printable ASCII with a terminator within `size` bytes. `lines`: newlines and tabs are allowed. */
 bool facet_text_is_printable(const char *text, size_t size, bool lines);
 
-/* Copies a text that may be anything: cut to fit, ended, and printable. */
+/* Copies a text from an untrusted source: cut to fit, terminated, with '?' for what cannot be printed. */
 void facet_text_copy(char *target, size_t size, const char *source, size_t source_size);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "session/control.h"
 
-/* A session that is gone does not end the child: that has a socket of its own by which it notices. */
+/* Handles an order to kill the child. When the session is gone, the child notices by its own socket and ends. */
 static void follow_session(pid_t child, struct pollfd *session)
 {
     char order;
@@ -27,7 +27,7 @@ static void follow_session(pid_t child, struct pollfd *session)
         session->fd = -1;
 }
 
-/* Without a descriptor for it there is only waiting. */
+/* Waits for the child's end. When there is no pidfd for it, take_end() waits, and orders are not read. */
 static void wait_for_end(pid_t child)
 {
     struct pollfd ends[2] = {{.fd = pidfd_open(child, 0), .events = POLLIN},
@@ -38,7 +38,7 @@ static void wait_for_end(pid_t child)
             follow_session(child, &ends[1]);
 }
 
-/* Processes that the child started end with it, while the group's number cannot be reused yet. */
+/* Kills the processes that the child started before reaping it, while the group's number cannot be reused. */
 static struct facet_end_packet take_end(pid_t child)
 {
     siginfo_t info = {0};
@@ -50,7 +50,7 @@ static struct facet_end_packet take_end(pid_t child)
     return (struct facet_end_packet){.code = info.si_code, .status = info.si_status};
 }
 
-/* A pipe whose end shows the child that its parent has closed its copy of the child's socket; -1: there is none. */
+/* A pipe by which the supervisor tells the child that it has closed its copy of the child's socket; -1: no pipe. */
 struct latch {
     int wait, open;
 };
@@ -63,8 +63,8 @@ static struct latch make_latch(void)
     return (struct latch){.wait = ends[0], .open = ends[1]};
 }
 
-/* Without it the program would see the socket open for as long as the supervisor is not scheduled, though the child
- * ended. */
+/* Waits until the supervisor has closed its copy. Otherwise the session would see the socket open after the child's
+ * end, for as long as the supervisor is not scheduled. */
 static void latch_wait(struct latch latch)
 {
     char none;
@@ -106,7 +106,7 @@ void facet_supervisor_split(void)
     struct latch latch = make_latch();
     sigset_t all, before;
 
-    /* A signal to a whole service is for the child to obey; its supervisor ends with it. */
+    /* The supervisor blocks all signals: when the child obeys one to the whole service, its end is reported. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();

@@ -2,10 +2,10 @@
 /*
  * The supervisor: a process between a session and the provider's child.
  *
- * The session's program may wait for, or ignore, every child that it has; so the provider's child is the supervisor's,
- * and the supervisor is an orphan.
+ * The session's program may wait for all its children, or ignore them. So the provider's process is a child of the
+ * supervisor, and the supervisor is an orphan.
  *
- * Owns: the child's process group, ending it when the session says so, and telling the session how it ended.
+ * Owns: the child's process group, killing it when the session orders so, and reporting how the child ended.
  * Never: runs a provider's code, or outlives the child.
  */
 #ifndef FACET_SESSION_SUPERVISOR_H

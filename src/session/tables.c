@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the stubs, and laying a provider's operations over them. Never: knows one operation from another. */
+/* Owns: the stubs, and laying a provider's operations over them. Never: names an operation; operations.h lists all. */
 #include "session/tables.h"
 
 #include <stdbool.h>

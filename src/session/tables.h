@@ -10,7 +10,7 @@
 
 #include <facet/provider.h>
 
-/* `provider` points to the tables beside it: not to be copied. */
+/* Not to be copied: `provider` points to the other members. */
 struct facet_tables {
     struct facet_provider provider;
     struct facet_device_ops device;
@@ -24,7 +24,7 @@ struct facet_tables {
     struct facet_math_ops math;
 };
 
-/* The operations of `operations` under the description of `provider`, which is of the negotiated version. */
+/* Combines the functions of `operations` with the description of `provider`, whose version is the negotiated one. */
 void facet_tables_complete(struct facet_tables *tables, const struct facet_tables *operations,
                            const struct facet_provider *provider);
 

@@ -155,7 +155,7 @@ static enum facet_transport receive_all(int socket, void *bytes, size_t size, in
     return FACET_TRANSPORT_OK;
 }
 
-/* Takes a message that there is no memory for off the socket. */
+/* Reads and drops a message for which there is no memory. */
 static enum facet_transport discard_bytes(int socket, uint64_t length, uint64_t deadline_ns)
 {
     FACET_CLEANUP_FD int fd = -1;

@@ -22,15 +22,15 @@ enum facet_transport {
     FACET_TRANSPORT_NO_MEMORY, /* for a message that came: it is gone, and the socket is ready for the next */
 };
 
-/* A message on a socket of streams: its length, then its bytes. `fd` -1: none. */
+/* Sends a message on a SOCK_STREAM socket: its length, then its bytes. `fd` -1: no file. */
 enum facet_transport facet_transport_send(int socket, const void *bytes, size_t size, int fd, uint64_t deadline_ns);
 
-/* Into `room` of `room_size` bytes when it fits there, so that a short answer never fails for want of memory; else the
- * caller frees *ret_bytes, which is aligned as malloc() does. Closes *ret_fd, which is -1 when none came. */
+/* Receives a message into `room` when it fits there, so that a short answer never fails for want of memory. Otherwise
+ * *ret_bytes is from malloc(), and the caller frees it. The caller closes *ret_fd, which is -1 when no file came. */
 enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, void *room, size_t room_size,
                                              uint8_t **ret_bytes, size_t *ret_size, int *ret_fd);
 
-/* The same for one message of fixed size on a socket of packets, where a message is whole by itself. */
+/* Sends and receives a message of fixed size on a SOCK_SEQPACKET socket, which keeps messages apart by itself. */
 enum facet_transport facet_transport_send_packet(int socket, const void *bytes, size_t size, int fd);
 enum facet_transport facet_transport_receive_packet(int socket, uint64_t deadline_ns, void *ret_bytes, size_t size,
                                                     int *ret_fd);

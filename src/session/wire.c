@@ -55,7 +55,7 @@ void facet_wire_put_number(struct facet_wire_writer *writer, uint64_t number)
     facet_wire_put(writer, &number, sizeof number);
 }
 
-/* Its size with the terminator, which is never 0, then its bytes; 0 is NULL. */
+/* Writes the size with the terminator, then the bytes. The size 0 stands for NULL. */
 void facet_wire_put_text(struct facet_wire_writer *writer, const char *text)
 {
     size_t size = text ? strlen(text) + 1 : 0;

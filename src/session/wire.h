@@ -3,12 +3,12 @@
  * Plain data as bytes, and back, for the messages between a session and its child.
  *
  * Owns: a growing buffer of bytes to send, and a reader that never leaves the bytes it was given.
- * Never: knows an operation (call.h does), or trusts a length. Numbers are in the machine's own order: both ends are
- * the same program on the same machine. Every piece begins at a multiple of eight bytes, so that structs and arrays can
- * be used where they lie.
+ * Never: names an operation (call.h does), or trusts a length. Numbers are in the machine's own byte order, because
+ * both ends are of one build on one machine. Every piece begins at a multiple of eight bytes, so that structs and
+ * arrays can be used in place.
  *
- * Both remember their first failure and do nothing from then on, so that callers write or read a whole message and ask
- * once, at the end, whether it went well.
+ * The buffer and the reader remember their first failure and do nothing from then on. So callers write or read a whole
+ * message and ask once, at the end, whether it went well.
  */
 #ifndef FACET_SESSION_WIRE_H
 #define FACET_SESSION_WIRE_H
@@ -25,7 +25,7 @@ struct facet_wire_writer {
     uint8_t *bytes;
     size_t size, room;
     bool failed;    /* out of memory, or past FACET_WIRE_MAX */
-    bool no_memory; /* the first of the two */
+    bool no_memory; /* failed because memory ran out */
 };
 
 void facet_wire_free(struct facet_wire_writer *writer);
@@ -34,7 +34,7 @@ void facet_wire_put_number(struct facet_wire_writer *writer, uint64_t number);
 /* A text, which may be NULL. */
 void facet_wire_put_text(struct facet_wire_writer *writer, const char *text);
 
-/* Bytes that came, aligned as malloc() does. */
+/* Bytes that were received, aligned as malloc() does. */
 struct facet_wire_reader {
     const uint8_t *bytes;
     size_t left;
@@ -43,9 +43,9 @@ struct facet_wire_reader {
 
 /* The next bytes, in place; NULL when there are not as many. */
 const void *facet_wire_take(struct facet_wire_reader *reader, size_t size);
-/* 0 when it failed. */
+/* The next number; 0 when the reader has failed. */
 uint64_t facet_wire_take_number(struct facet_wire_reader *reader);
-/* A text in place, ended; NULL when it was, or when it failed. */
+/* The next text, in place and terminated; NULL when NULL was written, or when the reader has failed. */
 const char *facet_wire_take_text(struct facet_wire_reader *reader);
 /* Whether the message held everything that was asked for, and nothing else. */
 bool facet_wire_is_complete(const struct facet_wire_reader *reader);

@@ -11,7 +11,7 @@ static bool has_share(const struct facet_vgpu *vgpu)
     return vgpu->request_milli > 0 || vgpu->limit_milli != FACET_MILLI_WHOLE || vgpu->priority != FACET_PRIORITY_NORMAL;
 }
 
-/* Values equal to the device's defaults are not sent, and cannot be where nothing can be set. */
+/* Default values are not sent unless others were sent before: a device may lack these operations. */
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
@@ -30,35 +30,35 @@ enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *
     return status;
 }
 
-/* The changes of one call: members that are negative stay. */
+/* The changes of one call; a member that is UNCHANGED keeps its value. */
 struct change {
     int64_t request_milli, limit_milli, priority, units, launches;
 };
 
 #define UNCHANGED (-1)
 
-static uint32_t changed_milli(int64_t to, uint32_t from)
+static uint32_t changed_value(int64_t to, uint32_t from)
 {
     return to == UNCHANGED ? from : (uint32_t)to;
 }
 
-/* The device accepts the change, or all stays as it was. */
+/* Applies the change; when the device refuses it, every setting stays as it was. */
 static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct change *change, struct facet_error *error)
 {
     uint32_t request = vgpu->request_milli, limit = vgpu->limit_milli, priority = vgpu->priority, units = vgpu->units,
              launches = vgpu->launches;
 
-    vgpu->request_milli = changed_milli(change->request_milli, request);
-    vgpu->limit_milli = changed_milli(change->limit_milli, limit);
-    vgpu->priority = changed_milli(change->priority, priority);
-    vgpu->units = changed_milli(change->units, units);
-    vgpu->launches = changed_milli(change->launches, launches);
+    vgpu->request_milli = changed_value(change->request_milli, request);
+    vgpu->limit_milli = changed_value(change->limit_milli, limit);
+    vgpu->priority = changed_value(change->priority, priority);
+    vgpu->units = changed_value(change->units, units);
+    vgpu->launches = changed_value(change->launches, launches);
     enum facet_status status = facet_vgpu_apply(vgpu, error);
     if (status == FACET_OK) {
         pthread_rwlock_wrlock(&vgpu->driver->list_lock);
         vgpu->device->promised_milli += vgpu->request_milli - request;
         pthread_rwlock_unlock(&vgpu->driver->list_lock);
-        vgpu->scaled_milli = vgpu->scaled_units = 0; /* scaling begins from here */
+        vgpu->scaled_milli = vgpu->scaled_units = 0; /* scaling starts anew from these settings */
         return FACET_OK;
     }
     vgpu->request_milli = request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding a driver's devices, opening a session and a memory on each, and reading their capabilities.
- * Never: opens one that cannot hold vGPUs: the reason is reported instead.
+ * Never: opens a device that cannot hold vGPUs; the error names the reason.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,17 +11,17 @@
 #include "device/table.h"
 #include "vgpu/driver.h"
 
-#define NEEDED  (FACET_CAN_MEMORY | FACET_CAN_EXECUTE)
-#define VIRTUAL (FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES)
+#define NEEDED_CAPABILITIES (FACET_CAN_MEMORY | FACET_CAN_EXECUTE)
+#define MEMORY_CAPABILITIES (FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES)
 
-static uint64_t needed_of(const struct facet_driver *driver)
+static uint64_t needed_capabilities(const struct facet_driver *driver)
 {
-    return driver->config.off & FACET_OFF_MEMORY ? NEEDED : NEEDED | VIRTUAL;
+    return driver->config.off & FACET_OFF_MEMORY ? NEEDED_CAPABILITIES : NEEDED_CAPABILITIES | MEMORY_CAPABILITIES;
 }
 
 static bool can_hold_vgpus(const struct facet_driver *driver, const struct facet_device_record *record)
 {
-    uint64_t needed = needed_of(driver);
+    uint64_t needed = needed_capabilities(driver);
 
     return (record->info.capabilities & needed) == needed && record->health != FACET_HEALTH_FAILED;
 }
@@ -57,7 +57,7 @@ static enum facet_status find_record(const struct facet_driver *driver, const st
     } else {
         enum facet_status status = facet_device_table_find(table, name, &record, error);
 
-        /* The provider's table names one of them; here they are a list. */
+        /* The device table's error names its argument, `device`; the caller's argument is the list `devices`. */
         if (status != FACET_OK && error && strcmp(error->argument, "device") == 0)
             snprintf(error->argument, sizeof error->argument, "devices");
         if (status != FACET_OK)
@@ -72,7 +72,7 @@ static enum facet_status find_record(const struct facet_driver *driver, const st
     return FACET_OK;
 }
 
-/* "kernel_target=host" among the properties; a property that the device lacks stays "". */
+/* Reads the property "kernel_target=..."; `target` stays "" when the device lacks it. */
 static void read_target(struct facet_vgpu_device *device)
 {
     static const char key[] = "kernel_target=";
@@ -137,7 +137,7 @@ static enum facet_status set_policy(struct facet_vgpu_device *device, struct fac
     bool preempt = !(config->off & FACET_OFF_PREEMPTION);
 
     if (config->policy == FACET_SCHEDULE_FAIR && preempt && config->slice_ns == 0)
-        return FACET_OK; /* as it is anyway, where nothing can be set too */
+        return FACET_OK; /* the default: not sent, because a device may lack the operation */
     return device->provider->execution->set_policy(device->instance, device->number, config->policy, preempt,
                                                    config->slice_ns, error);
 }

@@ -2,7 +2,8 @@
 /*
  * A device that the driver has open.
  *
- * Owns: its session, its pages' owner, and the amounts promised to its vGPUs. Never: closes while a vGPU is on it.
+ * Owns: its session, the context of its pages, and the amounts promised to its vGPUs. Never: closes while a vGPU is on
+ * it.
  */
 #ifndef FACET_VGPU_DEVICE_H
 #define FACET_VGPU_DEVICE_H
@@ -28,7 +29,7 @@ struct facet_vgpu_device {
     uint64_t owner;              /* the context that pages are charged to; 0: none */
     struct facet_memory *memory; /* NULL: memory virtualization is off */
     uint64_t memory_bytes;       /* the most that vGPUs can have together */
-    uint64_t swap_bytes;         /* beyond that */
+    uint64_t swap_bytes;         /* swap memory, in addition to memory_bytes */
     atomic_bool lost;
 
     /* Under the driver's list lock. */
@@ -56,7 +57,7 @@ enum facet_status facet_vgpu_devices_open(struct facet_driver *driver, struct fa
 void facet_vgpu_devices_close(struct facet_driver *driver);
 enum facet_status facet_vgpu_device_check(struct facet_vgpu_device *device, struct facet_error *error);
 
-/* Checks whether freed memory of the device's vGPUs has left by now. Whether any had. (remains.c) */
+/* Frees memory of the device's vGPUs that waited for work to end. True: some became free. (remains.c) */
 bool facet_vgpu_settle_device(const struct facet_vgpu_device *device);
 
 #endif

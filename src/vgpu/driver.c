@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening and closing a driver, and its settings. Never: knows a vGPU from inside. */
+/* Owns: opening and closing a driver, and its settings. Never: reads a vGPU's members. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,31 +10,32 @@
 #include "vgpu/measure.h"
 #include "vgpu/watch.h"
 
-#define VGPUS            8u
-#define STREAMS          16u
-#define STREAMS_EACH     4u
-#define MONITOR_NS       (100 * FACET_NS_PER_MS)
-#define MONITOR_LEAST_NS FACET_NS_PER_MS
-#define MONITOR_MOST_NS  (3600 * FACET_NS_PER_S)
-#define HISTORY          600u
-#define HISTORY_MAX      1000000u
-#define STREAMS_MAX      1000000u
+#define DEFAULT_VGPUS        8u
+#define DEFAULT_STREAMS      16u
+#define DEFAULT_STREAMS_EACH 4u
+#define DEFAULT_MONITOR_NS   (100 * FACET_NS_PER_MS)
+#define MONITOR_LEAST_NS     FACET_NS_PER_MS
+#define MONITOR_MOST_NS      (3600 * FACET_NS_PER_S)
+#define DEFAULT_HISTORY      600u
+#define HISTORY_MAX          1000000u
+#define STREAMS_MAX          1000000u
 
 #define OFF_ALL                                                                                                        \
     (FACET_OFF_MEMORY | FACET_OFF_COMPUTE | FACET_OFF_TENSOR_CORES | FACET_OFF_MIXED_PRECISION | FACET_OFF_PREEMPTION)
 
 /* ---- settings ---- */
 
-static void fill_in(struct facet_driver_config *config)
+static void fill_in_defaults(struct facet_driver_config *config)
 {
     if (config->vgpus == 0)
-        config->vgpus = VGPUS;
+        config->vgpus = DEFAULT_VGPUS;
     if (config->streams == 0)
-        config->streams = config->vgpus * STREAMS_EACH > STREAMS ? config->vgpus * STREAMS_EACH : STREAMS;
+        config->streams = config->vgpus * DEFAULT_STREAMS_EACH > DEFAULT_STREAMS ? config->vgpus * DEFAULT_STREAMS_EACH
+                                                                                 : DEFAULT_STREAMS;
     if (config->monitor_ns == 0)
-        config->monitor_ns = MONITOR_NS;
+        config->monitor_ns = DEFAULT_MONITOR_NS;
     if (config->history == 0)
-        config->history = HISTORY;
+        config->history = DEFAULT_HISTORY;
 }
 
 static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t min, uint64_t max,
@@ -103,7 +104,7 @@ static bool copy_texts(struct facet_driver *driver, uint32_t names)
     return driver->device_names != NULL;
 }
 
-static bool take_settings(struct facet_driver *driver, const struct facet_driver_config *config, uint32_t names)
+static bool copy_settings(struct facet_driver *driver, const struct facet_driver_config *config, uint32_t names)
 {
     driver->config = *config;
     driver->devices = names > 0 ? names : 1;
@@ -172,7 +173,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
     FACET_NEED_KNOWN("config", asked, error);
     if (asked)
         FACET_SIZED_TAKE(&config, asked);
-    fill_in(&config);
+    fill_in_defaults(&config);
     uint32_t names = count_names(&config);
     enum facet_status status = check_config(&config, names, error);
     if (status != FACET_OK)
@@ -181,7 +182,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
     if (!driver)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
     init_locks(driver);
-    status = facet_origin_mark(&driver->origin) && take_settings(driver, &config, names)
+    status = facet_origin_mark(&driver->origin) && copy_settings(driver, &config, names)
                  ? open_all(driver, error)
                  : facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
     if (status != FACET_OK)
@@ -198,7 +199,7 @@ void facet_driver_close(struct facet_driver *driver)
     if (!driver || facet_origin_is_parent(&driver->origin))
         return; /* nothing of a child's copy is freed: its locks are as the parent's threads held them */
     if (facet_driver_is_in_watch(driver))
-        return; /* it would wait for itself to end */
+        return; /* the driver's thread would wait for its own end */
     facet_vgpu_measure_stop(driver);
     facet_vgpu_watches_end(driver, 0);
     while (driver->vgpus > 0) {

@@ -65,7 +65,7 @@ static inline bool facet_driver_is_in_watch(const struct facet_driver *driver)
     return driver->measuring && pthread_equal(driver->thread, pthread_self());
 }
 
-/* As FACET_NEED, these return. */
+/* These macros return an error from the function that uses them, as FACET_NEED does. */
 
 /* Needs a driver of this process: a child of fork() has only a copy, whose device is the parent's. */
 #define FACET_VGPU_NEED_DRIVER(driver, error)                                                                          \
@@ -104,8 +104,9 @@ enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id
                                         struct facet_error *error);
 
 /*
- * Memory that no queued work of the vGPU uses (memory/idle.h), so no thread waits for that work. Without a space the
- * device itself waits, for some seconds: FACET_TIMEOUT. FACET_FROZEN: it is paused. `data` NULL: zeros.
+ * Reads and writes memory that no queued work of the vGPU uses (memory/idle.h), so no thread waits for that work.
+ * Without a space the device waits for the vGPU's work, and gives up after some seconds (FACET_TIMEOUT). FACET_FROZEN:
+ * the vGPU is paused. `data` NULL: writes zeros.
  */
 enum facet_status facet_vgpu_read_idle(struct facet_driver *driver, uint32_t id, uint64_t address, void *ret_data,
                                        uint64_t bytes, struct facet_error *error);
@@ -115,8 +116,8 @@ enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id
 /* --- host_side.c --- */
 
 /*
- * The host's side of a copy, as far as the driver can check: managed memory of any of its vGPUs is refused, and memory
- * of their spaces where its addresses are pointers here, or where `detect` let an address stand for itself.
+ * Checks the host's side of a copy: refuses managed memory of any vGPU of the driver. Refuses memory of the vGPUs'
+ * spaces, too, where its addresses are pointers in this process, or where `detect` chose the kind of copy.
  */
 enum facet_status facet_vgpu_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
                                         uint64_t bytes, bool detect, struct facet_error *error);

@@ -17,12 +17,12 @@
 #include "vgpu/pin.h"
 #include "vgpu/stream.h"
 
-/* Records are read so often that the device, which keeps the last 1024, has dropped none. */
+/* After how many launches records are read: the device keeps the last 1024, so it has dropped none by then. */
 #define DRAIN_EACH 256u
 
 /* ---- queueing ---- */
 
-/* Work to queue: `queue` does so, on an open stream. */
+/* A launch, operation or transfer to queue; `queue` queues it on an open stream. */
 struct work {
     struct facet_vgpu *vgpu;
     enum facet_status (*queue)(const struct work *work, const struct facet_vgpu_stream *stream,
@@ -34,7 +34,8 @@ struct work {
     uint8_t value;
 };
 
-static enum facet_status queue_on(struct work *work, uint32_t index, uint64_t *ret_execution, struct facet_error *error)
+static enum facet_status queue_on_stream(struct work *work, uint32_t index, uint64_t *ret_execution,
+                                         struct facet_error *error)
 {
     struct facet_vgpu *vgpu = work->vgpu;
     struct facet_vgpu_stream *stream = NULL;
@@ -72,7 +73,7 @@ static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, ui
     if (status != FACET_OK)
         return status;
     work.vgpu = vgpu;
-    return facet_vgpu_note_status(vgpu, queue_on(&work, index, ret_execution, error));
+    return facet_vgpu_note_status(vgpu, queue_on_stream(&work, index, ret_execution, error));
 }
 
 /* ---- checks of addresses ---- */
@@ -165,7 +166,7 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
                                     "kernel '%s': expected one that was loaded for vGPU %" PRIu32,
                                     facet_kernel_name(kernel), id);
     work.vgpu = vgpu;
-    return facet_vgpu_note_status(vgpu, queue_on(&work, stream, ret_execution, error));
+    return facet_vgpu_note_status(vgpu, queue_on_stream(&work, stream, ret_execution, error));
 }
 
 /* ---- operations ---- */
@@ -318,7 +319,7 @@ static enum facet_status refuse_unknown_execution(uint64_t execution, struct fac
                                 execution);
 }
 
-/* The stream that a number is of, open, and the launch's number in it. */
+/* Finds and opens the stream of an execution, and the launch's sequence number in that stream. */
 static enum facet_status find_execution(struct facet_vgpu *vgpu, uint64_t execution,
                                         struct facet_vgpu_stream **ret_stream, uint64_t *ret_sequence,
                                         struct facet_error *error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the check of the host's side of a copy: it is no memory of any vGPU of the driver, on any of its devices.
- * Never: knows the host's own mappings; a pointer to nothing is the caller's affair, as in memcpy, except where none
- * can be mapped: in the page of NULL, and behind the last address of a process.
+ * Never: reads the host's own mappings. As with memcpy(), the caller must pass a valid pointer; only addresses that
+ * cannot be mapped are refused: the page of NULL, and those behind the last address of a process.
  */
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the state of vGPUs and devices, put together. Never: measures: it asks the parts that do. */
+/* Owns: descriptions of vGPUs and devices for callers. Never: measures: measure.c does. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ static void add_measured(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
     pthread_mutex_unlock(&vgpu->driver->monitor_lock);
 }
 
-/* For a lost device, the last known state. */
+/* A vGPU of a lost device is described by its last known state. */
 static enum facet_status describe_vgpu(struct facet_vgpu *vgpu, struct facet_vgpu_info *ret_info,
                                        struct facet_error *error)
 {

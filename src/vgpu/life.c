@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making virtual GPUs, pausing and ending them. Never: leaves half of one behind.
+ * Owns: making virtual GPUs, pausing and ending them. Never: leaves parts of a vGPU behind when a step fails.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "vgpu/stream.h"
 #include "vgpu/watch.h"
 
-#define RECHECK_NS (2 * FACET_NS_PER_MS) /* how often an end checks that it has not missed a wake-up */
+#define RECHECK_NS (2 * FACET_NS_PER_MS) /* how often the end of a vGPU checks that it has not missed a wake-up */
 
 /* ---- arguments ---- */
 
@@ -81,7 +81,7 @@ static enum facet_status check_config(const struct facet_driver *driver, const s
 
 /* ---- choosing a device ---- */
 
-/* The device that has promised the least of its time, and then of its memory. */
+/* Compares what devices have promised to vGPUs: first of their time, then by the number of vGPUs, then of memory. */
 static bool promised_less(const struct facet_vgpu_device *left, const struct facet_vgpu_device *right)
 {
     if (left->promised_milli != right->promised_milli)
@@ -295,7 +295,7 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
     while (atomic_load(&vgpu->references) > 0) {
         struct timespec until = facet_ns_timespec(facet_clock_now_ns() + RECHECK_NS);
 
-        facet_vgpu_streams_cancel(vgpu); /* also work queued since: a call may wait for it */
+        facet_vgpu_streams_cancel(vgpu); /* in each turn, because a call may have queued work since, and wait for it */
         unpause_to_end(vgpu);
         pthread_mutex_lock(&driver->monitor_lock);
         if (atomic_load(&vgpu->references) > 0)

@@ -7,7 +7,7 @@
 
 #include "vgpu/driver.h"
 
-/* Where `id` is, or would be. */
+/* The index at which `id` is in the sorted list, or would be inserted. */
 static uint32_t index_of(const struct facet_driver *driver, uint32_t id)
 {
     uint32_t low = 0, high = driver->vgpus;
@@ -28,7 +28,7 @@ static bool is_at(const struct facet_driver *driver, uint32_t index, uint32_t id
     return index < driver->vgpus && driver->vgpu[index]->id == id;
 }
 
-/* A vGPU whose making is not complete has its number, but cannot be found yet. */
+/* A vGPU that is still being made has its number, but cannot be found yet. */
 static bool is_listed_at(const struct facet_driver *driver, uint32_t index, uint32_t id)
 {
     return is_at(driver, index, id) && driver->vgpu[index]->listed;
@@ -88,7 +88,8 @@ struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id)
 }
 
 /*
- * After the subtraction the vGPU may be gone. The thread that ends it checks again by itself, in case it missed this.
+ * After the subtraction the vGPU may be freed, so its members are read before. The thread that ends it also polls, in
+ * case it missed the broadcast.
  */
 void facet_vgpu_drop(struct facet_vgpu *vgpu)
 {
@@ -110,7 +111,7 @@ enum facet_status facet_vgpu_note_status(struct facet_vgpu *vgpu, enum facet_sta
 }
 
 /* The least number from 1 on that is free. */
-static uint32_t free_id(const struct facet_driver *driver)
+static uint32_t find_free_id(const struct facet_driver *driver)
 {
     uint32_t id = 1;
 
@@ -125,7 +126,7 @@ enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_er
     uint32_t max = driver->config.vgpus;
 
     pthread_rwlock_wrlock(&driver->list_lock);
-    uint32_t id = vgpu->id ? vgpu->id : free_id(driver), index = index_of(driver, id);
+    uint32_t id = vgpu->id ? vgpu->id : find_free_id(driver), index = index_of(driver, id);
     bool taken = is_at(driver, index, id), full = driver->vgpus == max;
 
     if (!taken && !full) {

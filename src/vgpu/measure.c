@@ -62,7 +62,7 @@ static void read_processes(struct facet_vgpu_device *device)
         qsort(items, device->process_count, sizeof *device->processes, by_worker);
 }
 
-/* Running work is not in the streams' sums before it is complete; the device's own count for the worker has it. */
+/* Adds the time of running work. Streams sum up completed work only; the device's count for the worker has both. */
 static void add_running(struct facet_vgpu *vgpu, struct facet_sample *sample)
 {
     struct facet_vgpu_device *device = vgpu->device;
@@ -80,12 +80,12 @@ static void add_running(struct facet_vgpu *vgpu, struct facet_sample *sample)
         if (found && found->valid & FACET_PROCESS_HAS_BUSY && found->busy_ns > *busy_ns)
             *busy_ns = found->busy_ns;
     }
+    /* The device may have counted more for a running launch than its record says at the end. */
     if (*busy_ns < vgpu->last.values[FACET_SAMPLE_BUSY_NS])
-        *busy_ns =
-            vgpu->last.values[FACET_SAMPLE_BUSY_NS]; /* a launch under way had been counted for more than it took */
+        *busy_ns = vgpu->last.values[FACET_SAMPLE_BUSY_NS];
 }
 
-static void look_at(struct facet_vgpu *vgpu, struct facet_sample *ret_sample)
+static void take_sample(struct facet_vgpu *vgpu, struct facet_sample *ret_sample)
 {
     *ret_sample = (struct facet_sample){.time_ns = facet_clock_now_ns(), .valid = (1u << FACET_SAMPLE_FIELDS) - 1};
     for (uint32_t i = 0; i < vgpu->streams; i++)
@@ -96,7 +96,7 @@ static void look_at(struct facet_vgpu *vgpu, struct facet_sample *ret_sample)
         facet_sample_set(ret_sample, FACET_SAMPLE_MEMORY_BYTES, facet_space_reserved_bytes(vgpu->space));
 }
 
-/* A vGPU that was never used has no history: a thousand of those cost nothing. */
+/* A history is allocated when its vGPU is first used, so that unused vGPUs take no memory for it. */
 static struct facet_history *history_of(struct facet_vgpu *vgpu)
 {
     struct facet_history *history = atomic_load(&vgpu->history);
@@ -109,7 +109,7 @@ static struct facet_history *history_of(struct facet_vgpu *vgpu)
     return history;
 }
 
-/* A launch is known when it is over, with all of its time: one that began before the interval may fill it twice. */
+/* A launch may be counted at its end with all its time, also that before the interval; so the value is capped. */
 static void note_utilization(struct facet_vgpu *vgpu, const struct facet_sample *sample)
 {
     uint32_t parallel = facet_vgpu_device_parallel(vgpu->device);
@@ -130,10 +130,10 @@ static void measure_vgpu(struct facet_vgpu *vgpu)
 
     if (vgpu->space)
         facet_space_try_unmap_freed(vgpu->space);
-    look_at(vgpu, &sample);
+    take_sample(vgpu, &sample);
     note_utilization(vgpu, &sample);
     if (history)
-        (void)facet_history_add(history, &sample); /* refused is only one of the same moment */
+        (void)facet_history_add(history, &sample); /* fails only for a sample of the same time */
     if (vgpu->driver->config.scaling && vgpu->last.time_ns)
         facet_vgpu_scale_note(vgpu, &vgpu->last, &sample);
     vgpu->last = sample;
@@ -142,7 +142,7 @@ static void measure_vgpu(struct facet_vgpu *vgpu)
         &(struct facet_vgpu_subject){.serial = vgpu->serial, .memory_bytes = atomic_load(&vgpu->limit_bytes)}, &sample);
 }
 
-static void each_vgpu(struct facet_driver *driver, void (*run)(struct facet_vgpu *vgpu))
+static void for_each_vgpu(struct facet_driver *driver, void (*run)(struct facet_vgpu *vgpu))
 {
     struct facet_vgpu *vgpu;
 
@@ -201,7 +201,7 @@ static void measure_all(struct facet_driver *driver)
 {
     for (uint32_t i = 0; i < driver->devices; i++)
         measure_device(&driver->device[i]);
-    each_vgpu(driver, measure_vgpu);
+    for_each_vgpu(driver, measure_vgpu);
     facet_vgpu_remains_free_finished(driver, NULL);
     for (uint32_t i = 0; i < driver->devices; i++) {
         free(driver->device[i].processes);
@@ -239,7 +239,7 @@ static void *run_measurement(void *argument)
 
     do {
         if (driver_swaps(driver))
-            each_vgpu(driver, release_pins);
+            for_each_vgpu(driver, release_pins);
         now = facet_clock_now_ns();
         if (now >= next) {
             measure_all(driver);

@@ -11,8 +11,8 @@
 #include "vgpu/driver.h"
 #include "vgpu/managed/enter.h"
 
-/* Takes the vGPU. Refuses one whose device is lost and, with `still`, a paused one. */
-static enum facet_status begin_access(struct facet_driver *driver, uint32_t id, bool still,
+/* Takes the vGPU. Refuses it when its device is lost and, with `refuse_paused`, when it is paused. */
+static enum facet_status begin_access(struct facet_driver *driver, uint32_t id, bool refuse_paused,
                                       struct facet_vgpu **ret_vgpu, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
@@ -21,7 +21,7 @@ static enum facet_status begin_access(struct facet_driver *driver, uint32_t id, 
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_device_check(vgpu->device, error);
-    if (status == FACET_OK && still && atomic_load(&vgpu->paused))
+    if (status == FACET_OK && refuse_paused && atomic_load(&vgpu->paused))
         status = facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id);
     if (status == FACET_OK)
         *ret_vgpu = FACET_TAKE_PTR(vgpu);
@@ -42,7 +42,7 @@ enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id
     return FACET_OK;
 }
 
-/* ---- without a space ---- */
+/* ---- memory that is not virtualized ---- */
 
 static enum facet_status allocate_plain(struct facet_vgpu *vgpu, uint64_t bytes,
                                         const struct facet_allocation_options *options, uint64_t *ret_address,
@@ -101,8 +101,8 @@ static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64
 }
 
 /*
- * As in src/memory, retries on FACET_TIMEOUT: the device gives up after some seconds, the caller waits until the copy
- * completes.
+ * Retries on FACET_TIMEOUT, as src/memory does: the device gives up after some seconds, but this call returns only when
+ * the copy is complete.
  */
 static enum facet_status copy_patiently(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
                                         enum facet_copy kind, struct facet_error *error)
@@ -129,9 +129,9 @@ static enum facet_status fill_patiently(struct facet_vgpu *vgpu, uint64_t addres
     return status;
 }
 
-/* ---- with one ---- */
+/* ---- memory in a space ---- */
 
-/* Memory that other vGPUs freed may be available by now: their launches are over, but no call has checked since. */
+/* Retries once after memory that other vGPUs freed was unmapped: it stays mapped until a call finds their work over. */
 static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t bytes,
                                            const struct facet_allocation_options *options, uint64_t *ret_address,
                                            struct facet_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: where memory swaps, the pins that keep it on the device while a launch may use it; and the pins that the
- * program asks for. Never: holds a launch's pin after the launch: other vGPUs wait for it.
+ * Owns: the pins that keep memory on the device: of launches, where memory swaps, and of the program.
+ * Never: holds a launch's pin after the launch, because other vGPUs wait for the memory.
  *
  * A kernel may follow any pointer that it finds in memory, so each launch pins all memory of its vGPU anew. Therefore
  * src/memory can make new launches wait when it is another vGPU's turn.
@@ -135,7 +135,7 @@ void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
 
 /* ---- pins of the program ---- */
 
-/* Returns the pin's number; 0: the vGPU keeps as many as a page can count. */
+/* Returns the pin's number; 0: the vGPU has FACET_VGPU_PINS pins already, the most that a page can count. */
 static uint64_t keep_program_pin(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
 {
     uint64_t number = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a driver's own files in the folder of drivers: its lock, and the text that is replaced once a second.
+ * Owns: a driver's own files in the folder of published drivers: its lock, and its text, replaced once a second.
  * Never: fails the driver: a failed write is tried again a second later.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool file_is_held(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-/* The first free name for this process. */
+/* Creates and locks the file of the first free name, "PID-N.lock". */
 static int make_lock(struct facet_driver *driver)
 {
     char name[64];
@@ -47,7 +47,7 @@ static int make_lock(struct facet_driver *driver)
             snprintf(driver->published_name, sizeof driver->published_name, "%d-%u", (int)getpid(), i);
             return fd;
         }
-        close(fd); /* a reader took it for a dead process's */
+        close(fd); /* a reader locked and removed the file, because it was not locked yet */
     }
     errno = EEXIST;
     return -1;
@@ -83,7 +83,7 @@ static void read_program(char *ret_name, size_t size)
             *at = *at == '\n' ? '\0' : '?';
 }
 
-/* Devices and vGPUs as they are now. False: no memory. */
+/* Describes the present devices and vGPUs. False: no memory. */
 static bool collect_published(struct facet_driver *driver, struct facet_published *driver_now)
 {
     uint32_t room = facet_vgpu_count(driver) + 8;

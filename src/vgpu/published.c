@@ -15,8 +15,8 @@
 #define TEXT_SIZE 128u               /* the longest text of a field */
 
 /*
- * Upper bounds of numbers: an exbibyte, 36 years of nanoseconds, as many launches; parts of a whole. A vGPU's measured
- * part of a device may exceed the whole where its streams run side by side: a thousandfold does not happen.
+ * Upper bounds of numbers: 2^60 bytes, nanoseconds (36 years) and launches. A vGPU's measured part of a device may
+ * exceed the whole when its streams run at once, but not a thousandfold.
  */
 #define BYTES_MAX          (UINT64_C(1) << 60)
 #define TIME_MAX_NS        (UINT64_C(1) << 60)
@@ -27,7 +27,7 @@
 
 enum kind { TEXT, U32, U64 };
 
-/* A member of a struct, and the bit in its `valid` without which it is not known; 0: always. */
+/* A member of a struct, and the bit in the struct's `valid` that says whether it is known; 0: it is always known. */
 struct field {
     const char *name;
     enum kind kind;
@@ -180,7 +180,7 @@ static bool take_value(const struct field *field, const json_t *value, char *byt
     return true;
 }
 
-/* Several fields may share a bit: it is set when all of them are present, and else none of them counts. */
+/* Several fields may share a bit, which is set only when all of them are present. */
 static uint32_t valid_bits(const struct record_format *record_format, const json_t *object)
 {
     uint32_t all = 0, missing = 0;
@@ -206,7 +206,7 @@ static enum facet_status refuse_field(const char *list, size_t index, const stru
     return facet_error_set(error, FACET_CORRUPT, "%s[%zu].%s: expected %s", list, index, field->name, max);
 }
 
-/* A field without a validity bit is required: without it the rest has no meaning. */
+/* A field without a validity bit is required. */
 static enum facet_status read_one(const struct record_format *record_format, const json_t *object, const char *list,
                                   size_t index, char *bytes, struct facet_error *error)
 {
@@ -224,7 +224,7 @@ static enum facet_status read_one(const struct record_format *record_format, con
     return FACET_OK;
 }
 
-/* NULL with a count of 0: there are none. The caller frees the items, also on failure. */
+/* Reads an array of the text; *ret_items is NULL when it is empty. The caller frees the items, also on failure. */
 static enum facet_status read_all(const struct record_format *record_format, const json_t *array, const char *list,
                                   void **ret_items, uint32_t *ret_count, struct facet_error *error)
 {
@@ -243,7 +243,7 @@ static enum facet_status read_all(const struct record_format *record_format, con
     return status;
 }
 
-/* Two numbers of which the first is never above the second. */
+/* Two numbers, of which the first must not exceed the second. */
 struct order {
     const char *name, *most_name;
     uint64_t value, max;
@@ -260,8 +260,8 @@ static enum facet_status check_order(const char *list, uint32_t index, const str
 }
 
 /*
- * Numbers that the driver reads together. The sum of the shares is no rule: a share is a weight, and vGPUs may be
- * promised more than the whole. Nor are devices: a driver may have one twice, and other programs use its memory, too.
+ * Checks numbers of one vGPU against each other. Sums over a device are not checked: requests are weights that may sum
+ * to more than the whole, a driver may list a device twice, and other programs use the device's memory, too.
  */
 static enum facet_status check_vgpu(const struct facet_published *driver, uint32_t index, struct facet_error *error)
 {

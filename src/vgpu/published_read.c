@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading the folder of drivers that publish. Never: removes files in use: their lock is held. */
+/* Owns: reading the folder of published drivers. Never: removes the files of a driver that holds its lock. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int open_file(int folder, const char *name)
     return fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? FACET_TAKE_FD(fd) : -1;
 }
 
-/* Complete files only: they are replaced, never written to. */
+/* Reads a published text. The text is complete, because the driver replaces the file and never writes to it. */
 static char *read_file(int folder, const char *name, size_t *ret_length)
 {
     FACET_CLEANUP_FD int fd = open_file(folder, name);
@@ -58,7 +58,7 @@ static char *read_file(int folder, const char *name, size_t *ret_length)
     return text;
 }
 
-/* Whether its driver is gone: no process holds the lock. Both files are removed then, with the lock held. */
+/* Whether no process holds the lock, so that the driver is gone. Both files are then removed under the lock. */
 static bool is_left_behind(int folder, const char *lock, const char *text)
 {
     FACET_CLEANUP_FD int fd = open_file(folder, lock);
@@ -70,8 +70,8 @@ static bool is_left_behind(int folder, const char *lock, const char *text)
     return true;
 }
 
-/* "4711-0.lock" and "4711-0.json"; the name contains the process: a text may say anything. */
-static bool names_of(const char *name, char *ret_text, size_t size, struct facet_published *ret_driver)
+/* Parses "4711-0.lock" and makes "4711-0.json". The process is taken from the name, because a text may state any. */
+static bool parse_names(const char *name, char *ret_text, size_t size, struct facet_published *ret_driver)
 {
     int length = 0;
 
@@ -83,21 +83,21 @@ static bool names_of(const char *name, char *ret_text, size_t size, struct facet
 
 static bool read_driver(int folder, const char *lock, struct facet_published *ret_driver)
 {
-    struct facet_published whose = {0};
+    struct facet_published named_driver = {0};
     char name[300];
     size_t length = 0;
 
-    if (!names_of(lock, name, sizeof name, &whose) || is_left_behind(folder, lock, name))
+    if (!parse_names(lock, name, sizeof name, &named_driver) || is_left_behind(folder, lock, name))
         return false;
     FACET_CLEANUP_FREE char *text = read_file(folder, name, &length);
-    if (!text) /* it has only just opened, or closes */
+    if (!text) /* the driver has just been opened, or closes */
         return false;
     struct facet_error reason;
     struct facet_published driver = {0};
     if (facet_published_parse(text, length, &driver, &reason) != FACET_OK)
         snprintf(driver.refusal, sizeof driver.refusal, "%.*s", (int)sizeof driver.refusal - 1, reason.message);
-    driver.pid = whose.pid;
-    driver.number = whose.number;
+    driver.pid = named_driver.pid;
+    driver.number = named_driver.number;
     *ret_driver = driver;
     return true;
 }

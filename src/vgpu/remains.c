@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the remains of vGPUs that have ended: memory that a work-group may still use which cannot be interrupted, and
- * its context. They are freed, with other memory freed meanwhile, as soon as the work-group ends.
+ * Owns: the remains of vGPUs that have ended: their context, and memory that an uninterruptible work-group may still
+ * use. They are freed, with other memory freed meanwhile, as soon as the work-group ends.
  * Never: waits for a work-group, except for a moment when the driver closes.
  */
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void finish_remains(struct facet_vgpu *vgpu)
     free(vgpu);
 }
 
-/* Nothing of a lost device is ever freed. */
+/* Whether no work uses the vGPU's memory any more. A lost device never reports that, so there it counts as over. */
 static bool is_over(const struct facet_vgpu *vgpu)
 {
     return !vgpu->space || atomic_load(&vgpu->device->lost) || facet_space_vacate(vgpu->space);
@@ -67,7 +67,7 @@ bool facet_vgpu_remains_free_finished(struct facet_driver *driver, const struct 
     return any;
 }
 
-/* The provider keeps memory of work that still runs then. */
+/* The provider keeps the memory of work that still runs. */
 void facet_vgpu_remains_clear(struct facet_driver *driver)
 {
     struct facet_vgpu *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: dynamic scaling: each vGPU's part of its device follows its demand, between its request and its cap. Never:
- * changes the request; decides how much: compute/scale.h does.
+ * Owns: dynamic scaling: each vGPU's part of its device follows its demand, between its request and its cap.
+ * Never: changes the request, or computes the new part: compute/scale.h does.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *b
     member->queued = (uint32_t)queued;
 }
 
-/* The members of a device, counted, as many as there is room for. */
+/* Collects up to `max` vGPUs of a device, each with a reference. Returns how many. */
 static uint32_t collect_vgpus(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t max)
 {
     struct facet_vgpu *vgpu;
@@ -53,7 +53,7 @@ static void describe_scaling(struct facet_vgpu *vgpu)
     pthread_mutex_unlock(&vgpu->lock);
 }
 
-/* The device gets the present guarantee; the request stays as it was. */
+/* Sends the scaled share and units to the device; the vGPU's own settings stay as they were. */
 static void apply_scaling(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: streams: making them when they are first used, their order of launches, and the record of each launch's result.
- * Never: makes up a record: one that the device no longer has is counted as a gap.
+ * Never: makes up a record: a record that the device has dropped is marked as lost.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ void facet_vgpu_streams_clear(struct facet_vgpu *vgpu)
                                                               NULL);
 }
 
-/* With its lock held. */
+/* Creates the stream on the device at its first use. With the stream's lock held. */
 static enum facet_status make_stream(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
                                      struct facet_error *error)
 {
@@ -249,7 +249,7 @@ enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint
 
     if (status != FACET_OK)
         return status;
-    /* One lock at a time: the stream waits for the work that the other has queued by now. */
+    /* One lock at a time is enough: the stream waits for the work that the other stream has queued by now. */
     status = facet_vgpu_stream_open(vgpu, other_index, &other, error);
     if (status != FACET_OK)
         return facet_vgpu_note_status(vgpu, status);
@@ -314,7 +314,7 @@ static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index
         return status;
     facet_vgpu_pins_release(vgpu, false);
     if (vgpu->space)
-        (void)facet_space_unmap_freed(vgpu->space); /* memory that was freed while that ran */
+        (void)facet_space_unmap_freed(vgpu->space); /* memory that was freed while the work ran */
     return FACET_OK;
 }
 

@@ -21,17 +21,17 @@ struct facet_vgpu_stream {
     pthread_mutex_t lock; /* all below; held while something is queued, so that numbers are in order */
     uint64_t number;      /* of the provider; 0: never used */
     uint32_t priority;
-    uint64_t launched;                   /* the last number given */
+    uint64_t launched;                   /* the last sequence number given */
     uint64_t last_read;                  /* the last record that was read */
     struct facet_launch_record *records; /* a ring by number; grows to FACET_STREAM_RECORDS */
     uint32_t capacity;
     struct facet_stream_state state; /* as last read */
     uint64_t delay_ns, failed, cancelled;
-    bool lost_records; /* records were lost: these sums are not whole */
+    bool lost_records; /* records were lost, so the three sums above are incomplete */
 };
 
 enum facet_status facet_vgpu_streams_init(struct facet_vgpu *vgpu, uint32_t count, struct facet_error *error);
-/* Ends them on the device; and frees their records here. */
+/* Destroys the vGPU's streams on the device (clear), and frees their objects here (free). */
 void facet_vgpu_streams_clear(struct facet_vgpu *vgpu);
 void facet_vgpu_streams_free(struct facet_vgpu *vgpu);
 /* Cancels the work of every stream. */
@@ -39,14 +39,14 @@ void facet_vgpu_streams_cancel(struct facet_vgpu *vgpu);
 /* The stream, locked, and made at its first use: paired with facet_vgpu_stream_close(). */
 enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index, struct facet_vgpu_stream **ret_stream,
                                          struct facet_error *error);
-/* Unlocks it. When `status` is FACET_OK something was queued: returns its number. */
+/* Unlocks the stream. `status` FACET_OK: work was queued, and its sequence number is returned. */
 uint64_t facet_vgpu_stream_close(struct facet_vgpu_stream *stream, enum facet_status status);
 /* Reads the state and the new records. With the stream's lock held. */
 enum facet_status facet_vgpu_stream_drain_records(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
                                                   struct facet_error *error);
 /* Waits until a launch is over, for as long as it takes. */
 enum facet_status facet_vgpu_stream_drain(struct facet_vgpu *vgpu, uint64_t execution);
-/* Whether it has something that is not complete, as last read. */
+/* Whether the stream has incomplete work, by its state as last read. */
 bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream);
 
 /* ---- numbers of a stream and one of its launches ---- */

@@ -4,8 +4,8 @@
  *
  * Owns: the object and its reference count. Never: calls a provider with the driver's list locked.
  *
- * Each call on a vGPU holds a reference, until the variable that has it goes out of scope. Destroying takes the vGPU
- * out of the list, ends its work, and waits until the last reference is dropped.
+ * Each call on a vGPU holds a reference until its variable goes out of scope. Destroying takes the vGPU out of the
+ * list, ends its work, and waits until the last reference is dropped.
  */
 #ifndef FACET_VGPU_VGPU_H
 #define FACET_VGPU_VGPU_H
@@ -74,23 +74,23 @@ struct facet_vgpu {
 /* --- list.c --- */
 
 /*
- * The vGPU with a reference: into a variable that is FACET_CLEANUP_VGPU, so that every return drops it. A function that
- * passes it on disarms that with FACET_TAKE_PTR, into another such variable.
+ * Returns the vGPU with a reference. The variable is declared FACET_CLEANUP_VGPU, so that every return drops the
+ * reference. A function that passes the vGPU on takes it out of its variable with FACET_TAKE_PTR.
  */
 enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                   struct facet_error *error);
 /* Only for vGPUs of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
 void facet_vgpu_drop(struct facet_vgpu *vgpu);
-/* Returns `status`, and marks the device as lost when it says so. */
+/* Returns `status`; marks the device as lost when it is FACET_DEVICE_LOST. */
 enum facet_status facet_vgpu_note_status(struct facet_vgpu *vgpu, enum facet_status status);
 enum facet_status facet_vgpu_refuse_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
-/* Its number is unique from now on; when it has none it gets the least that is free. */
+/* Reserves the vGPU's id, so that no other vGPU can have it; gives it the least free one when it has none. */
 enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error);
-/* The vGPU is complete and can be found; or it is not, and its number is free again. */
+/* `complete`: the vGPU can be found from now on. Otherwise its id is free again. */
 void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool complete);
-/* NULL: there is none. */
+/* Takes the vGPU out of the list; NULL: there is none with this id. */
 struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id);
-/* The first whose number is at least `id`, with a reference; NULL: none. */
+/* The first vGPU whose id is at least `id`, with a reference; NULL: none. */
 struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id);
 
 static inline void facet_cleanup_vgpu(struct facet_vgpu *const *vgpu)
@@ -111,11 +111,10 @@ void facet_vgpu_dismantle(struct facet_vgpu *vgpu);
 /* --- remains.c --- */
 
 /*
- * Takes the rest of a vGPU that has ended: its context and its space, which are freed when none of its work runs any
- * more.
+ * Takes over the context and the space of a vGPU that has ended, and frees them when none of its work runs any more.
  */
 void facet_vgpu_remains_add(struct facet_vgpu *vgpu);
-/* Frees the remains that can be freed, of one device, or all (NULL). Whether any was. */
+/* Frees the remains whose work is over, of one device, or of all devices (NULL). True: some were freed. */
 bool facet_vgpu_remains_free_finished(struct facet_driver *driver, const struct facet_vgpu_device *device);
 /* Frees all remains when the driver closes. */
 void facet_vgpu_remains_clear(struct facet_driver *driver);
@@ -125,7 +124,7 @@ void facet_vgpu_remains_clear(struct facet_driver *driver);
 /* Sends the vGPU's share, priority and bounds to the device. With its lock held, or before it is in the list. */
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
 /*
- * A space says "limit" where the caller said memory_bytes: renames the argument in the error, and returns the status.
+ * Renames the argument in an error of a space, which names it "limit", to the vGPU's memory_bytes. Returns `status`.
  */
 enum facet_status facet_vgpu_name_limit(enum facet_status status, struct facet_error *error);
 enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error);

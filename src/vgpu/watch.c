@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of watches, and telling them. Never: judges a measure: monitor/threshold.h does. */
+/* Owns: the list of watches, and calling their functions. Never: compares a value: monitor/threshold.h does. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /*
  * Watches: functions of the program that are called with samples.
  *
- * Owns: the list of them, and the choice of those that a sample is for. Never: runs one outside the driver's thread.
+ * Owns: the list of watches, and passing each sample to the right ones. Never: calls one outside the driver's thread.
  */
 #ifndef FACET_VGPU_WATCH_H
 #define FACET_VGPU_WATCH_H
@@ -14,7 +14,8 @@
 struct facet_driver;
 
 /*
- * The subject of a watch: a vGPU by its serial number, or a device when that is 0; and the memory that is 1000 milli.
+ * The subject of a watch: a vGPU by its serial number, or a device when the serial number is 0. `memory_bytes` is the
+ * memory that counts as 1000 milli.
  */
 struct facet_vgpu_subject {
     uint64_t serial;
@@ -25,7 +26,7 @@ struct facet_vgpu_subject {
 /* Passes a new sample to the watches of its subject. */
 void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
                              const struct facet_sample *sample);
-/* Ends those of a vGPU; all when it is 0. */
+/* Ends the watches of the vGPU with this serial number; all watches when it is 0. */
 void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial);
 
 #endif

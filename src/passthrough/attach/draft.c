@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory of texts. Never: knows their meaning. */
+/* Owns: the memory of texts, and their escapes. Never: chooses an argument. */
 #include "passthrough/attach/draft.h"
 
 #include <stdarg.h>
@@ -78,7 +78,7 @@ const char *facet_escape_xml(char byte)
     }
 }
 
-/* Its own names have no dots, and it drops without a word a name that has. */
+/* A dot becomes '_', because libvirt silently drops an alias with a dot. */
 const char *facet_escape_alias(char byte)
 {
     return byte == '.' ? "_" : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a text that grows, and the list of finished ones that renderers hand out.
- * Never: reports running out of memory at each step; a draft that failed stays failed, and is asked once at the end.
+ * Owns: a text that grows, and the list of finished texts that renderers return.
+ * Never: reports running out of memory at each step: a draft that failed stays failed, and callers check `failed` at
+ * the end.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_DRAFT_H
 #define FACET_PASSTHROUGH_ATTACH_DRAFT_H
@@ -28,7 +29,7 @@ struct facet_attach_texts {
 
 void facet_draft_add(struct facet_draft *draft, const char *format, ...) FACET_PRINTF(2, 3);
 
-/* Each byte of `text` as `escape` says; NULL: as it is. */
+/* Adds `text` with each byte replaced by escape(byte); a byte for which that is NULL is added as it is. */
 void facet_draft_add_escaped(struct facet_draft *draft, const char *text, const char *(*escape)(char byte));
 
 /* Escapes a value for QEMU's -device: commas doubled. */
@@ -40,8 +41,8 @@ const char *facet_escape_alias(char byte); /* only characters that libvirt allow
 void facet_texts_take(struct facet_attach_texts *texts, struct facet_draft *draft);
 void facet_texts_add(struct facet_attach_texts *texts, const char *text);
 
-/* The text of a JSON value, with `end` behind it; free(). NULL: out of memory. json_dumps() would leave out a key for
- * which it finds no memory, and say nothing. */
+/* The text of a JSON value, with `end` behind it, to free(). NULL: out of memory, in which case json_dumps() may
+ * silently leave out a key. */
 char *facet_draft_json(const json_t *json, const char *end);
 
 static inline void facet_cleanup_draft(struct facet_draft *draft)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: searching /proc for processes that have a device node open. Never: counts an unreadable process as none.
+ * Owns: searching /proc for processes that have a device node open. Never: counts an unreadable process as one without
+ * the node.
  */
 #include <facet/attach.h>
 
@@ -25,7 +26,7 @@ static bool is_node(const char *target, const char *const *nodes, uint32_t count
     return false;
 }
 
-/* Ends with errno 0 when all was seen. */
+/* Whether a process has one of the nodes open. When false, errno is 0 if all its descriptors were read. */
 static bool process_holds(int root, const char *process, const char *const *nodes, uint32_t count)
 {
     char path[64], target[PATH_MAX];
@@ -35,7 +36,7 @@ static bool process_holds(int root, const char *process, const char *const *node
     FACET_CLEANUP_DIR DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (!folder)
         return false;
-    (void)FACET_TAKE_FD(fd); /* the folder's now */
+    (void)FACET_TAKE_FD(fd); /* owned by `folder` from here */
     for (const struct dirent *entry; errno = 0, (entry = readdir(folder));) {
         ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
         if (length <= 0)
@@ -53,9 +54,9 @@ static bool is_unknown(int errnum)
     return errnum != 0 && errnum != ENOENT && errnum != ESRCH;
 }
 
-static enum facet_status cannot_tell(int errnum, const char *process, struct facet_error *error)
+static enum facet_status refuse_unknown(int errnum, const char *process, struct facet_error *error)
 {
-    return facet_error_errno(error, errnum, "what process %s has open", process);
+    return facet_error_errno(error, errnum, "cannot read what process %s has open", process);
 }
 
 static enum facet_status find_any(int root, const char *const *nodes, uint32_t count, int64_t *ret_pid,
@@ -68,7 +69,7 @@ static enum facet_status find_any(int root, const char *const *nodes, uint32_t c
 
     if (!folder)
         return facet_error_errno(error, errno, "cannot list processes");
-    (void)FACET_TAKE_FD(fd); /* the folder's now */
+    (void)FACET_TAKE_FD(fd); /* owned by `folder` from here */
     for (const struct dirent *entry; (entry = readdir(folder));) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
@@ -82,7 +83,7 @@ static enum facet_status find_any(int root, const char *const *nodes, uint32_t c
         }
     }
     if (why)
-        return cannot_tell(why, unknown, error);
+        return refuse_unknown(why, unknown, error);
     *ret_pid = 0;
     return FACET_OK;
 }
@@ -97,7 +98,7 @@ enum facet_status facet_attach_find_holder(int root, int64_t pid, const char *co
     snprintf(process, sizeof process, "%" PRId64, pid);
     bool found = process_holds(root, process, nodes, count);
     if (!found && is_unknown(errno))
-        return cannot_tell(errno, process, error);
+        return refuse_unknown(errno, process, error);
     *ret_pid = found ? pid : 0;
     return FACET_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checking requests, names in the VM, windows, functions that share a slot. Never: asks the host. */
+/* Owns: checking requests, names in the VM, bridge windows, functions that share a slot. Never: reads the host. */
 #include "passthrough/attach/layout.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ void facet_attach_path(const struct facet_attach_function *function, char ret_pa
 
 /* --- windows --- */
 
-static uint64_t round_up(uint64_t bytes)
+static uint64_t round_up_window(uint64_t bytes)
 {
     uint64_t power = UINT64_C(1) << 20; /* a bridge's windows come in MiB */
 
@@ -46,7 +46,7 @@ static uint64_t round_up(uint64_t bytes)
     return bytes ? power : 0;
 }
 
-static uint64_t add_up(uint64_t a, uint64_t b)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
 }
@@ -56,7 +56,7 @@ static void sum_bars(const struct facet_pci_bar *bars, uint32_t count, uint64_t 
     for (uint32_t i = 0; bars && i < count; i++) {
         bool above = bars[i].is_64bit && bars[i].is_prefetchable;
         if (bars[i].is_memory && i != FACET_PCI_ROM)
-            *(above ? prefetchable : other) = add_up(*(above ? prefetchable : other), bars[i].bytes);
+            *(above ? prefetchable : other) = add_capped(*(above ? prefetchable : other), bars[i].bytes);
     }
 }
 
@@ -66,8 +66,8 @@ void facet_attach_windows(const struct facet_pci_bar *bars, uint32_t count, uint
     uint64_t prefetchable = 0, other = 0;
 
     sum_bars(bars, count, &prefetchable, &other);
-    *ret_prefetchable = round_up(prefetchable);
-    *ret_other = round_up(other);
+    *ret_prefetchable = round_up_window(prefetchable);
+    *ret_other = round_up_window(other);
 }
 
 /* --- one function --- */
@@ -110,7 +110,7 @@ static bool is_uuid(const char *text)
     return i == UUID_LENGTH && !text[i];
 }
 
-/* A path that fits into a line of text: neither controls nor bytes that are no text, which XML and JSON cannot say. */
+/* Whether a path is UTF-8 without control characters, which XML and JSON cannot hold. */
 static bool is_path(const char *text)
 {
     size_t length = strnlen(text, ROMFILE_MAX), step;
@@ -189,14 +189,14 @@ static enum facet_status check_numbers(const struct facet_attach_request *reques
     return FACET_OK;
 }
 
-static bool same_place(const struct facet_attach_function *a, const struct facet_attach_function *b)
+static bool is_same_function(const struct facet_attach_function *a, const struct facet_attach_function *b)
 {
     if (a->mdev || b->mdev)
         return a->mdev && b->mdev && strcasecmp(a->mdev, b->mdev) == 0;
     return facet_pci_address_compare(&a->address, &b->address) == 0;
 }
 
-/* Against those before it. */
+/* Compares a function with the functions before it. */
 static enum facet_status check_unique(const struct facet_attach_request *request,
                                       const struct facet_attach_layout *layout, uint32_t index,
                                       struct facet_error *error)
@@ -204,7 +204,7 @@ static enum facet_status check_unique(const struct facet_attach_request *request
     const struct facet_attach_function *function = &request->functions[index];
 
     for (uint32_t i = 0; i < index; i++) {
-        if (same_place(&request->functions[i], function) || strcmp(layout->ids[i], layout->ids[index]) == 0)
+        if (is_same_function(&request->functions[i], function) || strcmp(layout->ids[i], layout->ids[index]) == 0)
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "functions",
                                         "'%s' is named twice; expected each function and id once", layout->ids[index]);
         if (request->functions[i].flags & function->flags & FACET_ATTACH_PRIMARY)
@@ -238,15 +238,15 @@ static enum facet_status check_all(const struct facet_attach_request *request, s
 
 /* --- slots --- */
 
-static bool is_alone(const struct facet_attach_function *function)
+static bool needs_own_slot(const struct facet_attach_function *function)
 {
     return function->mdev || (function->flags & FACET_ATTACH_VIRTUAL);
 }
 
 static bool same_device(const struct facet_attach_function *a, const struct facet_attach_function *b)
 {
-    return !is_alone(a) && !is_alone(b) && a->address.domain == b->address.domain && a->address.bus == b->address.bus &&
-           a->address.device == b->address.device;
+    return !needs_own_slot(a) && !needs_own_slot(b) && a->address.domain == b->address.domain &&
+           a->address.bus == b->address.bus && a->address.device == b->address.device;
 }
 
 static struct facet_attach_slot *slot_of(const struct facet_attach_request *request, struct facet_attach_layout *layout,
@@ -259,7 +259,7 @@ static struct facet_attach_slot *slot_of(const struct facet_attach_request *requ
     return &layout->slots[layout->count++];
 }
 
-/* Keeps the slot's functions in the host's order. They are eight at most, as no two are the same. */
+/* Keeps the slot's functions in the host's order. There are at most eight, because no function is named twice. */
 static void insert_slot(const struct facet_attach_request *request, struct facet_attach_slot *slot, uint32_t index)
 {
     uint32_t at = slot->count++;
@@ -271,11 +271,11 @@ static void insert_slot(const struct facet_attach_request *request, struct facet
     slot->members[at] = index;
 }
 
-/* As on the host where it has a function 0, without which a guest sees nothing; else one after the other. */
+/* Keeps the host's numbers if they include function 0, without which a guest sees no device; else numbers from 0 on. */
 static void number_slots(const struct facet_attach_request *request, struct facet_attach_slot *slot)
 {
-    bool keep =
-        request->functions[slot->members[0]].address.function == 0 && !is_alone(&request->functions[slot->members[0]]);
+    bool keep = request->functions[slot->members[0]].address.function == 0 &&
+                !needs_own_slot(&request->functions[slot->members[0]]);
 
     for (uint32_t i = 0; i < slot->count; i++)
         slot->numbers[i] = keep ? request->functions[slot->members[i]].address.function : (uint8_t)i;
@@ -297,8 +297,8 @@ static enum facet_status finish_layout(const struct facet_attach_request *reques
                                         slot->port, function->port);
         slot->port = slot->port ? slot->port : function->port;
     }
-    slot->prefetchable = round_up(prefetchable);
-    slot->other = round_up(other);
+    slot->prefetchable = round_up_window(prefetchable);
+    slot->other = round_up_window(other);
     return FACET_OK;
 }
 

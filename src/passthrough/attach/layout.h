@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the rules for a request in any form, and the choice of the functions that share a device in the VM.
- * Never: writes a form's text.
+ * Owns: the rules that every form of a request keeps, and the choice of the functions that share a device in the VM.
+ * Never: writes the text of a form (render*.c).
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_LAYOUT_H
 #define FACET_PASSTHROUGH_ATTACH_LAYOUT_H
@@ -15,7 +15,7 @@ struct facet_attach_slot {
     uint32_t count;
     uint32_t members[FACET_SLOT_MEMBERS]; /* indices into the request */
     uint8_t numbers[FACET_SLOT_MEMBERS];  /* of the functions in the VM */
-    const char *port;                     /* that a member named; NULL: none did */
+    const char *port;                     /* the port that a member names; NULL: no member names one */
     uint64_t prefetchable;                /* windows of the port */
     uint64_t other;
 };
@@ -26,11 +26,11 @@ struct facet_attach_layout {
     char ids[FACET_ATTACH_FUNCTIONS][FACET_ATTACH_ID_SIZE]; /* of the request's functions */
 };
 
-/* Checks the request, except for the limits of a single form. */
+/* Checks the request, except for limits of one form, and assigns its functions to slots. */
 enum facet_status facet_attach_lay_out(const struct facet_attach_request *request,
                                        struct facet_attach_layout *ret_layout, struct facet_error *error);
 
-/* iommufd needs versions of QEMU and the kernel, where they are known. */
+/* Checks that the versions of QEMU and the kernel, if known, have iommufd when the request uses it. */
 enum facet_status facet_attach_check_versions(const struct facet_attach_request *request, uint32_t qemu_version,
                                               struct facet_error *error);
 

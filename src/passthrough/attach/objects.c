@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading QEMU's object model: its devices and its free ports.
- * Never: asks query-pci for that: behind a port that the guest has not numbered yet it shows nothing.
+ * Never: uses query-pci for that, which shows no device behind a port that the guest has not numbered yet.
  */
 #include <stdio.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static bool is_taken(char (*ports)[FACET_ATTACH_ID_SIZE], uint32_t count, const 
     return false;
 }
 
-/* Nothing behind it, and it was not made with hotplug=off. */
+/* Reads whether a port has no device behind it, and whether it takes hot-plugs. */
 static enum facet_status read_port(struct facet_qmp *qmp, const char *port, bool *ret_free, bool *ret_hotplug,
                                    struct facet_error *error)
 {
@@ -164,7 +164,7 @@ static enum facet_status take_named(struct facet_qmp *qmp, const json_t *periphe
     return status;
 }
 
-/* The alphabet would put rp10 before rp2. */
+/* Shorter names come first, so that rp2 is before rp10. */
 static int compare_names(const char *a, const char *b)
 {
     size_t length_a = strlen(a), length_b = strlen(b);
@@ -172,7 +172,7 @@ static int compare_names(const char *a, const char *b)
     return length_a == length_b ? strcmp(a, b) : (length_a > length_b) - (length_a < length_b);
 }
 
-/* The least name above `after`; NULL: no more. */
+/* The first port behind `after` in the order of names; NULL: there is none. */
 static const char *next_port(const json_t *peripherals, const char *after)
 {
     const char *best = NULL;

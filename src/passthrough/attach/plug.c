@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: hot-plug as a transaction: all of a request's functions are in the VM at the end, or none is.
- * Never: leaves one behind without saying so.
+ * Never: leaves a function behind without naming it in the error.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static enum facet_status prepare_plugging(struct plugging *plugging, struct face
 /* --- undoing --- */
 
 /* Adds "; left in the VM: ..." to the first error. */
-static void add_left_behind(struct facet_error *error, const char *left)
+static void add_left_devices(struct facet_error *error, const char *left)
 {
     struct facet_error first = *error;
 
@@ -211,7 +211,7 @@ static void undo_plugging(struct plugging *plugging, struct facet_error *error)
     }
     plugging->qmp->wire.deadline_ns = before;
     if (left[0] && error)
-        add_left_behind(error, left);
+        add_left_devices(error, left);
 }
 
 /* --- the guest's use of a device --- */
@@ -275,7 +275,7 @@ static enum facet_status read_use_of_devices(struct plugging *plugging, struct f
     return FACET_OK;
 }
 
-/* It is no failure if the use stays unknown, but it is one if QEMU is gone. */
+/* Waits until the guest uses the devices. A use that stays unknown is no error, but the loss of QEMU is one. */
 static enum facet_status wait_for_use(struct plugging *plugging, struct facet_attach_report *reports,
                                       struct facet_error *error)
 {
@@ -291,7 +291,7 @@ static enum facet_status wait_for_use(struct plugging *plugging, struct facet_at
         status = read_use_of_devices(plugging, reports, &all, &why);
         if (status != FACET_OK || all || facet_clock_now_ns() >= until)
             break;
-        /* This only waits; events do not matter. */
+        /* Only lets time pass, while events are received. */
         uint64_t pause = facet_clock_now_ns() + 100 * FACET_NS_PER_MS;
         while (status == FACET_OK)
             status = facet_qmp_listen(plugging->qmp, pause, &why);

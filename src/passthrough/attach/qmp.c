@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: greeting, capabilities, matching answers to commands. Never: trusts that input is well formed. */
+/* Owns: QMP's greeting and capabilities, matching answers to commands. Never: trusts that input is well formed. */
 #include "passthrough/attach/qmp.h"
 
 #include <errno.h>
@@ -24,22 +24,22 @@ static void note_event(struct facet_qmp *qmp, const json_t *message, const char 
     const json_t *data = json_object_get(message, "data");
     const char *device = json_string_value(json_object_get(data, "device"));
 
-    /* QEMU also reports each part of a device without an id; no watch is on those. */
+    /* QEMU also reports parts of a device, which have no id and so no watch. */
     for (uint32_t i = 0; device && i < qmp->watch_count; i++) {
         if (strcmp(qmp->watches[i].id, device) != 0)
             continue;
         qmp->watches[i].deleted |= strcmp(event, "DEVICE_DELETED") == 0;
-        /* The second name is of QEMU before 6.2, for memory, and costs nothing to know. */
+        /* QEMU before 6.2 has the second name, for memory devices. */
         qmp->watches[i].refused |= strcmp(event, "DEVICE_UNPLUG_GUEST_ERROR") == 0;
     }
 }
 
 static enum facet_status refuse_corrupt(struct facet_error *error, const char *what)
 {
-    return facet_error_set(error, FACET_CORRUPT, "%s: what answers there does not speak QMP", what);
+    return facet_error_set(error, FACET_CORRUPT, "%s: the process at the socket does not speak QMP", what);
 }
 
-/* The next message. */
+/* Receives the next message, an answer or an event. */
 static enum facet_status receive_message(struct facet_qmp *qmp, uint64_t until_ns, json_t **ret_message,
                                          struct facet_error *error)
 {
@@ -51,7 +51,7 @@ static enum facet_status receive_message(struct facet_qmp *qmp, uint64_t until_n
     if (status != FACET_OK)
         return status;
     json_t *message = json_loadb(line, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    /* When memory runs out, jansson gives that code, or none at all. */
+    /* When memory runs out, jansson sets the first code or leaves the second. */
     if (!message && (json_error_code(&why) == json_error_out_of_memory || json_error_code(&why) == json_error_unknown))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an answer");
     if (!json_is_object(message)) {
@@ -62,7 +62,7 @@ static enum facet_status receive_message(struct facet_qmp *qmp, uint64_t until_n
     return FACET_OK;
 }
 
-/* The answer to a command that was given up, before this one. */
+/* Whether the message answers an earlier command, for which the caller no longer waits. */
 static bool is_late(const struct facet_qmp *qmp, const json_t *message)
 {
     const json_t *serial = json_object_get(message, "id");
@@ -70,7 +70,7 @@ static bool is_late(const struct facet_qmp *qmp, const json_t *message)
     return json_is_integer(serial) && json_integer_value(serial) < qmp->serial;
 }
 
-/* The next message that is no event; those are noted. */
+/* Receives the next message that is no event; events before it are noted in the watches. */
 static enum facet_status receive_answer(struct facet_qmp *qmp, json_t **ret_message, struct facet_error *error)
 {
     for (;;) {
@@ -121,7 +121,7 @@ static enum facet_status read_answer(const struct facet_qmp *qmp, const json_t *
     const json_t *fault = json_object_get(answer, "error"), *serial = json_object_get(answer, "id");
     json_t *value = json_object_get(answer, "return");
 
-    /* A fault in reading the command itself has no id. */
+    /* QEMU's error about a command that it cannot parse has no id. */
     if (fault && !serial)
         return refuse_fault(fault, error);
     if (!json_is_integer(serial) || json_integer_value(serial) != qmp->serial || (!fault && !value))
@@ -138,7 +138,7 @@ static enum facet_status send_command(struct facet_qmp *qmp, const char *command
 {
     FACET_CLEANUP_JSON json_t *message = json_pack("{s:s, s:I}", "execute", command, "id", ++qmp->serial);
 
-    /* Takes the reference also when it fails, as it does when there was no memory for the arguments. */
+    /* This takes the reference to the arguments even when it fails. It fails also when they are NULL. */
     if (json_object_set_new(message, "arguments", arguments) < 0)
         json_decref(FACET_TAKE_PTR(message));
     FACET_CLEANUP_FREE char *line = facet_draft_json(message, "\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a conversation in QMP: commands, their answers, and the events about watched devices.
- * Never: decides what to plug.
+ * Owns: a connection that speaks QMP: commands, their answers, and the events about watched devices.
+ * Never: chooses a device or a port to plug.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_QMP_H
 #define FACET_PASSTHROUGH_ATTACH_QMP_H
@@ -13,7 +13,7 @@
 #include "passthrough/attach/layout.h"
 #include "passthrough/attach/wire.h"
 
-/* The fate of a device that was asked to leave. */
+/* Whether a device that is being unplugged has left. */
 struct facet_qmp_watch {
     const char *id;
     bool deleted;
@@ -32,13 +32,13 @@ struct facet_qmp {
     uint32_t watch_count;
 };
 
-/* Of a connection that stands: reads the greeting, agrees on capabilities. */
+/* Reads the greeting on a new connection, and negotiates capabilities. */
 enum facet_status facet_qmp_greet(struct facet_qmp *qmp, struct facet_error *error);
 
 /*
- * Sends `command` and waits for its answer. Takes `arguments`; NULL stands for memory that ran out. `fd` above 0 goes
- * along. `ret_value` may be NULL. A refusal by QEMU is FACET_BAD_STATE, or FACET_NOT_FOUND for its DeviceNotFound; the
- * message is QEMU's.
+ * Sends `command` and waits for its answer. Takes the reference to `arguments`; NULL means that memory ran out. A
+ * descriptor `fd` above 0 is sent with the command. `ret_value` may be NULL. A refusal by QEMU is FACET_BAD_STATE, or
+ * FACET_NOT_FOUND for its DeviceNotFound, with QEMU's message.
  */
 enum facet_status facet_qmp_call(struct facet_qmp *qmp, const char *command, json_t *arguments, int fd,
                                  json_t **ret_value, struct facet_error *error);
@@ -46,7 +46,7 @@ enum facet_status facet_qmp_call(struct facet_qmp *qmp, const char *command, jso
 /* Waits for the next event at most until `until_ns`, and notes it in the watches. FACET_TIMEOUT: none came. */
 enum facet_status facet_qmp_listen(struct facet_qmp *qmp, uint64_t until_ns, struct facet_error *error);
 
-/* "running", "paused", "prelaunch", ... */
+/* The VM's state: "running", "paused", "prelaunch", ... */
 enum facet_status facet_qmp_state(struct facet_qmp *qmp, char ret_state[FACET_ATTACH_ID_SIZE],
                                   struct facet_error *error);
 
@@ -65,8 +65,8 @@ const char *facet_qmp_type_of(const json_t *members, const char *id);
 enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, json_t **ret_paths,
                                         struct facet_error *error);
 
-/* A root port with nothing behind it for each slot: the one that it names, else the first in the order of names.
- * `ret_ports` has a row for each. */
+/* Chooses a root port without a device for each slot: the port that the slot names, or else the first free one in the
+ * order of names. `ret_ports` has a row for each slot. */
 enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *peripherals,
                                          const struct facet_attach_layout *layout,
                                          char (*ret_ports)[FACET_ATTACH_ID_SIZE], struct facet_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of forms, and the order of a rendering. Never: knows a form's words. */
+/* Owns: the table of forms, and the steps of a rendering. Never: writes the text of a form. */
 #include "passthrough/attach/render.h"
 
 static const struct {
@@ -21,7 +21,7 @@ const char *facet_attach_form_name(uint32_t form)
 enum facet_status facet_attach_cannot(const struct facet_attach_rendering *rendering, uint32_t index, const char *what,
                                       struct facet_error *error)
 {
-    return facet_error_argument(error, FACET_UNSUPPORTED, what, "'%s': %s cannot be said to %s",
+    return facet_error_argument(error, FACET_UNSUPPORTED, what, "'%s': %s cannot be expressed for %s",
                                 rendering->layout.ids[index], what, rendering->speaks);
 }
 

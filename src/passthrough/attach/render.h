@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the state that the forms share while one is rendered.
- * Never: lives longer than that.
+ * Owns: the state of one rendering, which the forms share.
+ * Never: outlives that rendering.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_RENDER_H
 #define FACET_PASSTHROUGH_ATTACH_RENDER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: Cloud Hypervisor's arguments, and the bodies of its API.
- * Never: needs escaping there: ids and paths are made of bytes that mean nothing to it.
+ * Never: escapes a value: the checked ids and paths have no bytes that Cloud Hypervisor treats specially.
  */
 #include "passthrough/attach/render.h"
 
@@ -78,7 +78,7 @@ enum facet_status facet_attach_render_cloud(struct facet_attach_rendering *rende
     if (status != FACET_OK)
         return status;
     add_platform(rendering);
-    /* Once, with all devices behind it: it takes the option a second time for a mistake. */
+    /* The option appears once, with all devices behind it, because Cloud Hypervisor refuses it a second time. */
     facet_texts_add(rendering->texts, "--device");
     for (uint32_t i = 0; i < rendering->request->count; i++)
         add_device(rendering, i);
@@ -121,7 +121,7 @@ enum facet_status facet_attach_render_cloud_add(struct facet_attach_rendering *r
 {
     enum facet_status status = check_rendering(rendering, error);
 
-    /* Which interface to the host's kernel is used was settled when the VM was started. */
+    /* Whether iommufd is used was settled when the VM was started, so the flag is not checked here. */
     for (uint32_t i = 0; status == FACET_OK && i < rendering->request->count; i++)
         take_json(rendering, device_json(rendering, i));
     return status;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: libvirt's <hostdev>, one for each function; ports and places in the VM are libvirt's business.
+ * Owns: libvirt's <hostdev>, one for each function; libvirt itself chooses ports and places in the VM.
  * Never: passes options on to QEMU that libvirt cannot express.
  */
 #include "passthrough/attach/render.h"
 
 #include <inttypes.h>
 
-/* The first release whose domains have it; patches were around before. */
+/* The first release of libvirt whose domains have iommufd. */
 #define IOMMUFD_SINCE FACET_ATTACH_VERSION(12, 1)
 
 static enum facet_status check_function(const struct facet_attach_rendering *rendering, uint32_t index,
@@ -26,7 +26,7 @@ static enum facet_status check_function(const struct facet_attach_rendering *ren
     if (function->port)
         return facet_attach_cannot(rendering, index, "a port", error);
     if (!function->mdev && (function->flags & FACET_ATTACH_NO_DISPLAY))
-        return facet_attach_cannot(rendering, index, "no display, but of a mediated device,", error);
+        return facet_attach_cannot(rendering, index, "no display (except of a mediated device)", error);
     return FACET_OK;
 }
 
@@ -45,7 +45,7 @@ static enum facet_status check_rendering(const struct facet_attach_rendering *re
         return facet_attach_cannot(rendering, 0, "a descriptor", error);
     if ((request->flags & FACET_ATTACH_IOMMUFD) && !request->libvirt_version)
         return facet_error_argument(error, FACET_UNSUPPORTED, "libvirt",
-                                    "which libvirt it is was not said; with iommufd expected 12.1 or later");
+                                    "libvirt's version was not given; iommufd needs 12.1 or later");
     if ((request->flags & FACET_ATTACH_IOMMUFD) && request->libvirt_version < IOMMUFD_SINCE)
         return facet_error_argument(error, FACET_UNSUPPORTED, "libvirt",
                                     "libvirt %" PRIu32 ".%" PRIu32
@@ -94,7 +94,7 @@ static void add_function(struct facet_attach_rendering *rendering, uint32_t inde
         facet_draft_add(&draft, "  <driver name='vfio'%s/>\n",
                         request->flags & FACET_ATTACH_IOMMUFD ? " iommufd='yes'" : "");
     add_source(&draft, function);
-    /* libvirt leaves names of users alone when they begin so. */
+    /* libvirt keeps a user's alias only if it begins with "ua-". */
     facet_draft_add(&draft, "  <alias name='ua-");
     facet_draft_add_escaped(&draft, rendering->layout.ids[index], facet_escape_alias);
     facet_draft_add(&draft, "'/>\n");

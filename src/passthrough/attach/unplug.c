@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: hot-unplug: finding the devices, asking the guest, waiting for QEMU's word that each is gone.
- * Never: asks again while an earlier request is under way: to a guest that is the order to keep the device.
+ * Owns: hot-unplug: finding the devices, asking the guest, waiting for QEMU's event that each is gone.
+ * Never: asks again while an earlier request is under way, because a guest takes the second as an order to keep the
+ * device.
  */
 #include "passthrough/attach/unplug.h"
 
@@ -17,7 +18,7 @@ static const char peripheral[] = "/machine/peripheral/";
 
 /* --- one device --- */
 
-/* True: QEMU will say when it is gone, or it is gone. */
+/* Asks QEMU to unplug a device. FACET_OK: an event will say that it is gone, or it is gone already (`deleted`). */
 static enum facet_status ask_to_unplug(struct facet_qmp *qmp, struct facet_qmp_watch *watch, struct facet_error *error)
 {
     struct facet_error why = {0};
@@ -27,7 +28,7 @@ static enum facet_status ask_to_unplug(struct facet_qmp *qmp, struct facet_qmp_w
         watch->deleted = true;
         return FACET_OK;
     }
-    /* An earlier request is under way; the rest is the same as for ours. */
+    /* An earlier request is under way, and its event counts for this one. */
     if (status == FACET_BAD_STATE && strstr(why.message, "in the process of unplug"))
         return FACET_OK;
     if (status != FACET_OK && error)
@@ -54,7 +55,7 @@ static enum facet_status unplug_device(struct facet_qmp *qmp, struct facet_qmp_w
 {
     enum facet_status status = FACET_OK;
 
-    /* Went together with another one of its slot. */
+    /* The device left together with another function of its slot. */
     if (watch->deleted)
         return FACET_OK;
     watch->refused = false;
@@ -76,9 +77,9 @@ enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64
     return status;
 }
 
-/* --- which one --- */
+/* --- finding the device of a function --- */
 
-/* Whether the device `id` of the VM is the function: by the host address or path that it was given. */
+/* Whether the VM's device `id` is the function, by the host address or path with which the device was made. */
 static enum facet_status is_function(struct facet_qmp *qmp, const struct facet_attach_function *function,
                                      const char *id, bool *ret_is, struct facet_error *error)
 {
@@ -151,7 +152,7 @@ static enum facet_status slot_of(struct facet_qmp *qmp, const char *path, json_i
 
     if (status == FACET_OK && (!json_is_integer(place) || json_integer_value(place) > UINT8_MAX))
         return facet_error_set(error, FACET_CORRUPT, "qom-get: '%.100s' without an address on its bus", path);
-    if (status == FACET_OK) /* -1: it has none yet */
+    if (status == FACET_OK) /* -1: the device has no address yet */
         *ret_slot = json_integer_value(place) >> 3;
     return status;
 }
@@ -166,7 +167,7 @@ static bool is_named(char (*ids)[FACET_ATTACH_ID_SIZE], uint32_t count, const ch
     return false;
 }
 
-/* A slot leaves the guest as a whole. */
+/* Refuses to unplug some functions of a slot only, because all its functions leave the guest together. */
 static enum facet_status check_slot(struct facet_qmp *qmp, char (*ids)[FACET_ATTACH_ID_SIZE], uint32_t count,
                                     uint32_t index, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: getting one device out of a VM.
- * Never: gives up a device for gone that QEMU still has.
+ * Owns: unplugging one device from a VM.
+ * Never: reports a device as gone while QEMU still has it.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_UNPLUG_H
 #define FACET_PASSTHROUGH_ATTACH_UNPLUG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the socket's calls, waiting, the buffer of received bytes. Never: blocks beyond the deadline. */
+/* Owns: the socket's system calls, waiting, the buffer of received bytes. Never: blocks beyond the deadline. */
 #include "passthrough/attach/wire.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ void facet_wire_close(struct facet_wire *wire)
     *wire = (struct facet_wire){.fd = -1};
 }
 
-/* Until the socket is ready, closed, or it is late. */
+/* Waits until the socket is ready or closed, or until `until_ns`. */
 static enum facet_status wait_for(const struct facet_wire *wire, short events, uint64_t until_ns,
                                   struct facet_error *error)
 {
@@ -117,7 +117,7 @@ enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, si
         if (sent > 0) {
             bytes += sent;
             count -= (size_t)sent;
-            fd = 0; /* went with the first byte */
+            fd = 0; /* it was sent with the first byte */
             continue;
         }
         if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
@@ -131,7 +131,7 @@ enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, si
     return FACET_OK;
 }
 
-/* Room for more input behind the unread bytes, which move to the front. */
+/* Makes room for more input: moves the unread bytes to the front, and grows the buffer if that is not enough. */
 static enum facet_status make_room(struct facet_wire *wire, struct facet_error *error)
 {
     size_t used = wire->end - wire->begin;
@@ -175,7 +175,7 @@ static enum facet_status receive_more(struct facet_wire *wire, uint64_t until_ns
     return status;
 }
 
-/* The end of the first line, searched behind the `seen` bytes of it that hold no end; NULL: not arrived yet. */
+/* The end of the first line, searched behind the first `seen` bytes, which have none; NULL: it has not arrived. */
 static char *find_end(const struct facet_wire *wire, size_t seen)
 {
     size_t have = wire->end - wire->begin;
@@ -199,7 +199,7 @@ enum facet_status facet_wire_receive(struct facet_wire *wire, uint64_t until_ns,
             return FACET_OK;
         }
         seen = wire->end - wire->begin;
-        /* A peer that never stops talking does not get more time for it. */
+        /* The deadline also holds for a peer that never stops sending. */
         if (facet_clock_now_ns() >= limit)
             return refuse_late(error);
         enum facet_status status = receive_more(wire, limit, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a Unix socket on which lines of text come and go before one deadline.
- * Never: understands a line, or takes more than it has room for.
+ * Owns: a Unix socket that carries lines of text, under one deadline.
+ * Never: interprets a line, or accepts one of more than FACET_WIRE_LINE_MAX bytes.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_WIRE_H
 #define FACET_PASSTHROUGH_ATTACH_WIRE_H
@@ -26,7 +26,7 @@ enum facet_status facet_wire_connect(struct facet_wire *ret_wire, const char *pa
                                      struct facet_error *error);
 void facet_wire_close(struct facet_wire *wire);
 
-/* All of it, with a copy of descriptor `fd` when that is above 0. */
+/* Sends all bytes, with a copy of the descriptor `fd` when that is above 0. */
 enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, size_t count, int fd,
                                   struct facet_error *error);
 

@@ -20,7 +20,7 @@
 static enum facet_status host_scan(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
                                    struct facet_error *error)
 {
-    /* Not only accelerators can be bound. */
+    /* Every PCI function can be bound, not only accelerators. */
     const struct facet_pci_scan_config config = {
         .size = sizeof config, .flags = FACET_PCI_SCAN_HOLDERS | FACET_PCI_SCAN_ALL, .root = host->root};
 
@@ -124,7 +124,7 @@ const struct bind_host_ops bind_host_real = {
 
 /* ---- reading ---- */
 
-/* The 22nd word of its line, of which the second is its name in brackets and may hold anything. */
+/* The start time is the 22nd word of /proc/PID/stat; the 2nd, the name in brackets, may hold blanks and brackets. */
 uint64_t bind_start_of(int root, int64_t pid)
 {
     char path[40], line[1024];
@@ -136,7 +136,7 @@ uint64_t bind_start_of(int root, int64_t pid)
     word = strrchr(line, ')');
     for (int i = 2; word && i < 22; i++) {
         word = strchr(word + 1, ' ');
-        /* A zombie has ended: its write was taken or refused. */
+        /* A zombie counts as ended, because its write has returned. */
         if (word && i == 2 && word[1] == 'Z')
             return 0;
     }

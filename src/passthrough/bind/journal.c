@@ -123,7 +123,7 @@ static bool take_name(void *context, char *name)
         return true;
     digits = strspn(name + 6, "0123456789");
     if (digits == 0 || strcmp(name + 6 + digits, ".journal") != 0)
-        return true; /* a lock, or an unfinished journal */
+        return true; /* the file of a lock, or of an unfinished journal */
     char(*added)[JOURNAL_NAME_SIZE] = tree_append((void **)&walk->names, &walk->count, JOURNAL_NAME_SIZE);
     walk->failed = !added;
     if (added)

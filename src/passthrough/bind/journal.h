@@ -2,11 +2,11 @@
 /*
  * The record by which any later process can undo a transaction.
  *
- * Owns: the record of one transaction, its text with a checksum. It reaches the disk whole or not at all.
- * Never: takes a name from a file that could lead a write elsewhere; removes an unreadable file.
+ * Owns: the record of one transaction, and its text with a checksum, which reaches the disk complete or not at all.
+ * Never: accepts a name from a file that could lead a write elsewhere, or removes an unreadable file.
  *
- * A journal is of all groups of its functions, and named after the lowest: "group-17.journal". While a group has one,
- * nothing else is bound in it; so a function is in one journal at most.
+ * A journal covers all IOMMU groups of its functions, and is named after the lowest: "group-17.journal". While a group
+ * has a journal, no other transaction binds functions in it; so a function is in one journal at most.
  */
 #ifndef FACET_PASSTHROUGH_BIND_JOURNAL_H
 #define FACET_PASSTHROUGH_BIND_JOURNAL_H
@@ -17,12 +17,12 @@
 #define JOURNAL_FUNCTIONS_MAX 256u
 #define JOURNAL_BYTES_MAX     (1u << 20)
 
-/* The place of a function: its driver and its settings. */
+/* A function's binding: its driver and its settings. */
 struct journal_place {
     char driver[40];   /* empty: none */
     char override[40]; /* empty: none */
-    char power[16];    /* "auto", "on"; empty: not known, and left alone */
-    char rights[24];   /* of its group's node: "0:0"; empty: there is none, or it is left alone */
+    char power[16];    /* "auto", "on"; empty: unknown, and not changed */
+    char rights[24];   /* the owner of its group's node, "0:0"; empty: there is no node, or its owner is not changed */
 };
 
 struct journal_function {
@@ -33,14 +33,14 @@ struct journal_function {
 };
 
 enum journal_phase {
-    JOURNAL_PREPARING = 0, /* to be undone, unless the one that wrote it goes on */
+    JOURNAL_PREPARING = 0, /* being bound; recovery undoes it, unless its transaction still runs */
     JOURNAL_BOUND = 1,
-    JOURNAL_RETURNING = 2, /* to be given back */
+    JOURNAL_RETURNING = 2, /* being given back; recovery completes it */
 };
 
 struct journal {
     uint32_t phase; /* enum journal_phase */
-    char boot[40];  /* the run of the machine in which it was written */
+    char boot[40];  /* the kernel's boot id when it was written */
     struct journal_function *functions;
     size_t count;
 };
@@ -56,10 +56,10 @@ bool journal_is_stuck(const struct journal *journal, const struct bind_host *hos
 char *journal_text(const struct journal *journal);
 enum facet_status journal_parse(const char *bytes, size_t size, struct journal *ret_journal, struct facet_error *error);
 
-/* A name that becomes a part of a path. */
+/* Whether `text` may be a part of a path: letters, digits and "_-.+", without a dot at the beginning. */
 bool journal_is_name(const char *text);
 
-/* "10de:2204:1043:8888": vendor, device, and both of the subsystem. */
+/* "10de:2204:1043:8888": vendor, device, subsystem vendor, subsystem device. */
 #define IDENTITY_MODEL_SIZE 24u
 void identity_print_model(const struct facet_passthrough_identity *identity, char text[IDENTITY_MODEL_SIZE]);
 bool identity_parse_model(const char *text, struct facet_passthrough_identity *identity);
@@ -68,13 +68,13 @@ bool identity_parse_model(const char *text, struct facet_passthrough_identity *i
 
 void journal_name(const struct journal *journal, char name[JOURNAL_NAME_SIZE]);
 
-/* On the disk when it returns; on failure the disk holds either the former journal or the new one. */
+/* Writes and syncs the journal. On failure the disk holds either the former journal or the new one. */
 enum facet_status journal_store(struct bind_host *host, const struct journal *journal, struct facet_error *error);
 enum facet_status journal_remove(struct bind_host *host, const char *name, struct facet_error *error);
 enum facet_status journal_load(struct bind_host *host, const char *name, struct journal *ret_journal,
                                struct facet_error *error);
 
-/* All of them: readable, or with `failure`. Both are released afterwards; return false to stop. */
+/* Called for each journal; `failure` says why it is unreadable. Both are released afterwards. False: stop. */
 typedef bool (*journal_take_func)(void *context, const char *name, struct journal *journal,
                                   const struct facet_error *failure);
 enum facet_status journal_each(struct bind_host *host, journal_take_func take, void *context,

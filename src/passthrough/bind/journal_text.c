@@ -106,7 +106,7 @@ static enum facet_status refuse_text(struct facet_error *error, const char *what
     return facet_error_set(error, FACET_CORRUPT, "%s", what);
 }
 
-/* Text that fits and has no byte that a path or a line of sysfs must not have. */
+/* Reads a text that fits, and that may be a part of a path or a line of sysfs. */
 static bool take_name(const json_t *object, const char *key, char *text, size_t size)
 {
     const json_t *value = json_object_get(object, key);
@@ -118,7 +118,7 @@ static bool take_name(const json_t *object, const char *key, char *text, size_t 
     return true;
 }
 
-/* "0:0" or nothing. */
+/* Reads an owner such as "0:0", or an empty text. */
 static bool take_rights(const json_t *object, char *text, size_t size)
 {
     const json_t *value = json_object_get(object, "rights");
@@ -190,7 +190,7 @@ static bool take_function(const json_t *object, struct journal_function *functio
     return true;
 }
 
-/* In the order of their addresses, each once. */
+/* Reads the functions, which must be in the order of their addresses, each once. */
 static enum facet_status take_functions(const json_t *array, struct journal *journal, struct facet_error *error)
 {
     size_t count = json_array_size(array);
@@ -224,7 +224,7 @@ static enum facet_status take_body(const char *body, size_t size, struct journal
         number++;
     if (!phase || number == sizeof phases / sizeof phases[0] ||
         !take_name(all, "boot", journal->boot, sizeof journal->boot))
-        return refuse_text(error, "does not say how far it came, or when");
+        return refuse_text(error, "has no known phase, or no boot id");
     journal->phase = number;
     return take_functions(json_object_get(all, "functions"), journal, error);
 }

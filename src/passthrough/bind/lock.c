@@ -29,7 +29,7 @@ static enum facet_status take_one(struct bind_host *host, int32_t group, uint64_
     snprintf(name, sizeof name, "group-%d.lock", group);
     int errnum = host->ops->lock(host, name, deadline_ns, &fd);
     if (errnum == EBUSY)
-        return facet_error_set(error, FACET_BUSY, "another process has IOMMU group %d in hand", group);
+        return facet_error_set(error, FACET_BUSY, "another process has locked IOMMU group %d", group);
     if (errnum)
         return facet_error_errno(error, errnum, "cannot lock IOMMU group %d (%s)", group, name);
     locks->fds[locks->count++] = fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of functions with their states, and groups that are split between the host and vfio. Never: writes, or
- * takes a lock: it reports a transaction under way as such.
+ * Owns: the list of functions with their states, and the notes about groups that the host and vfio share.
+ * Never: writes, or takes a lock: it reports a running transaction as such.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void add_present(struct looking *looking, const struct facet_pci_function
         bind_note_stuck(looking->report, function);
 }
 
-/* ---- the journals' part ---- */
+/* ---- functions in journals ---- */
 
 static struct facet_passthrough_entry *find_entry(struct looking *looking, const struct facet_pci_address *address)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a manager, and the interfaces between its parts.
+ * The manager's struct, and the interfaces between its parts.
  *
- * Owns: the call order: plan.c makes lists of steps, step.c does one, restore.c goes back, transaction.c goes forward.
+ * Owns: the call order: plan.c makes lists of steps, step.c does one step, transaction.c carries a plan out, restore.c
+ * undoes it.
  * Never: is included by users of the public interface (facet/passthrough_bind.h).
  */
 #ifndef FACET_PASSTHROUGH_BIND_MANAGER_H
@@ -33,7 +34,7 @@ void bind_note_stuck(struct facet_passthrough_report *report, const struct facet
 
 /* ---- variant.c ---- */
 
-/* The driver of vfio that is made for a function. */
+/* Chooses the driver of vfio that was made for a function, or vfio-pci. */
 void bind_choose_driver(const struct bind_host *host, const struct facet_pci_function *function, char *driver,
                         size_t size);
 
@@ -44,11 +45,11 @@ void bind_choose_driver(const struct bind_host *host, const struct facet_pci_fun
 
 void bind_fill_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity);
 
-/* NULL when it is absent. `ret_is_same`: it is still the same card. */
+/* The function at the identity's address; NULL: there is none. `ret_is_same`: it is still the same card. */
 const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
                                            const struct facet_passthrough_identity *identity, bool *ret_is_same);
 
-/* FACET_BUSY: the kernel would block a writer to it, and its override is unknown. */
+/* FACET_BUSY: the function is stuck: the kernel would block a writer to it, and its override is unknown. */
 enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error);
 
 /* Scans until no function of the journal is stuck. */
@@ -57,44 +58,42 @@ enum facet_status bind_scan_settled(struct bind_host *host, const struct journal
 
 void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place);
 
-/* "/dev/vfio/17"; empty when there is no group. */
+/* The group's node, "/dev/vfio/17"; empty when there is no group. */
 void bind_group_node(int32_t group, char *path, size_t size);
 
-/* "/dev/vfio/devices/vfio3"; empty when there is none. */
+/* The function's own node, "/dev/vfio/devices/vfio3"; empty when it has none. */
 void bind_device_node(const struct bind_host *host, const struct facet_pci_address *address, char *path, size_t size);
 
 #define BIND_DRIVER_STEPS 4u
 
-/* Override, unbinding, getting the driver, and an override that would have kept it away; returns how many. */
+/* The steps from one driver to another: the override, the unbinding, the binding, and an override that must be written
+ * last. Returns how many. */
 size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
                          const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS]);
 
-/*
- * The step that loads a driver that the kernel does not have, or no longer has. Its module is searched for by the
- * driver's name.
- */
+/* The step that loads a driver's module, found by the driver's name, when the kernel does not have the driver. */
 bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
                     const struct journal_place *now, const struct journal_place *target,
                     struct facet_passthrough_step *ret_step);
 bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
                      const struct journal_place *target, struct facet_passthrough_step *ret_step);
 
-/* The owner of the group's node before it was given away, where there was a node. */
+/* The step that gives the group's node to the target's owner, if there is a node and it has another owner. */
 bool bind_rights_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
                       const struct journal_place *target, struct facet_passthrough_step *ret_step);
 
 /* ---- plan.c ---- */
 
-/* The request, to plan anew under the locks. */
+/* A copy of the request, from which the plan is made anew under the locks. */
 struct bind_request {
     uint32_t flags;
-    struct facet_passthrough_wish wish; /* its functions are `addresses` */
+    struct facet_passthrough_wish wish; /* its `functions` points to `addresses` */
     struct facet_pci_address *addresses;
     char driver[40]; /* empty: to be chosen */
 };
 
 struct bind_plan {
-    struct facet_passthrough_plan plan; /* the caller's part */
+    struct facet_passthrough_plan plan; /* the public part */
     struct bind_request request;
     struct journal journal;
 };
@@ -106,12 +105,12 @@ bool bind_plan_is_same(const struct bind_plan *a, const struct bind_plan *b);
 
 /* ---- step.c: one step ---- */
 
-/* A transaction under way. */
+/* A running transaction. */
 struct bind_run {
     struct facet_passthrough *manager;
     struct journal *journal;
     struct facet_passthrough_report *report;
-    uint32_t nodes_given; /* of vfio, to the owner */
+    uint32_t nodes_given; /* nodes of vfio that were given to the owner */
 };
 
 /* Does a step and verifies it: `driver` is the expected driver after UNBIND, PROBE and ATTACH. */
@@ -125,8 +124,8 @@ enum facet_status bind_check_users(struct bind_host *host, const struct journal 
 
 /* ---- restore.c ---- */
 
-/* Brings every function of the journal to its old place (last to first), or to the bound one (first to last), from
- * wherever it is. Goes on where one fails. Returns how many could not be brought there, each with a note. */
+/* Brings every function of the journal from its present place to its old one (last to first), or to the bound one
+ * (first to last). Goes on when a function fails. Returns how many failed, each with a note. */
 size_t bind_restore(struct bind_run *run, bool to_old);
 
 /* ---- lock.c ---- */
@@ -137,7 +136,7 @@ struct bind_locks {
     size_t count;
 };
 
-/* The locks of all groups, in rising order; FACET_BUSY names the first that another process holds. */
+/* Takes the locks of all groups, in rising order; FACET_BUSY names the first that another process holds. */
 enum facet_status bind_locks_take(struct bind_host *host, const struct facet_passthrough_identity *const *identities,
                                   size_t count, uint64_t deadline_ns, struct bind_locks *ret_locks,
                                   struct facet_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the present place of a function, whether it can be determined, and the writes that lead from one place to
- * another. Never: writes.
+ * Owns: the present place of a function, whether it can be determined, and the steps that lead from one place to
+ * another. Never: carries a step out.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snap
     return found;
 }
 
-/* ---- whether the place is known ---- */
+/* ---- functions whose place cannot be determined ---- */
 
 enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error)
 {
@@ -68,7 +68,7 @@ enum facet_status bind_scan_settled(struct bind_host *host, const struct journal
     return status;
 }
 
-/* ---- where it is ---- */
+/* ---- the present place ---- */
 
 void bind_group_node(int32_t group, char *path, size_t size)
 {
@@ -77,7 +77,7 @@ void bind_group_node(int32_t group, char *path, size_t size)
         snprintf(path, size, "/dev/vfio/%d", group);
 }
 
-static bool take_first(void *context, char *name)
+static bool copy_first_name(void *context, char *name)
 {
     snprintf(context, 20, "%.19s", name);
     return false;
@@ -89,12 +89,12 @@ void bind_device_node(const struct bind_host *host, const struct facet_pci_addre
 
     facet_pci_address_print(address, text);
     snprintf(directory, sizeof directory, BIND_DEVICES "/%s/vfio-dev", text);
-    tree_each_name(host->root, directory, take_first, name);
+    tree_each_name(host->root, directory, copy_first_name, name);
     path[0] = '\0';
     if (name[0] && journal_is_name(name))
         snprintf(path, size, "/dev/vfio/devices/%s", name);
     if (path[0] && !tree_exists(host->root, path))
-        path[0] = '\0'; /* a kernel that has the class and not the nodes */
+        path[0] = '\0'; /* this kernel has the class in sysfs, but makes no nodes */
 }
 
 void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place)
@@ -112,7 +112,7 @@ void bind_place(const struct bind_host *host, const struct facet_pci_function *f
         bind_read_owner(host, path, place->rights, sizeof place->rights);
 }
 
-/* ---- from here to there ---- */
+/* ---- steps from one place to another ---- */
 
 static void begin_step(struct facet_passthrough_step *step, enum facet_passthrough_step_kind kind,
                        const struct facet_passthrough_identity *identity, const char *before)
@@ -130,7 +130,7 @@ static void set_attribute(struct facet_passthrough_step *step, const char *name,
     snprintf(step->value, sizeof step->value, "%s", value);
 }
 
-/* Asked of a driver by its name: one that is not the driver any more refuses. */
+/* The step writes to a named driver's file, so a driver that no longer has the function refuses. */
 static void set_driver(struct facet_passthrough_step *step, const char *driver, const char *verb)
 {
     char address[FACET_PCI_ADDRESS_SIZE];
@@ -150,14 +150,14 @@ static size_t add_override(const struct facet_passthrough_identity *identity, co
     return 1;
 }
 
-/* An override that was written while another driver had the function, for its next probe, would not let that driver
- * have it again: it is written last. */
+/* When the target has a driver and an override for another, the override would keep that driver from binding. So the
+ * override first names the target's driver, and gets the target's value in the last step. */
 size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
                          const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS])
 {
     bool moves = strcmp(now->driver, target->driver) != 0;
-    bool is_in_the_way = moves && target->driver[0] && target->override[0];
-    const char *override = is_in_the_way ? target->driver : target->override;
+    bool override_comes_last = moves && target->driver[0] && target->override[0];
+    const char *override = override_comes_last ? target->driver : target->override;
     size_t count = add_override(identity, now->override, override, steps);
 
     if (moves && now->driver[0]) {
@@ -166,7 +166,7 @@ size_t bind_driver_steps(const struct facet_passthrough_identity *identity, cons
     }
     if (!moves || !target->driver[0])
         return count;
-    if (strcmp(override, target->driver) == 0) { /* the kernel can find no other */
+    if (strcmp(override, target->driver) == 0) { /* the override lets no other driver match */
         begin_step(&steps[count], FACET_PASSTHROUGH_STEP_PROBE, identity, "");
         facet_pci_address_print(&identity->address, steps[count].value);
         snprintf(steps[count].path, sizeof steps[count].path, "/sys/bus/pci/drivers_probe");
@@ -193,7 +193,7 @@ bool bind_load_step(const struct bind_host *host, const struct facet_passthrough
 }
 
 /*
- * Drivers set it themselves when they get or lose a device (vfio-pci to "auto"), so after a move it is always written.
+ * Drivers set the power control when they get or lose a device (vfio-pci sets "auto"), so a step follows every move.
  */
 bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
                      const struct journal_place *target, struct facet_passthrough_step *ret_step)

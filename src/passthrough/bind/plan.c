@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: plans: functions, old and new places, the writes in between. Never: writes, or chooses a plan to execute. */
+/* Owns: plans: functions, their old and new places, the steps in between. Never: carries a step out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static bool add_reset(const struct bind_host *host, struct bind_plan *plan, cons
     facet_pci_address_print(&step.address, address);
     snprintf(step.path, sizeof step.path, BIND_DEVICES "/%s/reset", address);
     snprintf(step.value, sizeof step.value, "1");
-    return !tree_exists(host->root, step.path) || add_step(plan, &step); /* no file: no reset */
+    return !tree_exists(host->root, step.path) || add_step(plan, &step); /* no file: the kernel cannot reset it */
 }
 
 static bool has_path(const struct bind_plan *plan, const char *path)
@@ -138,14 +138,14 @@ static bool add_rights_step(struct bind_plan *plan, const struct journal_functio
     struct facet_passthrough_step step = {.kind = FACET_PASSTHROUGH_STEP_RIGHTS, .address = function->identity.address};
 
     if (has_path(plan, path) || strcmp(before, function->bound.rights) == 0)
-        return true; /* the group's node, which is given once */
+        return true; /* another function of the group has the step, or the node has the owner already */
     snprintf(step.path, sizeof step.path, "%s", path);
     snprintf(step.value, sizeof step.value, "%s", function->bound.rights);
     snprintf(step.before, sizeof step.before, "%s", before);
     return add_step(plan, &step);
 }
 
-/* Adds the rights on the group's node, and on the function's, which gets its number only when it is bound. */
+/* Adds steps for the owner of the group's node and of the function's own, whose number is known only after binding. */
 static bool add_rights(const struct bind_host *host, struct bind_plan *plan, const struct journal_function *function)
 {
     bool is_there = strcmp(function->old.driver, function->bound.driver) == 0;
@@ -167,7 +167,8 @@ static bool add_rights(const struct bind_host *host, struct bind_plan *plan, con
     return !path[0] || add_rights_step(plan, function, path, before);
 }
 
-/* A reset affects neighbours, so all functions are detached first. It is planned only where a function moves. */
+/* Resets come after all functions have left the host's drivers, because a reset affects neighbours. They are planned
+ * only if a function moves. */
 static bool add_bind_steps(const struct bind_host *host, struct bind_plan *plan)
 {
     struct journal *journal = &plan->journal;
@@ -192,9 +193,9 @@ static bool add_bind_steps(const struct bind_host *host, struct bind_plan *plan)
     return added;
 }
 
-/* ---- functions of binding ---- */
+/* ---- functions to bind ---- */
 
-/* A function that vfio has keeps its driver, unless the request names another. */
+/* Sets the place to bind to. A function that a driver of vfio has keeps it, unless the request names another. */
 static void set_target(const struct facet_passthrough *manager, const struct bind_request *request,
                        const struct facet_pci_function *function, struct journal_function *record)
 {
@@ -237,7 +238,7 @@ static enum facet_status add_function(struct facet_passthrough *manager, struct 
     return FACET_OK;
 }
 
-/* ---- journals that are in the way ---- */
+/* ---- journals of the same groups ---- */
 
 struct conflict {
     const struct facet_passthrough *manager;
@@ -269,15 +270,14 @@ static bool covers_plan(const struct journal *journal, const struct bind_plan *p
     return true;
 }
 
-/* A function that is bound already can be bound again only if no write is needed for it. */
+/* Functions that are bound already can be bound again only if the plan has no step. */
 static enum facet_status check_journal(const struct conflict *conflict, const char *name, const struct journal *journal)
 {
     if (journal->phase == JOURNAL_BOUND && covers_plan(journal, conflict->plan) && conflict->plan->plan.step_count == 0)
         return FACET_OK;
     if (journal->phase != JOURNAL_BOUND)
         return facet_error_set(conflict->error, FACET_BAD_STATE,
-                               "a transaction that is under way, or was interrupted, has the IOMMU group in hand (%s): "
-                               "recover what it left first",
+                               "a transaction of the IOMMU group runs or was interrupted (%s): wait, or recover it",
                                name);
     return facet_error_set(conflict->error, FACET_BAD_STATE,
                            "the IOMMU group is bound already, and not as asked for now (%s): give it back first", name);
@@ -288,7 +288,7 @@ static bool take_conflict(void *context, const char *name, struct journal *journ
     struct conflict *conflict = context;
     int32_t group = 0;
 
-    if (failure) { /* only its name shows whose it is */
+    if (failure) { /* an unreadable journal: only its name shows a group */
         if (sscanf(name, "group-%d.journal", &group) != 1 || !plan_has_group(conflict->plan, group))
             return true;
         if (conflict->error)
@@ -376,7 +376,7 @@ static enum facet_status check_request(const struct facet_passthrough_request *r
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->driver",
                                     "\"%.40s\" is no name of a driver; one like \"vfio-pci\" was expected",
                                     request->driver);
-    /* An override makes a driver of the host take any function, even one it does not support. */
+    /* An override would make a driver of the host take any function, even one that it does not support. */
     if (request->driver && !driver_is_vfio(request->driver))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->driver",
                                     "%s is no driver of vfio; one like \"vfio-pci\" was expected", request->driver);
@@ -459,7 +459,7 @@ static enum facet_status check_together(const struct journal *journal, const str
 
     if (journal->phase != JOURNAL_BOUND)
         return facet_error_set(error, FACET_BAD_STATE,
-                               "an interrupted transaction has the IOMMU group in hand: recover what it left first");
+                               "a transaction with the IOMMU group was interrupted: recover it first");
     for (size_t i = 0; i < request->wish.count; i++) {
         if (journal_find(journal, &request->wish.functions[i]))
             continue;
@@ -470,7 +470,7 @@ static enum facet_status check_together(const struct journal *journal, const str
     return FACET_OK;
 }
 
-/* The last bound is the first to go. A function that is gone, or is another card now, must not be written to. */
+/* Gives functions back in the reverse order. Functions that are gone, or whose card was replaced, get no step. */
 static bool add_return_steps(const struct bind_host *host, const struct facet_pci_snapshot *snapshot,
                              struct bind_plan *plan)
 {
@@ -478,7 +478,7 @@ static bool add_return_steps(const struct bind_host *host, const struct facet_pc
     struct journal_place now;
     bool added = true, is_same;
 
-    for (size_t i = journal->count; added && i-- > 0;) { /* an idle driver may have been unloaded */
+    for (size_t i = journal->count; added && i-- > 0;) { /* the old driver may have been unloaded meanwhile */
         struct journal_function *record = &journal->functions[i];
         const struct facet_pci_function *function = bind_find(snapshot, &record->identity, &is_same);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: recovering journals without a live transaction. Never: guesses: a function that differs from its journal is
- * reported and left alone.
+ * Owns: recovering journals whose transaction no longer runs. Never: changes a function that differs from its journal;
+ * it reports that function.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,14 +35,14 @@ static bool remove_journal(struct recovery *recovery, const char *name, const st
     return false;
 }
 
-/* ---- interrupted ---- */
+/* ---- interrupted transactions ---- */
 
 static void roll_back(struct recovery *recovery, const char *name, struct journal *journal)
 {
     struct bind_run run = {.manager = recovery->manager, .journal = journal, .report = recovery->report};
     struct facet_error error = {.status = FACET_OK};
 
-    /* All may have been bound when the crash came, and handed to a machine since. */
+    /* The crash may have come after the last step, and a virtual machine may use the functions since. */
     if (bind_check_users(&recovery->manager->host, journal, &error) != FACET_OK) {
         note_recovery(recovery, FACET_PASSTHROUGH_NOTE_BUSY, journal, error.message);
         recovery->broken = true;
@@ -57,14 +57,14 @@ static void roll_back(struct recovery *recovery, const char *name, struct journa
     }
     if (remove_journal(recovery, name, journal))
         bind_note(recovery->report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK, &journal->functions[0].identity.address,
-                  "%swas being %s when that was interrupted: it is back where it came from",
+                  "%swas being %s when the transaction was interrupted: it has its former driver again",
                   journal->count > 1 ? "with all of its set " : "",
                   journal->phase == JOURNAL_PREPARING ? "bound" : "given back");
 }
 
-/* ---- bound ---- */
+/* ---- completed transactions ---- */
 
-/* False: it is gone. */
+/* Notes the state of a bound function. False: it is no longer on this machine. */
 static bool check_function(const struct recovery *recovery, const struct journal_function *record,
                            const struct facet_pci_snapshot *snapshot)
 {
@@ -108,14 +108,14 @@ static void adopt_journal(struct recovery *recovery, const char *name, const str
         remove_journal(recovery, name, journal);
 }
 
-/* ---- each ---- */
+/* ---- one journal ---- */
 
 static void recover_journal(struct recovery *recovery, const char *name, struct journal *journal)
 {
     if (strcmp(journal->boot, recovery->boot) != 0) {
         if (remove_journal(recovery, name, journal))
             note_recovery(recovery, FACET_PASSTHROUGH_NOTE_STALE, journal,
-                          "was in hand before the machine was restarted, which undid that");
+                          "was in a transaction before the machine was restarted, which undid it");
     } else if (journal_is_stuck(journal, &recovery->manager->host)) {
         note_recovery(recovery, FACET_PASSTHROUGH_NOTE_STUCK, journal,
                       "a write for it or for what it was bound with has not come back yet: it is not touched");
@@ -127,7 +127,7 @@ static void recover_journal(struct recovery *recovery, const char *name, struct 
     }
 }
 
-/* An interrupted transaction that could not be locked in time stays as it is. */
+/* Notes a journal whose groups could not be locked in time, and which is therefore left unchanged. */
 static void note_busy(struct recovery *recovery, const struct journal *journal, const struct facet_error *error)
 {
     bool is_stuck = journal_is_stuck(journal, &recovery->manager->host);
@@ -137,7 +137,7 @@ static void note_busy(struct recovery *recovery, const struct journal *journal, 
     recovery->broken = recovery->broken || is_stuck || journal->phase != JOURNAL_BOUND;
 }
 
-/* Only groups that are locked. */
+/* Whether the groups of the journal as read now are among the locked ones. */
 static bool has_same_groups(const struct journal *locked, const struct journal *current)
 {
     for (size_t i = 0; i < current->count; i++)
@@ -146,7 +146,8 @@ static bool has_same_groups(const struct journal *locked, const struct journal *
     return true;
 }
 
-/* A live transaction, or a writer whose parent was killed, is about to end; a stuck one is not waited for. */
+/* How long to wait for the locks: a running transaction, or a writer whose parent was killed, is about to end. A stuck
+ * writer, or a journal at rest, is not waited for. */
 static uint64_t patience_ns(const struct recovery *recovery, const struct journal *journal)
 {
     bool is_at_rest = journal->phase == JOURNAL_BOUND || strcmp(journal->boot, recovery->boot) != 0;
@@ -156,7 +157,7 @@ static uint64_t patience_ns(const struct recovery *recovery, const struct journa
     return recovery->manager->config.lock_deadline_ns;
 }
 
-/* The journal is read again under the lock: the first reading may belong to an earlier transaction. */
+/* Locks the groups of a journal and reads it again, because another transaction may have written it meanwhile. */
 static bool take_journal(void *context, const char *name, struct journal *journal, const struct facet_error *failure)
 {
     struct recovery *recovery = context;

@@ -72,7 +72,7 @@ void bind_report_begin(struct facet_passthrough_report *report)
     report->notes_lost = 0;
 }
 
-/* A full report drops notes about functions in order first. NULL: the note is dropped. */
+/* Finds room for a note. A full report drops notes about functions in order first. NULL: the new note is dropped. */
 static struct facet_passthrough_note *find_room(struct facet_passthrough_report *report,
                                                 enum facet_passthrough_note_kind kind)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way back after a failure, after a crash, and on request.
+ * Bringing functions back after a failure, after a crash, and on request.
  *
- * Owns: bringing functions to one of the two places of their journal from any place: steps already undone are skipped.
- * Never: stops at the first failure, writes to another card than the journal's, or to one that is stuck.
+ * Owns: bringing functions from any place to one of the two places in their journal; steps that are not needed are
+ * skipped.
+ * Never: stops at the first failure, or writes to a stuck function or to another card than the journal's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ struct restoring {
     bool failed[JOURNAL_FUNCTIONS_MAX];
 };
 
-static const struct journal_place *target_of(const struct restoring *restoring, const struct journal_function *record)
+static const struct journal_place *target_place(const struct restoring *restoring,
+                                                const struct journal_function *record)
 {
     return restoring->to_old ? &record->old : &record->bound;
 }
@@ -28,23 +30,23 @@ static void note_failure(struct restoring *restoring, size_t index, const struct
     const struct journal_function *record = &restoring->run->journal->functions[index];
 
     restoring->failed[index] = true;
-    if (!bind_is_alive(&restoring->run->manager->host, &record->stuck)) /* that has a note of its own */
+    if (!bind_is_alive(&restoring->run->manager->host, &record->stuck)) /* a stuck process has a note of its own */
         bind_note(restoring->run->report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, &record->identity.address, "%s",
                   error->message);
 }
 
-static bool step_back(struct restoring *restoring, size_t index, const struct facet_passthrough_step *step)
+static bool do_step(struct restoring *restoring, size_t index, const struct facet_passthrough_step *step)
 {
     struct journal_function *record = &restoring->run->journal->functions[index];
     struct facet_error error = {.status = FACET_OK};
 
-    if (bind_step(restoring->run, step, target_of(restoring, record)->driver, &error) == FACET_OK)
+    if (bind_step(restoring->run, step, target_place(restoring, record)->driver, &error) == FACET_OK)
         return true;
     note_failure(restoring, index, &error);
     return false;
 }
 
-/* NULL: there is no function to write to; a note says so. */
+/* The journal's function; NULL: it is gone or replaced, which is noted when `is_first`. */
 static const struct facet_pci_function *find_function(struct restoring *restoring, size_t index, bool is_first)
 {
     struct journal_function *record = &restoring->run->journal->functions[index];
@@ -79,17 +81,18 @@ static void move_driver(struct restoring *restoring, size_t index)
     const struct facet_pci_function *function = find_function(restoring, index, true);
     if (!function)
         return;
-    if (bind_check_stuck(function, &error) != FACET_OK) { /* by another's doing */
+    if (bind_check_stuck(function, &error) != FACET_OK) { /* another process has made it stuck */
         note_failure(restoring, index, &error);
         return;
     }
     bind_place(&restoring->run->manager->host, function, &now);
-    if (bind_load_step(&restoring->run->manager->host, &record->identity, &now, target_of(restoring, record), steps) &&
-        !step_back(restoring, index, &steps[0]))
+    if (bind_load_step(&restoring->run->manager->host, &record->identity, &now, target_place(restoring, record),
+                       steps) &&
+        !do_step(restoring, index, &steps[0]))
         return;
-    size_t count = bind_driver_steps(&record->identity, &now, target_of(restoring, record), steps);
+    size_t count = bind_driver_steps(&record->identity, &now, target_place(restoring, record), steps);
     for (size_t i = 0; i < count; i++)
-        if (!step_back(restoring, index, &steps[i]))
+        if (!do_step(restoring, index, &steps[i]))
             return;
 }
 
@@ -97,7 +100,7 @@ static void move_driver(struct restoring *restoring, size_t index)
 static void set_power_and_rights(struct restoring *restoring, size_t index)
 {
     const struct journal_function *record = &restoring->run->journal->functions[index];
-    const struct journal_place *target = target_of(restoring, record);
+    const struct journal_place *target = target_place(restoring, record);
     struct bind_host *host = &restoring->run->manager->host;
     struct facet_passthrough_step step;
     struct journal_place now;
@@ -106,11 +109,11 @@ static void set_power_and_rights(struct restoring *restoring, size_t index)
 
     if (!function)
         return;
-    bind_place(host, function, &now); /* its driver is that of before the move */
-    if (bind_power_step(&record->identity, &now, target, &step) && !step_back(restoring, index, &step))
+    bind_place(host, function, &now); /* now.driver is the driver before the move, because the scan is older */
+    if (bind_power_step(&record->identity, &now, target, &step) && !do_step(restoring, index, &step))
         return;
     if (bind_rights_step(host, &record->identity, target, &step))
-        step_back(restoring, index, &step);
+        do_step(restoring, index, &step);
 }
 
 static size_t count_failed(const struct restoring *restoring)
@@ -122,7 +125,7 @@ static size_t count_failed(const struct restoring *restoring)
     return count;
 }
 
-/* The last moved is the first to go back. */
+/* Goes through the functions in reverse order when it undoes. */
 static void restore_all(struct restoring *restoring)
 {
     size_t count = restoring->run->journal->count;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the states of a function: their successors, and the state that follows from the facts; the names of states and
- * notes.
+ * Owns: the states of a function, their successors, the state that follows from facts; the names of states and notes.
  * Never: reads a host.
  */
 #include <facet/passthrough_bind.h>
@@ -26,35 +25,35 @@ const char *facet_passthrough_state_text(uint32_t state)
 
 #define TO(NAME) (UINT32_C(1) << FACET_PASSTHROUGH_STATE_##NAME)
 
-/* A machine can lose a function, and have it pulled, in every state. */
-#define FALLS (TO(LOST) | TO(ABSENT))
+/* In every state a function can fall off the bus, or be removed. */
+#define LOSSES (TO(LOST) | TO(ABSENT))
 
-/* A holder of a kernel lock may keep it: a reset, or another tool that takes a driver away. */
-#define FALLS_OR_HANGS (TO(STUCK) | FALLS)
+/* A process may hold the device's lock in the kernel forever: in a reset, or when another tool unbinds a driver. */
+#define LOSSES_OR_STUCK (TO(STUCK) | LOSSES)
 
-static const uint32_t followers[FACET_PASSTHROUGH_STATES] = {
-    /* Plugged in: the host's, unless an override or vfio's list of models was waiting for it. */
+static const uint32_t successors[FACET_PASSTHROUGH_STATES] = {
+    /* After plugging in: a driver of the host, or of vfio if an override or vfio's list of models matches. */
     [FACET_PASSTHROUGH_STATE_ABSENT] = TO(HOST) | TO(READY),
-    [FACET_PASSTHROUGH_STATE_HOST] = TO(DETACHING) | FALLS_OR_HANGS,
-    /* Back to the host: undone. */
-    [FACET_PASSTHROUGH_STATE_DETACHING] = TO(READY) | TO(HOST) | FALLS_OR_HANGS,
-    [FACET_PASSTHROUGH_STATE_READY] = TO(IN_VM) | TO(RETURNING) | FALLS_OR_HANGS,
-    /* Returning: unplugging was asked for; ready: the machine ended. */
-    [FACET_PASSTHROUGH_STATE_IN_VM] = TO(READY) | TO(RETURNING) | FALLS_OR_HANGS,
-    /* Ready: undone, or unplugged and kept; in_vm: the guest did not let go. */
-    [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | FALLS_OR_HANGS,
-    /* The kernel came back after all, and the rest was undone or finished; in_vm: from a reset. */
-    [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(DETACHING) | TO(RETURNING) | FALLS,
-    /* Found again by reading the bus. */
+    [FACET_PASSTHROUGH_STATE_HOST] = TO(DETACHING) | LOSSES_OR_STUCK,
+    /* To HOST: the binding was undone. */
+    [FACET_PASSTHROUGH_STATE_DETACHING] = TO(READY) | TO(HOST) | LOSSES_OR_STUCK,
+    [FACET_PASSTHROUGH_STATE_READY] = TO(IN_VM) | TO(RETURNING) | LOSSES_OR_STUCK,
+    /* To READY: the virtual machine ended. To RETURNING: it was asked to unplug. */
+    [FACET_PASSTHROUGH_STATE_IN_VM] = TO(READY) | TO(RETURNING) | LOSSES_OR_STUCK,
+    /* To READY: undone, or unplugged and kept. To IN_VM: the guest refused. */
+    [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | LOSSES_OR_STUCK,
+    /* The call in the kernel returned, and the transaction was undone or completed. To IN_VM: the call was a reset. */
+    [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(DETACHING) | TO(RETURNING) | LOSSES,
+    /* A rescan of the bus found it again. */
     [FACET_PASSTHROUGH_STATE_LOST] = TO(HOST) | TO(READY) | TO(ABSENT),
 };
 
 bool facet_passthrough_state_follows(uint32_t from, uint32_t to)
 {
-    return from < FACET_PASSTHROUGH_STATES && to < FACET_PASSTHROUGH_STATES && (followers[from] >> to & 1u);
+    return from < FACET_PASSTHROUGH_STATES && to < FACET_PASSTHROUGH_STATES && (successors[from] >> to & 1u);
 }
 
-/* Certain and worst facts come first: the users of a stuck function no longer matter. */
+/* The worst facts come first; the users of a stuck function, for example, no longer matter. */
 enum facet_passthrough_state facet_passthrough_state_of(const struct facet_passthrough_facts *facts)
 {
     if (!facts || !facts->is_present)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: doing one step, and verifying its effect. Never: trusts that an accepted write worked, or that a refused one
+ * Owns: doing one step, and verifying its effect. Never: trusts that an accepted write worked, or that a refused write
  * had no effect.
  */
 #include <errno.h>
@@ -92,7 +92,7 @@ static uint64_t deadline_of(const struct bind_run *run, const struct facet_passt
     return (is_quick ? WRITE_SECONDS : SLOW_SECONDS) * FACET_NS_PER_S;
 }
 
-/* A node that this kernel does not make is none to give; that it exists at all is checked when all are done. */
+/* Gives a node to the owner. A node that this kernel does not make is skipped; check_nodes() requires at least one. */
 static int give_node(struct bind_run *run, const struct facet_passthrough_step *step)
 {
     struct bind_host *host = &run->manager->host;
@@ -154,8 +154,8 @@ static enum facet_status refuse_stuck(struct bind_run *run, const struct facet_p
     bind_note(run->report, FACET_PASSTHROUGH_NOTE_STUCK, &step->address,
               "%s has not come back; process %lld is left behind with it%s", what, (long long)stuck->pid,
               step->kind == FACET_PASSTHROUGH_STEP_LOAD ? "" : ", and the group stays locked as long");
-    return facet_error_set(error, FACET_TIMEOUT, "%s has not come back: the kernel waits for who uses the device",
-                           what);
+    return facet_error_set(error, FACET_TIMEOUT,
+                           "%s has not come back: the kernel waits until no process uses the device", what);
 }
 
 static enum facet_status refuse_step(struct bind_run *run, const struct facet_passthrough_step *step, const char *what,
@@ -164,7 +164,7 @@ static enum facet_status refuse_step(struct bind_run *run, const struct facet_pa
     if (!is_there(run, &step->address))
         return facet_error_set(error, FACET_DEVICE_LOST, "%s: the device vanished", what);
     if (errnum == EPIPE)
-        return facet_error_set(error, FACET_INTERNAL, "%s: the process that was to do it ended without a word", what);
+        return facet_error_set(error, FACET_INTERNAL, "%s: the process for this step ended without an answer", what);
     if (errnum)
         return facet_error_errno(error, errnum, "%s", what);
     if (step->kind == FACET_PASSTHROUGH_STEP_LOAD)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One transaction: locks, a second scan, the gate, the journal, the steps, and the way back after a failure.
+ * One transaction: locks, a second scan, the verdict, the journal, the steps, and the undo after a failure.
  *
- * Owns: that order, and the report at its end.
- * Never: does a step that is not in the plan, or one before the journal that undoes it is on the disk.
+ * Owns: the order of these parts, and the report at the end.
+ * Never: does a step that is not in the plan, or before the journal that undoes it is on the disk.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +80,8 @@ enum facet_status bind_check_users(struct bind_host *host, const struct journal 
 /* ---- after the steps ---- */
 
 /*
- * Bytes that are all ones mean that no device answered. Vendor and device alone would not identify it: a virtual
- * function has ones there in its own configuration space.
+ * When all bytes are ones, no device has answered. Vendor and device alone do not show this, because in a virtual
+ * function's configuration space both are all ones.
  */
 static bool is_silent(const uint8_t *bytes, size_t length)
 {
@@ -144,7 +144,7 @@ static enum facet_status run_steps(struct transaction *transaction, struct facet
     return status;
 }
 
-/* ---- the ends ---- */
+/* ---- results ---- */
 
 static void note_journal(struct transaction *transaction, const struct facet_error *error)
 {
@@ -158,7 +158,7 @@ static void set_outcome(struct transaction *transaction, enum facet_passthrough_
         transaction->run.report->outcome = outcome;
 }
 
-/* Leaves the rest to a later recovery; if the journal cannot be stored, the caller's report says so. */
+/* Leaves functions that could not be restored to a later recovery. The report notes a journal that cannot be stored. */
 static void keep_journal(struct transaction *transaction)
 {
     struct facet_error error = {.status = FACET_OK};
@@ -168,7 +168,7 @@ static void keep_journal(struct transaction *transaction)
     set_outcome(transaction, FACET_PASSTHROUGH_BROKEN);
 }
 
-/* Binding failed: all go back, and then the journal. */
+/* Undoes a binding that failed: brings all functions back, then removes the journal. */
 static void undo_bind(struct transaction *transaction)
 {
     struct facet_error error = {.status = FACET_OK};
@@ -186,8 +186,8 @@ static void undo_bind(struct transaction *transaction)
     set_outcome(transaction, FACET_PASSTHROUGH_BROKEN);
 }
 
-/* If the disk took no write since the beginning, it still holds the old journal. */
-static bool says_bound(const struct transaction *transaction)
+/* Whether the journal on the disk says BOUND: it does if no write has succeeded since the transaction began. */
+static bool is_stored_as_bound(const struct transaction *transaction)
 {
     struct journal journal = {.count = 0};
     bool is_bound = journal_load(&transaction->run.manager->host, transaction->name, &journal, NULL) == FACET_OK &&
@@ -197,7 +197,7 @@ static bool says_bound(const struct transaction *transaction)
     return is_bound;
 }
 
-/* Giving back failed: those that are home are bound again, so that no group is half of each. */
+/* Undoes a return that failed: binds the returned functions again, so that no group is split. */
 static void undo_unbind(struct transaction *transaction)
 {
     struct facet_error error = {.status = FACET_OK};
@@ -208,7 +208,7 @@ static void undo_unbind(struct transaction *transaction)
     }
     transaction->run.journal->phase = JOURNAL_BOUND;
     if (journal_store(&transaction->run.manager->host, transaction->run.journal, &error) == FACET_OK ||
-        says_bound(transaction)) {
+        is_stored_as_bound(transaction)) {
         set_outcome(transaction, FACET_PASSTHROUGH_UNDONE);
         return;
     }
@@ -222,9 +222,9 @@ static void note_first(struct transaction *transaction, const struct facet_error
               &transaction->run.journal->functions[0].identity.address, "%s", error->message);
 }
 
-/* The journal of something that was not begun. */
-static enum facet_status begin_journal(struct transaction *transaction, enum journal_phase phase,
-                                       struct facet_error *error)
+/* Stores the journal in a new phase. */
+static enum facet_status store_phase(struct transaction *transaction, enum journal_phase phase,
+                                     struct facet_error *error)
 {
     transaction->run.journal->phase = phase;
     return journal_store(&transaction->run.manager->host, transaction->run.journal, error);
@@ -232,12 +232,12 @@ static enum facet_status begin_journal(struct transaction *transaction, enum jou
 
 static enum facet_status execute_bind(struct transaction *transaction, struct facet_error *error)
 {
-    enum facet_status status = begin_journal(transaction, JOURNAL_PREPARING, error);
+    enum facet_status status = store_phase(transaction, JOURNAL_PREPARING, error);
 
     if (!status)
         status = run_steps(transaction, error);
     if (!status)
-        status = begin_journal(transaction, JOURNAL_BOUND, error);
+        status = store_phase(transaction, JOURNAL_BOUND, error);
     if (!status) {
         set_outcome(transaction, FACET_PASSTHROUGH_DONE);
         return FACET_OK;
@@ -249,7 +249,7 @@ static enum facet_status execute_bind(struct transaction *transaction, struct fa
 
 static enum facet_status execute_unbind(struct transaction *transaction, struct facet_error *error)
 {
-    enum facet_status status = begin_journal(transaction, JOURNAL_RETURNING, error);
+    enum facet_status status = store_phase(transaction, JOURNAL_RETURNING, error);
 
     if (!status)
         status = run_steps(transaction, error);
@@ -267,7 +267,7 @@ static enum facet_status execute_unbind(struct transaction *transaction, struct 
 /* ---- under the locks ---- */
 
 /* Executes only the plan that the caller saw: a scan under the locks must give the same steps. */
-static enum facet_status check_same(const struct transaction *transaction, struct facet_error *error)
+static enum facet_status check_plan_is_current(const struct transaction *transaction, struct facet_error *error)
 {
     if (bind_plan_is_same(transaction->given, transaction->plan))
         return FACET_OK;
@@ -283,11 +283,11 @@ static enum facet_status run_locked(struct transaction *transaction, struct face
 
     if (status)
         return status;
-    /* Another process has done the same in the meantime: that is success. */
+    /* When another process has done the same meanwhile, the transaction has succeeded. */
     if (binds && transaction->plan->plan.step_count == 0 &&
         bind_plan_has_same_functions(transaction->given, transaction->plan))
         return FACET_OK;
-    status = check_same(transaction, error);
+    status = check_plan_is_current(transaction, error);
     if (!status && binds)
         status = check_verdict(&transaction->plan->plan, error);
     if (!status && !binds)
@@ -296,7 +296,7 @@ static enum facet_status run_locked(struct transaction *transaction, struct face
         return status;
     transaction->run.journal = &transaction->plan->journal;
     journal_name(transaction->run.journal, transaction->name);
-    error = error ? error : &own; /* the report wants it in any case */
+    error = error ? error : &own; /* the report needs the error even if the caller does not */
     return binds ? execute_bind(transaction, error) : execute_unbind(transaction, error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the choice of the vfio driver that is made for a function, from the list of the kernel's modules. Never: loads
- * one.
+ * Owns: the choice of the vfio driver that was made for a function, from the list of the kernel's modules. Never: loads
+ * a module.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -10,15 +10,15 @@
 #include "passthrough/bind/manager.h"
 #include "passthrough/scan/tree.h"
 
-#define GENERAL "vfio-pci"
+#define DEFAULT_DRIVER "vfio-pci"
 
 struct search {
     char wanted[96]; /* "vfio_pci:v000010DEd00002342..." */
     char module[40];
-    size_t stars; /* of the pattern found: the fewer, the closer */
+    size_t stars; /* in the best pattern so far; fewer stars are a closer match */
 };
 
-static size_t stars_of(const char *pattern)
+static size_t count_stars(const char *pattern)
 {
     size_t count = 0;
 
@@ -36,8 +36,8 @@ static bool take_alias(void *context, char *line)
     if (strncmp(line, "alias vfio_pci:", 15) != 0 || sscanf(line, "alias %159s %39s", pattern, module) != 2 ||
         !journal_is_name(module) || fnmatch(pattern, search->wanted, 0) != 0)
         return true;
-    if (!search->module[0] || stars_of(pattern) < search->stars) {
-        search->stars = stars_of(pattern);
+    if (!search->module[0] || count_stars(pattern) < search->stars) {
+        search->stars = count_stars(pattern);
         snprintf(search->module, sizeof search->module, "%s", module);
     }
     return true;
@@ -57,7 +57,7 @@ static bool take_driver(void *context, char *name)
     return false;
 }
 
-/* A module that is loaded shows its driver's name; of others it is the module's, with dashes. */
+/* Names a module's driver: sysfs shows it for a loaded module; else it is the module's name, with dashes. */
 static void name_driver(const struct bind_host *host, const char *module, char *driver, size_t size)
 {
     struct drivers drivers = {.name = ""};
@@ -77,7 +77,7 @@ void bind_choose_driver(const struct bind_host *host, const struct facet_pci_fun
     struct search search = {.stars = 0};
     char release[80], path[128];
 
-    snprintf(driver, size, "%s", GENERAL);
+    snprintf(driver, size, "%s", DEFAULT_DRIVER);
     if (strncmp(function->modalias, "pci:", 4) != 0 ||
         tree_read_text(host->root, "proc/sys/kernel/osrelease", release, sizeof release) != FACET_PCI_READ ||
         !journal_is_name(release))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes that may never come back.
+ * Writes that may never return.
  *
- * Owns: the child that hangs in our place, its deadline, and abandoning it.
- * Never: waits for a child beyond its deadline; lets it keep descriptors that it does not need. It keeps the locks of
- * the groups: as long as the kernel may still carry out the write, no other process can lock the group, even if we are
- * killed.
+ * Owns: the child that makes the write in place of this process, its deadline, and abandoning it.
+ * Never: waits for a child beyond its deadline, or lets it keep descriptors that it does not need. The child keeps the
+ * locks of the groups. So while the kernel may still carry out the write, no other process can lock a group, even if
+ * this process is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static void keep_descriptor(struct kept *kept, int fd)
     kept->count++;
 }
 
-/* In the child: standard output as well, whose reader would otherwise wait for a child that hangs. */
+/* Closes all other descriptors of the child, including standard output, whose reader would wait for a hanging child. */
 static void close_others(const struct kept *kept)
 {
     unsigned from = 0;
@@ -61,7 +61,7 @@ static void close_others(const struct kept *kept)
 
 /* A child's message to its parent. */
 struct answer {
-    pid_t writer; /* the process that writes in its place and may hang; 0: this is the last answer */
+    pid_t writer; /* a process that does the work for the child, and may hang; 0: this is the last message */
     int errnum;
 };
 
@@ -72,7 +72,7 @@ static _Noreturn void send_errno(int fd, int errnum)
     _exit(write(fd, &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 1);
 }
 
-/* The errno that the child sent; EPIPE when it ended without a word, ETIMEDOUT when nothing came. */
+/* The errno that the child sent; EPIPE when it ended without a message, ETIMEDOUT when none came in time. */
 static int take_answer(int fd, uint64_t deadline_ns, pid_t *writer)
 {
     uint64_t now = facet_clock_now_ns(), end = deadline_ns > UINT64_MAX - now ? UINT64_MAX : now + deadline_ns;
@@ -96,7 +96,8 @@ static int take_answer(int fd, uint64_t deadline_ns, pid_t *writer)
     return ETIMEDOUT;
 }
 
-/* A child in uninterruptible sleep is abandoned: init reaps it after this process ends. */
+/* Waits for the child's answer, and kills it at the deadline. A child in uninterruptible sleep is abandoned: init reaps
+ * it after this process has ended. */
 static int wait_for(struct bind_host *host, pid_t pid, int fd, uint64_t deadline_ns, struct bind_stuck *ret_stuck)
 {
     pid_t writer = pid;
@@ -120,7 +121,7 @@ static int wait_for(struct bind_host *host, pid_t pid, int fd, uint64_t deadline
 
 /* ---- writing ---- */
 
-/* Only calls that are allowed after fork() in a program with threads. */
+/* Makes only calls that are allowed after fork() in a program with threads. */
 static _Noreturn void write_in_child(int fd, const char *text, size_t length, int answer_fd, const struct kept *kept)
 {
     close_others(kept);
@@ -164,7 +165,7 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
     char *environment[] = {(char *)"PATH=/sbin:/usr/sbin:/bin:/usr/bin", NULL};
     int quiet = open("/dev/null", O_RDWR);
 
-    fcntl(answer_fd, F_SETFD, 0); /* the process has ended when this descriptor is closed */
+    fcntl(answer_fd, F_SETFD, 0); /* modprobe inherits it, so that its end closes the pipe */
     if (quiet >= 0)
         for (int i = 0; i < 3; i++)
             dup2(quiet, i);
@@ -173,8 +174,8 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
     send_errno(answer_fd, errno);
 }
 
-/* A program sends its parent a signal at its end, and is a child that wait() returns. So its parent is one that our
- * program does not notice, which waits for it; killed in its place, it takes it along if it can. */
+/* At its end, modprobe sends its parent a signal and shows up in wait(). So its parent is a hidden child of this
+ * program, which waits for it. When that child is killed, modprobe is killed with it if it can be. */
 static _Noreturn void load_in_child(const char *module, int answer_fd)
 {
     pid_t parent = getpid();
@@ -198,7 +199,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
     send_errno(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
 }
 
-/* Modules are of the kernel that runs: never because of a copy of another machine's files. */
+/* Whether `root` is this machine's own root: for a copy of another machine's files no module is loaded. */
 static bool is_this_machine(int root)
 {
     struct stat ours, theirs;
@@ -207,7 +208,7 @@ static bool is_this_machine(int root)
            ours.st_ino == theirs.st_ino;
 }
 
-/* The list of drivers shows whether it worked. */
+/* Runs modprobe. Success does not mean that the driver exists; the caller checks the list of drivers. */
 int bind_load(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck)
 {
     FACET_CLEANUP_FD int reader = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the side effects of handing it on: warnings only, none of which blocks it. Never: guesses unread attributes. */
+/* Owns: side effects of passing a function through, which are warnings only. Never: guesses unread attributes. */
 #include <string.h>
 
 #include <facet/limits.h>
@@ -13,7 +13,7 @@ static bool is_sibling(const struct facet_pci_function *a, const struct facet_pc
     return a != b && facet_pci_distance(a, b) == 0;
 }
 
-/* A bus is reset by the bridge above it, and with it all that is below that bridge. */
+/* A bus reset is done by the bridge above the function, and resets every function below that bridge. */
 static bool is_hit_by_reset(const struct facet_pci_function *function, const struct facet_pci_function *other)
 {
     if (function == other || function->bridge_count == 0 || other->kind == FACET_PCI_KIND_BRIDGE)

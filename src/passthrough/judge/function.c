@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: gates of the function itself, and of the host's means for it: an IOMMU, interrupt remapping, vfio. Never:
+ * Owns: gates of the function itself, and of what the host needs for it: an IOMMU, interrupt remapping, vfio. Never:
  * checks its users.
  */
 #include "passthrough/judge/judgement.h"
@@ -29,7 +29,7 @@ void judge_function(struct judgement *judgement, const struct facet_pci_function
                       function->sriov_count);
     judgement_need_if_any(judgement, function, FACET_PCI_SRIOV);
     judgement_need_if_any(judgement, function, FACET_PCI_POWER);
-    /* The header alone, which any reader may have, shows the type; a sleeping function is covered by its own reason. */
+    /* Any reader may read the header, which shows the type. A sleeping function has a reason of its own. */
     if (function->header_type == FACET_PCI_HEADER_UNKNOWN &&
         function->unread[FACET_PCI_CONFIG] != FACET_PCI_UNREAD_ASLEEP)
         judgement_need_attribute(judgement, function, FACET_PCI_CONFIG);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the gate of an IOMMU group: the test whether the kernel accepts it as one owner's. Never: checks more of the
- * other functions than that depends on.
+ * Owns: the gate of an IOMMU group: whether the kernel lets one owner have it. Never: checks more of the other
+ * functions than this requires.
  */
 #include "passthrough/driver.h"
 #include "passthrough/judge/judgement.h"
 #include "passthrough/stuck.h"
 
-/* A bridge that forwards to functions below it. Host and ISA bridges do not: for them the driver counts. */
-static bool is_way_through(const struct facet_pci_function *function)
+/* Whether a bridge forwards to functions below it. Host and ISA bridges do not, so their drivers are checked. */
+static bool is_forwarding_bridge(const struct facet_pci_function *function)
 {
     uint32_t class = function->class_code >> 8;
 
@@ -16,11 +16,11 @@ static bool is_way_through(const struct facet_pci_function *function)
            (function->header_type != 0 && function->header_type != FACET_PCI_HEADER_UNKNOWN);
 }
 
-/* The port driver does no DMA, which the kernel knows; others of bridges (shpchp) it holds against the group
- * since 5.19, where it let all bridges pass before. */
-static bool is_passed(const struct facet_pci_function *member)
+/* Whether the kernel ignores a bridge of the group. It does so for the port driver, which does no DMA. Before 5.19 it
+ * ignored all bridges; since then another driver (shpchp) makes the group not viable. */
+static bool is_ignored_bridge(const struct facet_pci_function *member)
 {
-    return is_way_through(member) && (driver_is_harmless(member->driver) || driver_is_port(member->driver));
+    return is_forwarding_bridge(member) && (driver_is_harmless(member->driver) || driver_is_port(member->driver));
 }
 
 bool judgement_shares_group(const struct facet_pci_function *function, const struct facet_pci_function *other)
@@ -28,8 +28,8 @@ bool judgement_shares_group(const struct facet_pci_function *function, const str
     return function != other && function->group >= 0 && other->group == function->group;
 }
 
-static void need_of_member(struct judgement *judgement, const struct facet_pci_function *function,
-                           const struct facet_pci_function *member, enum facet_pci_attribute attribute)
+static void need_attribute_of_member(struct judgement *judgement, const struct facet_pci_function *function,
+                                     const struct facet_pci_function *member, enum facet_pci_attribute attribute)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
 
@@ -39,7 +39,7 @@ static void need_of_member(struct judgement *judgement, const struct facet_pci_f
                       facet_pci_unread_name(member->unread[attribute]));
 }
 
-/* Whose group is not known may be of this one. */
+/* A function whose group could not be read may belong to this group. */
 static bool may_share_group(const struct facet_pci_function *function, const struct facet_pci_function *other)
 {
     return function != other && function->group >= 0 && !judgement_is_read(other, FACET_PCI_GROUP) &&
@@ -59,7 +59,8 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
         if (judgement_shares_group(function, member) && !judgement_names(judgement, member) && stuck_is(member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_STUCK, "%s of the same group is stuck",
                           judgement_print(&member->address, text));
-        if (!judgement_shares_group(function, member) || judgement_names(judgement, member) || is_passed(member))
+        if (!judgement_shares_group(function, member) || judgement_names(judgement, member) ||
+            is_ignored_bridge(member))
             continue;
         if (!driver_is_harmless(member->driver))
             judgement_add(judgement, function, FACET_PASSTHROUGH_GROUP_DRIVER,
@@ -71,8 +72,8 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
                 judgement_add(judgement, function, FACET_PASSTHROUGH_GROUP_OPEN,
                               "process %lld (%s) has %s of the same group open", (long long)member->holders[i].pid,
                               member->holders[i].command, judgement_print(&member->address, text));
-        need_of_member(judgement, function, member, FACET_PCI_DRIVER);
-        if (member->unread[FACET_PCI_HOLDERS] != FACET_PCI_UNREAD_UNKNOWN) /* its driver is reason enough */
-            need_of_member(judgement, function, member, FACET_PCI_HOLDERS);
+        need_attribute_of_member(judgement, function, member, FACET_PCI_DRIVER);
+        if (member->unread[FACET_PCI_HOLDERS] != FACET_PCI_UNREAD_UNKNOWN) /* else its driver is a reason already */
+            need_attribute_of_member(judgement, function, member, FACET_PCI_HOLDERS);
     }
 }

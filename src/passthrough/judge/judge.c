@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the set that a wish means, the order of the gates, and the answer that their reasons make. Never: touches the
- * host, or stops at the first reason. */
+/* Owns: the set of functions that a wish names, the order of the gates, and the answer that follows from their reasons.
+ * Never: touches the host, or stops at the first reason. */
 #include <stdlib.h>
 
 #include "base/sized.h"
@@ -27,7 +27,7 @@ static bool is_requested(const struct judgement *judgement, const struct facet_p
     return false;
 }
 
-/* Functions of the snapshot come by address, and each once. */
+/* Collects the wish's functions, each once, in the snapshot's order of addresses. */
 static enum facet_status choose_functions(struct judgement *judgement, struct facet_error *error)
 {
     const struct facet_passthrough_wish *wish = judgement->wish;
@@ -50,8 +50,8 @@ static enum facet_status choose_functions(struct judgement *judgement, struct fa
 }
 
 /*
- * Sorts by weight, and reasons of one weight in the order in which they were found: functions by address, gates as
- * listed.
+ * Sorts reasons by weight. Reasons of one weight keep the order in which they were found: by the function's address,
+ * then by gate.
  */
 static void sort_reasons(struct facet_passthrough_verdict *verdict)
 {

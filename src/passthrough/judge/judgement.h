@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A judgement under way: the input of its gates, and their output.
+ * A judgement while its gates run: their input and their output.
  *
  * Owns: adding a reason, and the treatment of unread attributes.
  * Never: touches the host. A gate checks one function of the set, adds every reason that it finds, and stops no other
@@ -23,14 +23,14 @@ struct judgement {
 void FACET_PRINTF(4, 5) judgement_add(struct judgement *judgement, const struct facet_pci_function *function,
                                       enum facet_passthrough_reason_code code, const char *format, ...);
 
-/* An unread attribute is a reason; in the second form an absent one is not. */
+/* Adds a reason if the attribute is unread; the second function accepts an absent attribute. */
 void judgement_need_attribute(struct judgement *judgement, const struct facet_pci_function *function,
                               enum facet_pci_attribute attribute);
 void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_function *function,
                            enum facet_pci_attribute attribute);
 bool judgement_is_read(const struct facet_pci_function *function, enum facet_pci_attribute attribute);
 
-/* Whether the function is of the set. */
+/* Whether the function is in the set that the wish names. */
 bool judgement_names(const struct judgement *judgement, const struct facet_pci_function *function);
 
 int judgement_compare(const void *a, const void *b); /* two addresses */
@@ -40,24 +40,24 @@ const char *judgement_print(const struct facet_pci_address *address, char text[F
 #define JUDGEMENT_EACH(judgement, other)                                                                               \
     for (uint32_t index_ = 0; ((other) = facet_pci_snapshot_at((judgement)->snapshot, index_)); index_++)
 
-/* ---- function.c: the function itself, and the host's means for it ---- */
+/* ---- function.c: the function itself, and what the host needs for it ---- */
 
 void judge_stuck(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_function(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_iommu(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_vfio(struct judgement *judgement, const struct facet_pci_function *function);
 
-/* ---- users.c: the function's users, the host's screen among them ---- */
+/* ---- users.c: the function's users, including the host's screen ---- */
 
 void judge_holders(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_uses(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_console(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_screen(struct judgement *judgement, const struct facet_pci_function *function);
 
-/* Whether a virtual machine holds it by that: "/dev/vfio/12" is the group's, which a machine opens as a whole. */
+/* Whether `node` is of vfio, so that its holder is a virtual machine. "/dev/vfio/12" stands for the whole group. */
 bool judgement_is_machine_node(const char *node);
 
-/* ---- group.c: the others of its group ---- */
+/* ---- group.c: the other functions of its group ---- */
 
 void judge_group(struct judgement *judgement, const struct facet_pci_function *function);
 bool judgement_shares_group(const struct facet_pci_function *function, const struct facet_pci_function *other);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the weight of each reason, adding one to a judgement, and the questions about a set that every gate asks.
- * Never: reaches a verdict.
+ * Owns: the weight of each reason, adding a reason to a judgement, and functions about a set that all gates use.
+ * Never: computes the answer.
  */
 #include "passthrough/judge/judgement.h"
 
@@ -46,7 +46,7 @@ int judgement_compare(const void *a, const void *b)
     return facet_pci_address_compare(a, b);
 }
 
-/* Asked of each function by each other one: a group may be large. */
+/* A binary search, because every function of a group that may be large is compared with every other. */
 bool judgement_names(const struct judgement *judgement, const struct facet_pci_function *function)
 {
     const struct facet_passthrough_verdict *verdict = judgement->verdict;

@@ -28,7 +28,7 @@ void judge_holders(struct judgement *judgement, const struct facet_pci_function 
     }
     if (function->unread[FACET_PCI_HOLDERS] == FACET_PCI_UNREAD_UNKNOWN)
         judgement_add(judgement, function, FACET_PASSTHROUGH_USERS_UNKNOWN,
-                      "who uses it cannot be told: the device nodes of its driver%s%s are not known",
+                      "its users are unknown: the device nodes of its driver%s%s are not known",
                       function->driver[0] ? " " : "", function->driver);
     else
         judgement_need_attribute(judgement, function, FACET_PCI_HOLDERS);
@@ -65,7 +65,7 @@ void judge_console(struct judgement *judgement, const struct facet_pci_function 
             if (facet_console_is_in(&function->bars[j], &host->regions[i]))
                 judgement_add(judgement, function, FACET_PASSTHROUGH_CONSOLE,
                               "the host's console (%s) is in its BAR %u", host->regions[i].owner, j);
-    /* Only the GPU that the firmware used can have the console. */
+    /* When the regions are unread, only the GPU that the firmware used can have the console. */
     if (host->regions_unread != FACET_PCI_READ && may_be_boot_vga(function))
         judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
                       "whether the host's console is in its memory is not known");
@@ -73,8 +73,9 @@ void judge_console(struct judgement *judgement, const struct facet_pci_function 
         judgement_need_attribute(judgement, function, FACET_PCI_BARS);
 }
 
-/* A GPU for computing (class 0302) shows nothing, nor does one that is lost or handed on: no loss to the screen. */
-static bool can_show(const struct facet_pci_function *function)
+/* Whether a GPU can drive the host's screen. A GPU for computing (class 0302) cannot, nor can one that is lost or
+ * passed through. */
+static bool can_drive_screen(const struct facet_pci_function *function)
 {
     return (function->class_code >> 8 == 0x0300 || function->class_code >> 8 == 0x0380) && !function->is_lost &&
            !function->is_virtual && !function->is_vfio;
@@ -85,12 +86,12 @@ void judge_screen(struct judgement *judgement, const struct facet_pci_function *
     const struct facet_pci_function *other;
     bool remains = false;
 
-    if (!can_show(function) || judgement->wish->flags & FACET_PASSTHROUGH_HEADLESS)
+    if (!can_drive_screen(function) || judgement->wish->flags & FACET_PASSTHROUGH_HEADLESS)
         return;
     judgement_need_if_any(judgement, function, FACET_PCI_BOOT_VGA);
     JUDGEMENT_EACH (judgement, other)
-        remains = remains ||
-                  (can_show(other) && judgement_is_read(other, FACET_PCI_DRIVER) && !judgement_names(judgement, other));
+        remains = remains || (can_drive_screen(other) && judgement_is_read(other, FACET_PCI_DRIVER) &&
+                              !judgement_names(judgement, other));
     if (!remains)
         judgement_add(judgement, function, FACET_PASSTHROUGH_ONLY_GPU,
                       "is the last GPU that can show the host's screen");

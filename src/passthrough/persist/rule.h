@@ -2,7 +2,7 @@
 /*
  * A rule as text.
  *
- * Owns: its JSON, which people may edit. Never: opens a file.
+ * Owns: a rule's JSON, which people may edit. Never: opens a file.
  */
 #ifndef FACET_PASSTHROUGH_PERSIST_RULE_H
 #define FACET_PASSTHROUGH_PERSIST_RULE_H

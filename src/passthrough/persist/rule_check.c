@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the comparison of a host with a rule, and binding functions until it matches. Never: guesses which card was
- * meant.
+ * Owns: the comparison of a host with a rule, and binding functions so that it matches. Never: guesses which card a
+ * rule means.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ const char *facet_passthrough_rule_state_name(uint32_t state)
     return state < FACET_PASSTHROUGH_RULE_STATES ? names[state] : NULL;
 }
 
-static bool FACET_PRINTF(3, 4)
-    say(struct facet_passthrough_rule_finding *check, enum facet_passthrough_rule_state state, const char *format, ...)
+static bool FACET_PRINTF(3, 4) set_finding(struct facet_passthrough_rule_finding *check,
+                                           enum facet_passthrough_rule_state state, const char *format, ...)
 {
     va_list arguments;
 
@@ -32,7 +32,7 @@ static bool FACET_PRINTF(3, 4)
     return false;
 }
 
-/* ---- the very card ---- */
+/* ---- whether the host has the rule's cards ---- */
 
 /* A value in the rule must match the host's; an unreadable value of the host is no match. */
 static bool is_same_text(const char *what, const char *address, const char *expected, const char *found,
@@ -41,10 +41,10 @@ static bool is_same_text(const char *what, const char *address, const char *expe
     if (!expected[0] || strcmp(expected, found) == 0)
         return true;
     if (!found[0])
-        return say(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s: whether its %s still is %s cannot be told", address, what,
-                   expected);
-    return say(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s: its %s is %s, %s was expected: another card", address, what,
-               found, expected);
+        return set_finding(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s: its %s cannot be read, %s was expected", address,
+                           what, expected);
+    return set_finding(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s: its %s is %s, %s was expected: another card", address,
+                       what, found, expected);
 }
 
 static bool is_same_card(const struct facet_pci_snapshot *snapshot, const struct facet_passthrough_identity *identity,
@@ -57,7 +57,7 @@ static bool is_same_card(const struct facet_pci_snapshot *snapshot, const struct
 
     facet_pci_address_print(&identity->address, address);
     if (!function)
-        return say(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s is not on this machine", address);
+        return set_finding(check, FACET_PASSTHROUGH_RULE_DRIFT, "%s is not on this machine", address);
     bind_fill_identity(function, &now);
     identity_print_model(identity, expected);
     identity_print_model(&now, found);
@@ -108,16 +108,17 @@ static bool check_plan(const struct facet_passthrough_plan *plan, const struct f
     char address[FACET_PCI_ADDRESS_SIZE];
 
     if (plan->function_count != rule->function_count)
-        return say(check, FACET_PASSTHROUGH_RULE_DRIFT, "its IOMMU groups have %zu functions now, %zu were expected",
-                   plan->function_count, rule->function_count);
+        return set_finding(check, FACET_PASSTHROUGH_RULE_DRIFT,
+                           "its IOMMU groups have %zu functions now, %zu were expected", plan->function_count,
+                           rule->function_count);
     if (plan->step_count == 0)
         return true;
     if (verdict->answer == FACET_PASSTHROUGH_YES)
-        return say(check, FACET_PASSTHROUGH_RULE_PENDING, "%s", "");
+        return set_finding(check, FACET_PASSTHROUGH_RULE_PENDING, "%s", "");
     if (verdict->reason_count == 0)
-        return say(check, FACET_PASSTHROUGH_RULE_REFUSED, "the verdict is not yes");
+        return set_finding(check, FACET_PASSTHROUGH_RULE_REFUSED, "the verdict is not yes");
     facet_pci_address_print(&verdict->reasons[0].address, address);
-    return say(check, FACET_PASSTHROUGH_RULE_REFUSED, "%s %s", address, verdict->reasons[0].text);
+    return set_finding(check, FACET_PASSTHROUGH_RULE_REFUSED, "%s %s", address, verdict->reasons[0].text);
 }
 
 static enum facet_status check_rule(struct facet_passthrough *manager, const struct facet_passthrough_rule *rule,
@@ -131,7 +132,7 @@ static enum facet_status check_rule(struct facet_passthrough *manager, const str
     if (status || check->state != FACET_PASSTHROUGH_RULE_MET)
         return status;
     if (plan_rule(manager, rule, &plan, &failure) != FACET_OK) {
-        say(check, FACET_PASSTHROUGH_RULE_REFUSED, "%s", failure.message);
+        set_finding(check, FACET_PASSTHROUGH_RULE_REFUSED, "%s", failure.message);
         return FACET_OK;
     }
     check_plan(plan, rule, check);
@@ -158,9 +159,9 @@ static enum facet_status check_arguments(const struct facet_passthrough *manager
     return FACET_OK;
 }
 
-/* The same manager, which gives nodes to the owner of the rule. */
-static struct facet_passthrough manager_of(const struct facet_passthrough *manager,
-                                           const struct facet_passthrough_rule *rule)
+/* A copy of the manager that gives nodes to the rule's owner. */
+static struct facet_passthrough with_owner_of(const struct facet_passthrough *manager,
+                                              const struct facet_passthrough_rule *rule)
 {
     struct facet_passthrough owner_manager = *manager;
 
@@ -182,9 +183,9 @@ enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager
     if (status)
         return status;
     if (rule->function_count == 0) {
-        say(&check, FACET_PASSTHROUGH_RULE_DAMAGED, "%s", rule->failure.message);
+        set_finding(&check, FACET_PASSTHROUGH_RULE_DAMAGED, "%s", rule->failure.message);
     } else {
-        struct facet_passthrough owner_manager = manager_of(manager, rule);
+        struct facet_passthrough owner_manager = with_owner_of(manager, rule);
         status = check_rule(&owner_manager, rule, &check, ret_plan ? &plan : NULL, error);
     }
     if (status)
@@ -211,7 +212,7 @@ enum facet_status facet_passthrough_rule_apply(struct facet_passthrough *manager
         return status;
     bind_report_begin(report);
     if (check.state == FACET_PASSTHROUGH_RULE_PENDING) {
-        struct facet_passthrough owner_manager = manager_of(manager, rule);
+        struct facet_passthrough owner_manager = with_owner_of(manager, rule);
         status = facet_passthrough_bind(&owner_manager, plan, report, error);
         if (!status)
             check.state = FACET_PASSTHROUGH_RULE_MET;

@@ -69,7 +69,7 @@ static enum facet_status report_damage(struct facet_error *error, const char *ar
     return facet_error_argument(error, FACET_CORRUPT, argument, "%s: %s", argument, what);
 }
 
-/* True when it is absent, or fits; then `text` has it. */
+/* Copies the member's text. True when the member is absent, or its text fits. */
 static bool take_text(const json_t *object, const char *key, char *text, size_t size)
 {
     const json_t *value = json_object_get(object, key);

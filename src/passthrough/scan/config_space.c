@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: capabilities and the few fields that we know. Never: reads beyond the bytes. */
+/* Owns: capabilities and the few fields that Facet uses. Never: reads beyond the bytes. */
 #include "passthrough/scan/config_space.h"
 
 #include <facet/pci.h>
@@ -12,7 +12,7 @@ enum {
     EXTENDED_START = 0x100,
     EXTENDED_SERIAL = 0x03,
     EXTENDED_ACS = 0x0d,
-    /* More than these do not fit into the space: a longer walk goes in circles. */
+    /* The most capabilities that fit into the space; a longer walk would go in circles. */
     CAPABILITIES_MAX = (256 - 64) / 4,
     EXTENDED_MAX = (4096 - 256) / 8,
 };
@@ -65,7 +65,7 @@ size_t config_space_find_extended(const struct config_space *config, uint16_t ca
     return 0;
 }
 
-/* The low half of the register that has the enables: the controls in effect, not the supported ones. */
+/* Reads the control register of access control: the controls in effect, not the supported ones. */
 static uint32_t read_acs(const struct config_space *config)
 {
     size_t offset = config_space_find_extended(config, EXTENDED_ACS);
@@ -80,7 +80,7 @@ static uint64_t read_serial(const struct config_space *config)
     return offset ? (uint64_t)word_at(config, offset + 8, 4) << 32 | word_at(config, offset + 4, 4) : 0;
 }
 
-/* A virtual function has no ids of its own, but the rest of a header. */
+/* All bytes of the header must be ones: a virtual function has ones for its ids, but other fields of a header. */
 static bool is_lost(const struct config_space *config)
 {
     for (size_t i = 0; i < CONFIG_SPACE_PUBLIC; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the directory of one function, attribute by attribute. Never: wakes a device that sleeps. */
+/* Owns: reading the attributes in one function's sysfs directory. Never: wakes a device that sleeps. */
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
@@ -17,7 +17,8 @@
 
 /* ---- power, which decides what may be read ---- */
 
-/* A function that is not known to be awake is left asleep; during a transition the kernel makes the reader wait. */
+/* Whether the function is not known to be awake. A transition counts as asleep, because the kernel would make a reader
+ * wait. */
 static bool is_asleep(const struct facet_pci_function *function)
 {
     return (function->unread[FACET_PCI_POWER] != FACET_PCI_READ &&
@@ -27,10 +28,10 @@ static bool is_asleep(const struct facet_pci_function *function)
 }
 
 /*
- * Why the device itself is not asked. During a reset that does not end the kernel blocks every reader of configuration
- * space; the error counters and the power state are the kernel's own, and reading them never blocks.
+ * Why configuration space is not read; FACET_PCI_READ: it may be read. The kernel blocks every reader of it during a
+ * reset that does not end. Error counters and the power state are kept by the kernel, and reading them never blocks.
  */
-static enum facet_pci_unread reason_not_to_read(const struct facet_pci_function *function)
+static enum facet_pci_unread config_unread_reason(const struct facet_pci_function *function)
 {
     if (stuck_is(function))
         return FACET_PCI_UNREAD_STUCK;
@@ -44,7 +45,7 @@ static uint8_t read_power(int directory, struct facet_pci_function *function)
     enum facet_pci_unread status =
         tree_read_text(directory, "power/runtime_status", function->runtime_status, sizeof function->runtime_status);
 
-    /* Older kernels have one of them only. */
+    /* Older kernels have only one of the two files. */
     if (state == FACET_PCI_UNREAD_ABSENT || status == FACET_PCI_UNREAD_ABSENT)
         return (uint8_t)(state == FACET_PCI_UNREAD_ABSENT ? status : state);
     return (uint8_t)tree_worse(state, status);
@@ -62,8 +63,8 @@ static void print_serial(uint64_t serial, char ret_text[24])
              bytes[5], bytes[6], bytes[7]);
 }
 
-/* A device is slow to answer, four bytes at a time: of the extended capabilities only the beginnings are asked for,
- * with which the fields end that we know. Returns how many bytes were read. */
+/* A device answers slowly, four bytes at a time. So only the first 12 bytes of each extended capability are read, which
+ * hold all fields that Facet uses. Returns the length of the space that was read. */
 static size_t read_extended(int fd, uint8_t bytes[CONFIG_SPACE_SIZE])
 {
     enum { BEGINNING = 12 };
@@ -79,15 +80,15 @@ static size_t read_extended(int fd, uint8_t bytes[CONFIG_SPACE_SIZE])
     return CONFIG_SPACE_SIZE;
 }
 
-/* Reading the space of a device that sleeps wakes it. */
+/* Reads the configuration space, unless the device sleeps, because the read would wake it. */
 static uint8_t read_config(int directory, struct facet_pci_function *function)
 {
     uint8_t bytes[CONFIG_SPACE_SIZE] = {0};
     struct config_space config = {.bytes = bytes};
     struct config_facts facts;
 
-    if (reason_not_to_read(function) != FACET_PCI_READ)
-        return (uint8_t)reason_not_to_read(function);
+    if (config_unread_reason(function) != FACET_PCI_READ)
+        return (uint8_t)config_unread_reason(function);
     FACET_CLEANUP_FD int fd = tree_open_file(directory, "config");
     ssize_t length = fd < 0 ? -1 : pread(fd, bytes, CONFIG_SPACE_PLAIN, 0);
     if (length < 0)
@@ -111,7 +112,7 @@ static uint8_t read_config(int directory, struct facet_pci_function *function)
 
 /* ---- link ---- */
 
-/* "16.0 GT/s PCIe": tenths become megatransfers. "Unknown" is no link. */
+/* Parses "16.0 GT/s PCIe" into 16000 MT/s; "Unknown" means that there is no link, and gives 0. */
 static bool parse_speed(const char *text, uint32_t *ret_speed)
 {
     unsigned whole, tenths;
@@ -141,15 +142,15 @@ static enum facet_pci_unread read_one_link(int directory, const char *speed_name
         return unread;
     if (!parse_speed(speed, &found.speed_mts))
         return FACET_PCI_UNREAD_MALFORMED;
-    found.width = found.speed_mts && width <= LANES_MAX ? (uint32_t)width : 0; /* beyond: the device did not answer */
+    found.width = found.speed_mts && width <= LANES_MAX ? (uint32_t)width : 0; /* a larger width is no answer */
     *link = found;
     return FACET_PCI_READ;
 }
 
-/* The kernel asks the device for all of these; newer ones wake it for that, and older ones get nonsense. */
+/* The kernel reads these from the device. Newer kernels wake a sleeping device for that, and older ones get garbage. */
 static uint8_t read_link(int directory, struct facet_pci_function *function)
 {
-    enum facet_pci_unread why_not = reason_not_to_read(function);
+    enum facet_pci_unread why_not = config_unread_reason(function);
 
     if (why_not != FACET_PCI_READ)
         return (uint8_t)(tree_exists(directory, "max_link_speed") ? why_not : FACET_PCI_UNREAD_ABSENT);
@@ -175,8 +176,8 @@ static bool take_reset(const char *word, size_t length, uint32_t *methods)
 }
 
 /*
- * An unknown word is of a newer kernel: the others still count. Without a reset method the attribute is absent; kernels
- * before 5.15 have another one, which does not list the methods.
+ * An unknown word comes from a newer kernel and is ignored. Without a reset method the file is absent. Kernels before
+ * 5.15 have only the file `reset`, which does not list the methods.
  */
 static uint8_t read_reset(int directory, struct facet_pci_function *function)
 {
@@ -242,7 +243,7 @@ static uint8_t read_bars(int directory, struct facet_pci_function *function)
     return (uint8_t)unread;
 }
 
-/* The kernel asks the device for the sizes: not while it sleeps. */
+/* The kernel reads the sizes from the device, so they are not read while it sleeps. */
 static uint8_t read_resize(int directory, struct facet_pci_function *function)
 {
     uint8_t result = FACET_PCI_UNREAD_ABSENT;
@@ -252,8 +253,8 @@ static uint8_t read_resize(int directory, struct facet_pci_function *function)
         snprintf(name, sizeof name, "resource%u_resize", i);
         if (!function->bars[i].is_memory || !tree_exists(directory, name))
             continue;
-        if (reason_not_to_read(function) != FACET_PCI_READ)
-            return (uint8_t)reason_not_to_read(function);
+        if (config_unread_reason(function) != FACET_PCI_READ)
+            return (uint8_t)config_unread_reason(function);
         enum facet_pci_unread unread = tree_read_number(directory, name, 16, UINT64_MAX, &function->bars[i].sizes);
         result = (uint8_t)(result == FACET_PCI_UNREAD_ABSENT || unread != FACET_PCI_READ ? unread : result);
     }
@@ -306,7 +307,7 @@ static uint8_t read_aer(int directory, struct facet_pci_function *function)
     return (uint8_t)unread;
 }
 
-/* ---- the rest ---- */
+/* ---- other attributes ---- */
 
 static uint8_t read_numa(int directory, struct facet_pci_function *function)
 {
@@ -332,7 +333,7 @@ static uint8_t read_flag(int directory, const char *name, uint32_t *ret_flag)
     return (uint8_t)unread;
 }
 
-/* The form that the kernel has, made of the numbers. */
+/* Prints the numbers in the form of the kernel's modalias. */
 static void print_modalias(struct facet_pci_function *function)
 {
     if (function->unread[FACET_PCI_IDENTITY] == FACET_PCI_READ)
@@ -355,7 +356,7 @@ static void read_link_and_errors(int directory, struct facet_pci_function *funct
     function->unread[FACET_PCI_AER] = read_aer(directory, function);
 }
 
-/* The attributes that decide whether it can be handed on. False: no memory. */
+/* Reads the attributes that decide whether the function can be passed through. False: no memory. */
 static bool read_gates(int directory, struct facet_pci_function *function)
 {
     uint8_t *unread = function->unread;
@@ -368,8 +369,8 @@ static bool read_gates(int directory, struct facet_pci_function *function)
     return scan_virtuals(directory, function);
 }
 
-/* Further attributes, for information. False: no memory. */
-static bool read_rest(int directory, struct facet_pci_function *function)
+/* Reads further attributes, for information. False: no memory. */
+static bool read_further(int directory, struct facet_pci_function *function)
 {
     function->unread[FACET_PCI_D3COLD] = read_flag(directory, "d3cold_allowed", &function->d3cold_allowed);
     function->unread[FACET_PCI_RESIZE] = read_resize(directory, function);
@@ -377,7 +378,7 @@ static bool read_rest(int directory, struct facet_pci_function *function)
     return scan_types(directory, function);
 }
 
-/* No function is without a configuration space. */
+/* Every function has a configuration space, so an absent one means that the function may be gone. */
 static bool has_vanished(int root, const char *name, const struct facet_pci_function *function)
 {
     return function->unread[FACET_PCI_CONFIG] == FACET_PCI_UNREAD_ABSENT && scan_is_gone(root, name);
@@ -394,7 +395,7 @@ enum scan_outcome scan_details(int root, const char *name, enum scan_depth depth
         read_link_and_errors(directory, function);
     if (depth >= SCAN_DEPTH_COMPANION && !read_gates(directory, function))
         return SCAN_NO_MEMORY;
-    if (depth == SCAN_DEPTH_FULL && !read_rest(directory, function))
+    if (depth == SCAN_DEPTH_FULL && !read_further(directory, function))
         return SCAN_NO_MEMORY;
     return has_vanished(root, name, function) ? SCAN_VANISHED : SCAN_DONE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the list of the processes that have a function open, by its device nodes. Never: opens a device node, or stops
- * at a process that it may not read.
+ * at a process that it must not read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +20,14 @@
 struct processes {
     int root;
     const struct scan_nodes *nodes;
-    bool is_kernels; /* the kernel's own list: links lead to the open file, and not to a name */
+    bool is_kernels; /* /proc is the kernel's own, not a copy: its links lead to the open file, not to a name */
     int64_t pid;
-    int descriptors;              /* the fd directory of that process */
-    enum facet_pci_unread unread; /* there may be more than those found */
+    int descriptors;              /* the directory of its descriptors, /proc/PID/fd */
+    enum facet_pci_unread unread; /* why there may be more holders than those found */
     bool failed;
 };
 
-/* The file of a descriptor: by number, independent of its name and place; by name if there is nothing else. */
+/* An open file: its device number, which is independent of the name, or only its name in a copied /proc. */
 struct open_node {
     const char *path;
     dev_t number;
@@ -72,14 +72,14 @@ static bool add_holder(const struct processes *processes, const struct scan_node
     return true;
 }
 
-/* A process may end while it is read. */
+/* Notes why something of a process was not read; absent means that it has ended meanwhile. */
 static void note_process(struct processes *processes, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)
         processes->unread = tree_worse(processes->unread, unread);
 }
 
-/* The path of an open node; of a series, that of the one that is open. */
+/* The path to report: of a series of nodes, the node that is open. */
 static const char *name_of(const struct scan_node *node, const struct open_node *open)
 {
     return node->is_series && scan_node_is_named(node, open->path) ? open->path : node->path;
@@ -96,7 +96,7 @@ static bool add_holders_of_node(struct processes *processes, const struct open_n
     return !processes->failed;
 }
 
-/* A file outside the device folders is not examined: its server may not answer. */
+/* Compares an open file with the nodes. Files outside /dev get no fstat(), because a network file's server may hang. */
 static bool examine_descriptor(void *context, char *name)
 {
     struct processes *processes = context;
@@ -157,7 +157,7 @@ static void sort_holders(struct facet_pci_function *function)
         qsort((void *)function->holders, function->holder_count, sizeof *function->holders, compare_holders);
 }
 
-/* The kernel's own namespace of processes has a number that never changes. A copied tree need not have it. */
+/* The kernel's initial process namespace has a fixed number. A copied tree may lack the link. */
 bool scan_is_confined(int root)
 {
     char name[32];
@@ -175,8 +175,8 @@ static bool is_kernels(int root)
 }
 
 /*
- * A process that could not be examined may have any node open; a function without nodes still has no holder. An
- * unexamined process outweighs an incomplete list of nodes, since an existing holder may have been missed.
+ * A process that could not be examined may have any node open; a function without nodes has no holder in any case. An
+ * unexamined process outweighs an incomplete list of nodes, because it may hold a node.
  */
 static void note_unread_holders(struct facet_pci_function *function, enum facet_pci_unread unread)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the host's means of handing functions on, and accelerators that are not on PCI. Never: takes an unknown answer
- * for a no.
+ * Owns: what the host has for passthrough, and accelerators that are not on PCI. Never: takes an unknown answer for a
+ * no.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static void read_command_line(int root, struct facet_pci_host *host)
     host->acs_override = yes_or_no(strstr(line, "pcie_acs_override=") != NULL);
 }
 
-/* Interrupts of x86 that go through remapping have names that begin with IR; Arm's ITS keeps devices apart itself. */
+/* On x86, remapped interrupts have names that begin with IR; on Arm the ITS isolates devices by itself. */
 static bool take_interrupt(void *context, char *line)
 {
     uint32_t *remapping = context;
@@ -64,7 +64,7 @@ static bool take_interrupt(void *context, char *line)
 
 /* ---- VFIO ---- */
 
-/* A parameter of a module that is not loaded is not known. */
+/* The parameter of a module; unknown when the module is not loaded. */
 static uint32_t read_parameter(int root, const char *path)
 {
     char text[8];
@@ -172,7 +172,7 @@ struct platforms {
     struct facet_pci_host *host;
     int root;
     const char *class;
-    const char *word; /* the attribute that describes it */
+    const char *word; /* the file, or link, whose content describes the accelerator */
     bool failed;
 };
 
@@ -186,8 +186,8 @@ static bool take_platform(void *context, char *name)
     snprintf(path, sizeof path, "%s/%.255s", platforms->class, name);
     if (!tree_exists(platforms->root, path) ||
         (tree_read_link(platforms->root, path, target, sizeof target) == FACET_PCI_READ &&
-         scan_address_in(target, &address)))
-        return true; /* it went, or it is a PCI function, and listed as that */
+         scan_last_address_in(target, &address)))
+        return true; /* the device is gone, or is a PCI function, which is listed as such */
     snprintf(platform.name, sizeof platform.name, "%.63s", name);
     snprintf(path, sizeof path, "%s/%.255s/device", platforms->class, name);
     tree_read_link_name(platforms->root, path, platform.device, sizeof platform.device);
@@ -211,7 +211,7 @@ static int compare_platforms(const void *a, const void *b)
     return strcmp(((const struct facet_pci_platform *)a)->name, ((const struct facet_pci_platform *)b)->name);
 }
 
-/* A remote processor says its name itself ("adsp"); a link names an accelerator's driver. */
+/* A remote processor has a file with its name ("adsp"); an accelerator has a link to its driver. */
 static bool read_platforms(int root, struct facet_pci_host *host)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the identity of a function: its numbers, its kind, its driver, its group and its place. Never: reads attributes
- * that only few callers need.
+ * Owns: a function's numbers, kind, driver, IOMMU group and bridges. Never: reads attributes that only few callers
+ * need.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 /* Models whose class does not show their kind. Source: the list of PCI ids, and the vendors' drivers. */
 static const struct {
     uint16_t vendor;
-    uint16_t device; /* 0: all of the class */
+    uint16_t device; /* 0: every device of the vendor in this class */
     uint16_t class;
 } npus[] = {
     {0x1022, 0x1502, 0x1180}, /* AMD XDNA */
@@ -70,8 +70,8 @@ static enum facet_pci_kind kind_of(const struct facet_pci_function *function)
     }
 }
 
-static void keep_worst(struct facet_pci_function *function, enum facet_pci_attribute attribute,
-                       enum facet_pci_unread unread)
+static void keep_first_failure(struct facet_pci_function *function, enum facet_pci_attribute attribute,
+                               enum facet_pci_unread unread)
 {
     if (function->unread[attribute] == FACET_PCI_READ)
         function->unread[attribute] = (uint8_t)unread;
@@ -81,7 +81,7 @@ static uint32_t read_identity(int directory, const char *name, uint64_t max, str
 {
     uint64_t value = 0;
 
-    keep_worst(function, FACET_PCI_IDENTITY, tree_read_number(directory, name, 16, max, &value));
+    keep_first_failure(function, FACET_PCI_IDENTITY, tree_read_number(directory, name, 16, max, &value));
     return (uint32_t)value;
 }
 
@@ -103,7 +103,7 @@ static uint8_t read_driver(int directory, struct facet_pci_function *function)
     enum facet_pci_unread unread = tree_read_link_name(directory, "driver", function->driver, sizeof function->driver);
 
     function->is_vfio = driver_is_vfio(function->driver);
-    /* No driver is an answer, not a gap. */
+    /* An absent link is an answer: there is no driver. */
     return unread == FACET_PCI_UNREAD_ABSENT ? FACET_PCI_READ : (uint8_t)unread;
 }
 
@@ -118,7 +118,7 @@ static bool is_address(const char *text, size_t length, struct facet_pci_address
     return facet_pci_address_parse(part, ret_address, NULL) == FACET_OK;
 }
 
-bool scan_address_in(const char *path, struct facet_pci_address *ret_address)
+bool scan_last_address_in(const char *path, struct facet_pci_address *ret_address)
 {
     bool found = false;
 
@@ -129,7 +129,7 @@ bool scan_address_in(const char *path, struct facet_pci_address *ret_address)
     return found;
 }
 
-/* The parts of the path that are addresses, the last of which is the function itself. False: no memory. */
+/* Reads the addresses of the bridges above the function from its path, the nearest first. False: no memory. */
 static bool read_bridges(int root, const char *name, struct facet_pci_function *function)
 {
     char path[64], target[1024];
@@ -138,7 +138,7 @@ static bool read_bridges(int root, const char *name, struct facet_pci_function *
 
     snprintf(path, sizeof path, SCAN_DEVICES "/%.40s", name);
     if (tree_read_link(root, path, target, sizeof target) != FACET_PCI_READ)
-        return true; /* a copy may have directories instead of links */
+        return true; /* a copied tree may have directories instead of links */
     for (char *end = strrchr(target, '/'); end; end = strrchr(target, '/')) {
         *end = '\0';
         char *part = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;

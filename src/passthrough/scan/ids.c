@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: names of functions, of the list of PCI ids, through libpci; slots of the board. Never: asks anything but that
- * list: no network, no database of udev. */
+/* Owns: names of functions from the list of PCI ids, through libpci; slots of the board. Never: uses another source of
+ * names, such as the network or udev's database. */
 #include <errno.h>
 #include <pci/pci.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
-/* libpci ends the program when something is wrong, unless its error handler does not return. */
+/* On an error libpci ends the program, unless its error handler does not return; this one jumps to `failed`. */
 struct names {
     struct pci_access *access;
     jmp_buf failed;
@@ -58,7 +58,7 @@ static bool name_all_functions(struct names *names, const char *path, struct fac
     names->access->error = fail;
     names->access->warning = ignore_message;
     names->access->debug = ignore_message;
-    names->access->id_lookup_mode = 0; /* not the cache of answers from the network either */
+    names->access->id_lookup_mode = 0; /* also without the cache of names from the network */
     pci_set_name_list_path(names->access, (char *)path, 0);
     if (!pci_load_name_list(names->access))
         return false;
@@ -68,7 +68,7 @@ static bool name_all_functions(struct names *names, const char *path, struct fac
     return true;
 }
 
-/* The distributions' places for the list; Debian has it packed as well. */
+/* Where distributions keep the list; Debian may have it compressed. */
 static const char *const places[] = {"usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids.gz"};
 
 static int open_list(int root, const char *ids)
@@ -89,7 +89,7 @@ static enum facet_pci_unread read_names(int root, const char *ids, struct facet_
     if (fd < 0)
         return tree_unread(errno);
     snprintf(path, sizeof path, "/proc/self/fd/%d",
-             fd); /* libpci wants a path, and must not follow one out of `root` */
+             fd); /* libpci needs a path; a path of its own could lead out of `root` */
     current = &names;
     bool done = name_all_functions(&names, path, snapshot);
     if (names.access)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes that the kernel reads under the device's own lock. A process that unbinds a device keeps that lock until
- * the driver has let go: forever, if the driver waits for a process that has the device open.
+ * the driver has released the device. This takes forever if the driver waits for a process that has the device open.
  *
- * Owns: the child that hangs in place of this process: at most one on the machine for each function, and never one that
- * this process has to reap. Never: waits longer than a deadline for each function, or for a child once it hangs. It
- * sends no signal at its end: the calling program may have children of its own to wait for.
+ * Owns: the reader, a child that may hang in place of this process. There is at most one on the machine for each
+ * function, and this process never has to reap it.
+ * Never: waits beyond a deadline for each function, or for a child that hangs. The child sends no signal at its end,
+ * because the calling program may wait for children of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,17 +26,17 @@
 
 enum {
     PATIENCE_MS = 500,
-    PATIENCE_MAX = 20, /* as a multiple of that, where the machine is too busy to let the reader run */
+    PATIENCE_MAX = 20, /* times PATIENCE_MS, while the machine is too busy to run the reader */
     BUSY_TRIES = 5,    /* the first at once, the others after 20, 40, 80 and 160 ms */
     BUSY_MS = 20,
 };
 
-/* Not read yet, and the reader of another scan is reading it: which may have come before us by a moment, or hang. */
+/* Not read yet; and being read by the reader of another scan, which may have begun a moment ago, or hang. */
 enum { PENDING = SCAN_PENDING, BUSY };
 
 /* The reader's answer for one function: fewer bytes than a pipe takes at once. */
 struct answer {
-    uint32_t index; /* READER: its own number is in `unread`, said first */
+    uint32_t index; /* READER, in the first answer: `unread` is the reader's process number */
     uint32_t unread;
     char text[sizeof(((struct facet_pci_function *)NULL)->driver_override)];
 };
@@ -50,7 +51,8 @@ static bool is_wanted(const struct facet_pci_function *function)
 /* ---- the child: only what may be called after a fork in a program with threads ---- */
 
 /*
- * The child closes other descriptors: a peer that waits for the end of our output or connections must not wait for it.
+ * Closes the child's other descriptors, because a peer that waits for the end of this program's output or connections
+ * must not wait for the child.
  */
 static void close_others(int a, int b)
 {
@@ -64,8 +66,8 @@ static void close_others(int a, int b)
 }
 
 /*
- * A lock of ours on the function, which ends with the reader. If permitted, on a file that only root can open, so that
- * no other user can keep root from reading. Nothing is written there.
+ * Opens the file on which the reader holds a lock for the function. If permitted, this is a file that only root can
+ * open for writing, so that no other user can keep root from reading. Nothing is written.
  */
 static int open_gate(int root, const char *name)
 {
@@ -110,7 +112,7 @@ static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snap
     _exit(0);
 }
 
-/* A reader has a parent of its own, which can be killed if the reader cannot: then init reaps the reader. */
+/* Starts the reader under a parent, which can be killed when the reader cannot; init then reaps the reader. */
 static _Noreturn void read_in_child(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
 {
     pid_t reader = facet_hidden_fork();
@@ -142,7 +144,7 @@ static pid_t start_child(int root, const struct facet_pci_snapshot *snapshot, si
 
 /* ---- the parent ---- */
 
-/* 1: an answer; 0: the child has ended; -1: it hangs. */
+/* Waits for an answer. 1: it came; 0: the child has ended; -1: none came in time. */
 static int take_answer(int fd, struct answer *ret_answer)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -159,12 +161,12 @@ static int take_answer(int fd, struct answer *ret_answer)
     return -1;
 }
 
-/* A reader that the kernel blocks neither runs nor is runnable. */
-static bool may_run(uint32_t reader)
+/* Whether the reader runs or is runnable. A reader that the kernel blocks is neither. */
+static bool is_runnable(uint32_t reader)
 {
     char path[40], line[256];
 
-    if (reader == 0) /* it has not begun */
+    if (reader == 0) /* its first answer has not come */
         return true;
     snprintf(path, sizeof path, "/proc/%u/stat", reader);
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -174,12 +176,12 @@ static bool may_run(uint32_t reader)
     return name_end && strncmp(name_end, ") R", 3) == 0;
 }
 
-/* As take_answer(), with more patience for a reader that would go on if it could. */
+/* As take_answer(), but waits longer for a reader that is runnable and only lacks a processor. */
 static int wait_answer(int fd, uint32_t reader, struct answer *ret_answer)
 {
     int got = take_answer(fd, ret_answer);
 
-    for (int i = 1; got < 0 && i < PATIENCE_MAX && may_run(reader); i++)
+    for (int i = 1; got < 0 && i < PATIENCE_MAX && is_runnable(reader); i++)
         got = take_answer(fd, ret_answer);
     return got;
 }
@@ -189,7 +191,7 @@ static void keep_answer(struct facet_pci_snapshot *snapshot, const struct answer
     struct facet_pci_function *function = &snapshot->functions[answer->index];
 
     function->unread[FACET_PCI_OVERRIDE] = (uint8_t)answer->unread;
-    if (strcmp(answer->text, "(null)") != 0) /* the kernel's text for none */
+    if (strcmp(answer->text, "(null)") != 0) /* the kernel's text for no override */
         memcpy(function->driver_override, answer->text, sizeof function->driver_override);
 }
 
@@ -200,7 +202,7 @@ static size_t first_wanted(const struct facet_pci_snapshot *snapshot, size_t fro
     return from;
 }
 
-/* One child's answers. Returns the function behind the one at which it hangs; the end of all when it does not. */
+/* Takes one child's answers. Returns the index behind the function at which it hangs; `count` when it does not hang. */
 static size_t take_answers(struct facet_pci_snapshot *snapshot, size_t from, int fd, pid_t pid)
 {
     struct answer answer;
@@ -239,8 +241,8 @@ static void read_wanted(int root, struct facet_pci_snapshot *snapshot)
     }
 }
 
-/* For functions whose reader could not be started, or ended early. */
-static void settle_snapshot(struct facet_pci_snapshot *snapshot)
+/* Gives a final reason to functions that are still unread: their reader did not start, ended early, or was busy. */
+static void give_up_pending(struct facet_pci_snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->count; i++) {
         uint8_t *unread = &snapshot->functions[i].unread[FACET_PCI_OVERRIDE];
@@ -259,7 +261,7 @@ void scan_locked(int root, struct facet_pci_snapshot *snapshot)
         nanosleep(&pause, NULL);
         read_wanted(root, snapshot);
     }
-    settle_snapshot(snapshot);
+    give_up_pending(snapshot);
 }
 
 enum facet_pci_unread scan_override(int root, const struct facet_pci_address *address, char *text, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: finding the device nodes of functions: those below them in sysfs, and those that some drivers have elsewhere.
- * Never: follows a link, goes into another function, or treats a driver with unknown nodes as one without.
+ * Owns: finding the device nodes of functions: below them in sysfs, and where some drivers list them elsewhere.
+ * Never: follows a link, goes into another function, or treats a driver with unknown nodes as one without nodes.
  */
 #include "passthrough/scan/nodes.h"
 
@@ -23,8 +23,8 @@ struct search {
     int root;
     struct scan_nodes *nodes;
     struct facet_pci_function *function;
-    unsigned folders; /* that were walked through */
-    bool is_told;     /* its driver tells of nodes by which it is used */
+    unsigned folders;     /* how many were searched */
+    bool has_usage_nodes; /* nodes were found by which processes use the function */
 };
 
 /* An unreadable directory may hide a node; an absent one hides none. */
@@ -75,13 +75,14 @@ static bool take_property(void *context, char *line)
     return true;
 }
 
-/* Nodes that a GPU's driver has beside those by which it is used: the wires to its screens. */
-static bool is_beside(const char *class)
+/* Whether a class of nodes is not for using the GPU: the buses to its screens. */
+static bool is_screen_bus(const char *class)
 {
     return strcmp(class, "i2c-dev") == 0 || strcmp(class, "drm_dp_aux_dev") == 0;
 }
 
-/* The directory of a device that has a node. The one above it is the class's, or the device's that it is a part of. */
+/* Adds the node of the device whose directory this is. `above` is the name of the parent directory: its class, or the
+ * device that it is a part of. */
 static void add_device(struct search *search, int folder, const char *above)
 {
     struct scan_node node = {.numbers = 1};
@@ -91,16 +92,16 @@ static void add_device(struct search *search, int folder, const char *above)
     if (unread != FACET_PCI_READ)
         return;
     note_unread(search->function, tree_each_line(folder, "uevent", take_property, &node));
-    if (!node.path[0]) /* as udev calls it */
+    if (!node.path[0]) /* udev's name for a node by its number */
         snprintf(node.path, sizeof node.path, "/dev/%s/%u:%u", node.is_block ? "block" : "char", major(node.number),
                  minor(node.number));
     add_node(search, &node);
-    search->is_told = search->is_told || !is_beside(above);
+    search->has_usage_nodes = search->has_usage_nodes || !is_screen_bus(above);
 }
 
 /*
- * Skips other functions, and large directories without nodes. Keyboards and mice do not count: they go as if they were
- * unplugged, the kernel does not wait for their users, and every desktop has them open.
+ * Skips other functions, and large directories without nodes. It skips keyboards and mice, too: every desktop has them
+ * open, but the kernel does not wait for their users when they are removed.
  */
 static bool is_walked(const char *name)
 {
@@ -125,7 +126,7 @@ static bool is_folder(int folder, const struct dirent *entry)
 }
 
 enum {
-    DEPTH_MAX = 24,     /* a partition of a disk behind four hubs is 17 below its controller */
+    DEPTH_MAX = 24,     /* a partition of a disk behind four hubs is 17 levels below its controller */
     FOLDERS_MAX = 8192, /* below one function */
 };
 
@@ -144,7 +145,7 @@ static void walk_into(struct search *search, int at, const char *above, const ch
         walk_folder(search, fd, above, name, depth);
 }
 
-/* Takes the descriptor. */
+/* Searches a directory; closes `folder_fd`. */
 static void walk_folder(struct search *search, int folder_fd, const char *above, const char *name, unsigned depth)
 {
     FACET_CLEANUP_DIR DIR *folder = fdopendir(folder_fd);
@@ -177,8 +178,8 @@ static void walk_at(struct search *search, const char *path)
 
 /* ---- nodes elsewhere ---- */
 
-/* The group's, which lies beside all devices. */
-static void find_of_group(struct search *search)
+/* Adds the node of the function's group, which is not below the function. */
+static void find_group_node(struct search *search)
 {
     struct scan_node node = {0};
     char path[64];
@@ -191,7 +192,7 @@ static void find_of_group(struct search *search)
     add_node(search, &node);
 }
 
-enum { NVIDIA_MAJOR = 195, NVIDIA_GPUS = 248 }; /* the minors above are for control and for screens */
+enum { NVIDIA_MAJOR = 195, NVIDIA_GPUS = 248 }; /* higher minors are for control and for screens */
 
 static bool take_minor(void *context, char *line)
 {
@@ -204,59 +205,61 @@ static bool take_minor(void *context, char *line)
     node.number = makedev(NVIDIA_MAJOR, number);
     snprintf(node.path, sizeof node.path, "/dev/nvidia%u", number);
     add_node(search, &node);
-    search->is_told = true;
+    search->has_usage_nodes = true;
     return false;
 }
 
-/* NVIDIA's driver says it in a place of its own. Without that any GPU of its major number may be this one. */
-static void find_of_nvidia(struct search *search, const char *address)
+/* NVIDIA's driver lists the minor number below /proc. Without it, any node of the major number may be the GPU's. */
+static void find_nvidia_nodes(struct search *search, const char *address)
 {
     struct scan_node any = {
         .path = "/dev/nvidia", .number = makedev(NVIDIA_MAJOR, 0), .numbers = NVIDIA_GPUS, .is_series = true};
     char path[128];
 
-    search->is_told = false; /* by nodes of DRM it is not used */
+    search->has_usage_nodes = false; /* its DRM nodes are not the ones by which it is used */
     snprintf(path, sizeof path, "proc/driver/nvidia/gpus/%s/information", address);
     note_unread(search->function, tree_each_line(search->root, path, take_minor, search));
-    if (!search->is_told)
+    if (!search->has_usage_nodes)
         add_node(search, &any);
-    search->is_told = true;
+    search->has_usage_nodes = true;
 }
 
 /*
- * The switch behind a number is unknown: a holder of any node, as the fabric manager is of all, counts for each switch.
+ * Which switch a number stands for is unknown. So a holder of any node counts for each switch; the fabric manager holds
+ * all of them.
  */
-static void find_of_nvswitch(struct search *search)
+static void find_nvswitch_nodes(struct search *search)
 {
     add_node(search, &(struct scan_node){.path = "/dev/nvidia-nvswitch", .is_series = true});
-    search->is_told = true;
+    search->has_usage_nodes = true;
 }
 
 /* ---- one function ---- */
 
-/* For these the kernel has every node below the function, whichever its driver is. */
+/* Kinds for which the kernel lists every node below the function, with any driver. */
 static bool has_class_of_kernel(const struct facet_pci_function *function)
 {
     return function->kind == FACET_PCI_KIND_AUDIO || function->kind == FACET_PCI_KIND_USB ||
            function->kind == FACET_PCI_KIND_STORAGE || function->kind == FACET_PCI_KIND_NETWORK;
 }
 
-/* Bridges have no nodes; other members of a group may be its holders. */
+/* Bridges have no nodes. A function that was not scanned in detail is skipped, too. */
 static bool needs_nodes(const struct facet_pci_function *function)
 {
     return function->kind != FACET_PCI_KIND_BRIDGE && function->unread[FACET_PCI_POWER] != FACET_PCI_UNREAD_SKIPPED;
 }
 
-/* While the kernel waits for a driver to let go, it no longer shows the driver, and its nodes are unknown. */
-static bool is_between(const struct facet_pci_function *function)
+/* Whether the kernel waits for a driver to release the function: it then no longer shows the driver, whose nodes are
+ * therefore unknown. */
+static bool is_releasing_driver(const struct facet_pci_function *function)
 {
     return function->driver[0] == '\0' && function->unread[FACET_PCI_DRIVER] == FACET_PCI_READ && stuck_is(function);
 }
 
-/* A function without a driver has no node, nor has one with a stub. */
+/* A function without a driver, or with a stub, has no node. */
 static bool may_have_nodes(const struct facet_pci_function *function)
 {
-    return function->unread[FACET_PCI_DRIVER] != FACET_PCI_READ || function->is_vfio || is_between(function) ||
+    return function->unread[FACET_PCI_DRIVER] != FACET_PCI_READ || function->is_vfio || is_releasing_driver(function) ||
            !driver_is_harmless(function->driver);
 }
 
@@ -272,25 +275,26 @@ static void find_nodes(struct search *search)
     snprintf(path, sizeof path, SCAN_DEVICES "/%s", address);
     walk_at(search, path);
     bool is_nvidia = strcmp(function->driver, "nvidia") == 0;
-    if (function->is_vfio || is_between(function) ||
-        (is_nvidia && function->is_virtual)) /* which that driver itself may hand on */
-        find_of_group(search);
+    if (function->is_vfio || is_releasing_driver(function) ||
+        (is_nvidia && function->is_virtual)) /* NVIDIA's driver can pass its virtual functions through itself */
+        find_group_node(search);
     if (is_nvidia)
-        find_of_nvidia(search, address);
+        find_nvidia_nodes(search, address);
     if (strcmp(function->driver, "nvidia-nvswitch") == 0)
-        find_of_nvswitch(search);
-    if (!search->is_told && !function->is_vfio && !is_between(function) && !has_class_of_kernel(function))
+        find_nvswitch_nodes(search);
+    if (!search->has_usage_nodes && !function->is_vfio && !is_releasing_driver(function) &&
+        !has_class_of_kernel(function))
         note_unread(function, FACET_PCI_UNREAD_UNKNOWN);
 }
 
-/* ---- disks that several controllers reach: they are below none of them ---- */
+/* ---- disks of NVMe subsystems: several controllers reach them, so they are below none ---- */
 
 struct subsystem {
     int root;
     struct facet_pci_snapshot *snapshot;
     struct scan_nodes *nodes;
     const char *path;
-    enum facet_pci_unread unread; /* a disk may be hidden */
+    enum facet_pci_unread unread; /* why a disk may have been missed */
 };
 
 static void note_hidden(struct subsystem *subsystem, enum facet_pci_unread unread)
@@ -310,11 +314,11 @@ static bool take_controller(void *context, char *name)
     snprintf(path, sizeof path, "%s/%.255s", subsystem->path, name);
     enum facet_pci_unread unread = tree_read_link(subsystem->root, path, target, sizeof target);
     if (unread != FACET_PCI_READ) {
-        if (unread != FACET_PCI_UNREAD_MALFORMED) /* no link, but one of the disks */
+        if (unread != FACET_PCI_UNREAD_MALFORMED) /* malformed: the entry is a disk and no link */
             note_hidden(subsystem, unread);
         return true;
     }
-    if (!scan_address_in(target, &address))
+    if (!scan_last_address_in(target, &address))
         return true;
     struct facet_pci_function *function = scan_find(subsystem->snapshot, &address);
     if (function && needs_nodes(function))

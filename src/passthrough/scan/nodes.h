@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device nodes of PCI functions: the files by which a process can have one open.
+ * The device nodes of PCI functions: the files by which a process can have a function open.
  *
- * Owns: a list of nodes by number and by name, and the mark that it is complete: if a driver's nodes are unknown, the
+ * Owns: a list of nodes by number and by name, and whether it is complete: if a driver's nodes are unknown, the
  * function's holders are FACET_PCI_UNREAD_UNKNOWN.
  * Never: reads /dev, or opens a node.
  */
@@ -18,10 +18,10 @@
 struct scan_node {
     struct facet_pci_function *function;
     char path[SCAN_NODE_SIZE]; /* "/dev/dri/card0"; of a series the part before the digits: "/dev/nvidia" */
-    dev_t number;              /* the first one */
-    unsigned numbers;          /* how many follow each other; 0: it is known by its name only */
+    dev_t number;              /* the first device number */
+    unsigned numbers;          /* how many consecutive numbers; 0: the node is known by its name only */
     bool is_block;
-    bool is_series; /* which of these is the function's is unknown: each counts */
+    bool is_series; /* which node of the series is the function's is unknown, so each counts */
 };
 
 struct scan_nodes {
@@ -30,10 +30,10 @@ struct scan_nodes {
     bool failed; /* no memory */
 };
 
-/* For all functions in the scan. Sets their holders' state as far as nodes go; the caller frees. */
+/* Finds the nodes of all functions, and sets their unread reasons for holders. The caller frees nodes->nodes. */
 void scan_nodes(int root, struct facet_pci_snapshot *snapshot, struct scan_nodes *nodes);
 
-/* The same node by its path: for a copied tree, where descriptors are links and no more. */
+/* Whether `path` is the node, by its name only: in a copied tree descriptors are links without a device number. */
 bool scan_node_is_named(const struct scan_node *node, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one scan, from the list of functions to a snapshot. Never: reads an attribute itself. */
+/* Owns: one scan: the list of functions, the choice of attributes, the snapshot. Never: reads an attribute itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct listing {
     bool failed;
 };
 
-/* The kernel has one spelling for each function: a name in any other is not the kernel's. */
+/* Whether a name is an address in the kernel's own spelling; any other name is not the kernel's. */
 static bool is_address_of_kernel(const char *name, struct facet_pci_address *ret_address)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
@@ -65,7 +65,7 @@ struct facet_pci_function *scan_find(struct facet_pci_snapshot *snapshot, const 
                                 : bsearch(&key, snapshot->functions, snapshot->count, sizeof key, compare_functions);
 }
 
-/* ---- which functions matter ---- */
+/* ---- how much is read of each function ---- */
 
 static bool is_same_device(const struct facet_pci_function *a, const struct facet_pci_function *b)
 {
@@ -119,8 +119,8 @@ static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uin
 }
 
 /*
- * Read first, because it shows of which functions the kernel keeps the rest. Bridges are only asked whether they are
- * stuck.
+ * Overrides are read first, because they show which functions are stuck, so that the kernel would block other reads. A
+ * bridge's override itself is not kept.
  */
 static void read_locked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
 {
@@ -255,7 +255,7 @@ bool facet_pci_is_accelerator(const struct facet_pci_function *function)
     return function->kind == FACET_PCI_KIND_GPU || function->kind == FACET_PCI_KIND_NPU;
 }
 
-/* By way of the first bridge that is above both, which counts, as do those below it on either side. */
+/* Counts the bridges between two functions: the first that is above both, and those below it on either side. */
 uint32_t facet_pci_distance(const struct facet_pci_function *a, const struct facet_pci_function *b)
 {
     if (is_same_device(a, b))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the inside of a snapshot, and the parts of one scan, in the order in which they are taken.
+ * Owns: the snapshot's struct, and the functions of one scan, in the order of their use.
  * Never: is included by users of the public interface (facet/pci.h).
  */
 #ifndef FACET_PASSTHROUGH_SCAN_SNAPSHOT_H
@@ -18,7 +18,7 @@ struct facet_pci_snapshot {
 
 /* ---- identity.c, function.c: the directory of one function ---- */
 
-/* The directory of a function, by its address as text: a link that points up, so it is opened from the root. */
+/* Opens the directory of a function, by its address as text. It is a link that leads upwards, so `root` is needed. */
 int scan_open(int root, const char *name);
 bool scan_is_gone(int root, const char *name);
 
@@ -28,25 +28,25 @@ enum scan_outcome {
     SCAN_NO_MEMORY,
 };
 
-/* Its numbers, its driver, its group, its bridges. */
+/* Reads a function's numbers, its driver, its group and its bridges. */
 enum scan_outcome scan_identity(int root, const char *name, struct facet_pci_function *function);
 
-/* How much of a function is read besides. */
+/* How much of a function is read in addition to its identity. */
 enum scan_depth {
     SCAN_DEPTH_NONE = 0,
     SCAN_DEPTH_BRIDGE = 1,    /* of bridges above accelerators: power, access control, link, errors */
-    SCAN_DEPTH_COMPANION = 2, /* of functions that share a group or a device with one: the attributes that decide
-                         whether it can be handed on */
+    SCAN_DEPTH_COMPANION = 2, /* of functions that share a group or a device with an accelerator: the attributes that
+                                 decide whether they can be passed through */
     SCAN_DEPTH_FULL = 3,
 };
 enum scan_outcome scan_details(int root, const char *name, enum scan_depth depth, struct facet_pci_function *function);
 
-/* Puts all arrays of a function back. */
+/* Frees all arrays of a function. */
 void scan_function_free(struct facet_pci_function *function);
 
 /* ---- virtualization.c ---- */
 
-/* Virtual functions, and types of virtual devices. False: no memory. */
+/* Read a function's virtual functions, and its types of virtual devices. False: no memory. */
 bool scan_virtuals(int directory, struct facet_pci_function *function);
 bool scan_types(int directory, struct facet_pci_function *function);
 
@@ -54,21 +54,21 @@ bool scan_types(int directory, struct facet_pci_function *function);
 
 #define SCAN_PENDING FACET_PCI_UNREADS /* for scan_locked() to read; no other code sees it */
 
-/* The overrides of the functions that are marked so; FACET_PCI_UNREAD_STUCK where the kernel did not come back. */
+/* Reads the overrides that are marked SCAN_PENDING; FACET_PCI_UNREAD_STUCK: the kernel did not answer. */
 void scan_locked(int root, struct facet_pci_snapshot *snapshot);
 
-/* The same of one function. */
+/* Reads the override of one function, in the same way. */
 enum facet_pci_unread scan_override(int root, const struct facet_pci_address *address, char *text, size_t size);
 
 /* ---- ids.c, holders.c, uses.c: all functions of a snapshot at once ---- */
 
-/* `ids` is where the list of PCI ids is below `root`; NULL: the usual places. */
+/* `ids` is the path of the list of PCI ids below `root`; NULL: the usual places. */
 void scan_names(int root, const char *ids, struct facet_pci_snapshot *snapshot);
 void scan_slots(int root, struct facet_pci_snapshot *snapshot);
 bool scan_holders(int root, struct facet_pci_snapshot *snapshot); /* false: no memory */
 bool scan_uses(int root, struct facet_pci_snapshot *snapshot);    /* false: no memory */
 
-/* Whether we are in a container: then the host's other processes, networks and mounts are not to be seen. */
+/* Whether this process is in a container, where the host's other processes, networks and mounts are not visible. */
 bool scan_is_confined(int root);
 
 /* ---- host.c ---- */
@@ -77,11 +77,11 @@ bool scan_is_confined(int root);
 bool scan_host(int root, struct facet_pci_host *host);
 void scan_host_free(struct facet_pci_host *host);
 
-/* ---- helpers of several parts ---- */
+/* ---- helpers for several files ---- */
 
 struct facet_pci_function *scan_find(struct facet_pci_snapshot *snapshot, const struct facet_pci_address *address);
 
 /* The last PCI address in a path of the kernel's tree ("../../devices/pci0000:00/0000:00:02.0/drm/card0"). */
-bool scan_address_in(const char *path, struct facet_pci_address *ret_address);
+bool scan_last_address_in(const char *path, struct facet_pci_address *ret_address);
 
 #endif

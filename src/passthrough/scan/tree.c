@@ -43,13 +43,13 @@ enum facet_pci_unread tree_worse(enum facet_pci_unread a, enum facet_pci_unread 
 
 enum {
     LINE_SIZE = 65536,       /* a line of /proc/interrupts has eleven bytes for each CPU */
-    LINES_BYTES = 128 << 20, /* no list of the kernel's is longer */
+    LINES_BYTES = 128 << 20, /* no file of the kernel is longer */
     OPEN_TRIES = 1000,
 };
 
-/* Links are followed as if `at` were the root: kernels' own trees point upwards and stay inside, others may not leave.
- * A rename anywhere in the machine makes the kernel doubt a path with "..", which is tried again then. A sandbox that
- * does not know the call, or forbids it, gets the plain one. */
+/* Links are followed as if `at` were the root, so that no link leads out of it. With ".." in a path, openat2() fails
+ * with EAGAIN when any file is renamed meanwhile, and is then retried. Where a sandbox lacks or forbids openat2(),
+ * openat() is used. */
 static int open_below(int at, const char *path, int flags)
 {
     struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
@@ -85,7 +85,7 @@ static bool is_file(int fd)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* A pipe or a directory, as a copied tree may hold instead, is opened without blocking, and refused. */
+/* Refuses a pipe or a directory, which a copied tree may hold instead; it is opened without blocking. */
 static int open_regular(int at, const char *path, int flags)
 {
     FACET_CLEANUP_FD int fd = open_below(at, path, flags);
@@ -119,7 +119,7 @@ static ssize_t read_once(int fd, void *bytes, size_t size)
     return length;
 }
 
-/* The kernel hands an attribute out whole, up to a page. */
+/* One read is enough, because the kernel returns an attribute of up to a page at once. */
 enum facet_pci_unread tree_read_bytes(int at, const char *path, void *bytes, size_t size, size_t *ret_length)
 {
     FACET_CLEANUP_FD int fd = open_below(at, path, READING);
@@ -127,13 +127,13 @@ enum facet_pci_unread tree_read_bytes(int at, const char *path, void *bytes, siz
 
     if (length < 0)
         return tree_unread(errno);
-    if (length == 0 && !is_file(fd)) /* most files say something: the others are worth another call */
+    if (length == 0 && !is_file(fd)) /* the check costs a call, so it is made for empty reads only */
         return FACET_PCI_UNREAD_MALFORMED;
     *ret_length = (size_t)length;
     return FACET_PCI_READ;
 }
 
-/* Fewer bytes than there is room for, or one more, which shows that it was too long. */
+/* Reads a line. A newline may take the last byte of `text`; any other byte there means that the line was cut. */
 static enum facet_pci_unread read_text(int at, const char *path, char *text, size_t size, bool *ret_cut)
 {
     size_t length = 0;
@@ -203,7 +203,7 @@ enum facet_pci_unread tree_read_number(int at, const char *path, int base, uint6
     return FACET_PCI_READ;
 }
 
-/* Only the last part of a path may be left to the plain call: parts before it could be links that leave. */
+/* readlinkat() is used only for a path of one part, because earlier parts could be links that lead out of `at`. */
 static ssize_t read_link(int at, const char *path, char *text, size_t size)
 {
     if (!strchr(path, '/'))
@@ -273,12 +273,12 @@ enum facet_pci_unread tree_each_name(int at, const char *path, tree_take_func ta
 struct lines {
     char *buffer;
     size_t held;
-    bool is_rest; /* of a line that was too long: its beginning was taken */
+    bool is_continued; /* the bytes continue a line that was too long, and whose beginning was taken */
     tree_take_func take;
     void *context;
 };
 
-/* Hands out the lines that are whole. False: `take` has enough. */
+/* Passes the complete lines to `take`. False: `take` stops. */
 static bool take_lines(struct lines *lines)
 {
     char *line = lines->buffer, *end;
@@ -286,9 +286,9 @@ static bool take_lines(struct lines *lines)
 
     while (left > 0 && (end = memchr(line, '\n', left))) {
         *end = '\0';
-        if (!lines->is_rest && !lines->take(lines->context, line))
+        if (!lines->is_continued && !lines->take(lines->context, line))
             return false;
-        lines->is_rest = false;
+        lines->is_continued = false;
         left -= (size_t)(end + 1 - line);
         line = end + 1;
     }
@@ -297,15 +297,15 @@ static bool take_lines(struct lines *lines)
     return true;
 }
 
-/* Takes a line that ends with the file, or is cut by the buffer. False: `take` has enough. */
+/* Passes a line that ends with the file, or that fills the buffer. False: `take` stops. */
 static bool take_open_line(struct lines *lines)
 {
-    bool is_rest = lines->is_rest;
+    bool is_continued = lines->is_continued;
 
     lines->buffer[lines->held] = '\0';
     lines->held = 0;
-    lines->is_rest = true;
-    return is_rest || lines->take(lines->context, lines->buffer);
+    lines->is_continued = true;
+    return is_continued || lines->take(lines->context, lines->buffer);
 }
 
 static enum facet_pci_unread read_lines(int fd, struct lines *lines)
@@ -320,14 +320,14 @@ static enum facet_pci_unread read_lines(int fd, struct lines *lines)
                 take_open_line(lines);
             return FACET_PCI_READ;
         }
-        if (memchr(lines->buffer + lines->held, '\0', (size_t)count)) /* no text */
+        if (memchr(lines->buffer + lines->held, '\0', (size_t)count)) /* not a text file */
             return FACET_PCI_UNREAD_MALFORMED;
         total += (size_t)count;
         lines->held += (size_t)count;
         if (!take_lines(lines) || (lines->held == LINE_SIZE - 1 && !take_open_line(lines)))
             return FACET_PCI_READ;
     }
-    return FACET_PCI_UNREAD_MALFORMED; /* without an end */
+    return FACET_PCI_UNREAD_MALFORMED; /* longer than any file of the kernel */
 }
 
 enum facet_pci_unread tree_each_line(int at, const char *path, tree_take_func take, void *context)
@@ -342,7 +342,7 @@ enum facet_pci_unread tree_each_line(int at, const char *path, tree_take_func ta
 
 void *tree_append(void **array, size_t *count, size_t element_size)
 {
-    /* A power of two is full. */
+    /* The capacity is the next power of two, so an array with a power of two of elements is full. */
     if ((*count & (*count - 1)) == 0) {
         void *larger = reallocarray(*array, *count ? *count * 2 : 1, element_size);
 

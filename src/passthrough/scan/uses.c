@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the host's use of network and storage functions: interfaces that are up, disks that are in use.
- * Never: asks a device.
+ * Never: reads from a device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +14,21 @@
 
 struct uses {
     int root;
-    const char *class; /* the directory that is searched: "sys/class/net" */
+    const char *class; /* the class's directory that is searched: "sys/class/net" */
     struct facet_pci_snapshot *snapshot;
-    struct facet_pci_use *use;    /* a block device whose place is searched for */
-    char number[32];              /* "259:1", the same device */
-    enum facet_pci_unread unread; /* something that might have been a use */
+    struct facet_pci_use *use;    /* the block device that is being checked */
+    char number[32];              /* its device number, "259:1" */
+    enum facet_pci_unread unread; /* why a use may have been missed */
     bool found;
     bool failed;
 };
 
-/* The function on whose device a link's target is; NULL when it is on none of ours. */
+/* The function below which a link's target lies; NULL when it lies below no function of the snapshot. */
 static struct facet_pci_function *function_at(const struct uses *uses, const char *target)
 {
     struct facet_pci_address address;
 
-    return scan_address_in(target, &address) ? scan_find(uses->snapshot, &address) : NULL;
+    return scan_last_address_in(target, &address) ? scan_find(uses->snapshot, &address) : NULL;
 }
 
 /* An absent file means no use; an unreadable one might hide a use. */
@@ -81,7 +81,7 @@ static bool take_interface(void *context, char *name)
 
 /* ---- disks ---- */
 
-/* Btrfs has a device number of its own; then the source has the name. */
+/* A mount of btrfs has a device number of its own, so the disk is found by the mount's source. */
 static bool is_source(const char *line, const char *disk)
 {
     const char *end = strstr(line, " - ");
@@ -116,7 +116,7 @@ static bool take_swap(void *context, char *line)
     return false;
 }
 
-/* Something is built on it: an array, a volume, a mapping. */
+/* A holder of the disk: an array, a volume or a mapping that is built on it. */
 static bool take_upper(void *context, char *name)
 {
     struct uses *uses = context;
@@ -126,7 +126,7 @@ static bool take_upper(void *context, char *name)
     return false;
 }
 
-/* All disks of a file system of several, only one of which is named by the mounts. */
+/* Checks whether a btrfs file system includes the disk. The list of mounts names only one of its disks. */
 static bool take_btrfs(void *context, char *name)
 {
     struct uses *uses = context;
@@ -162,7 +162,7 @@ static bool is_in_use(struct uses *uses, const char *name, struct facet_pci_use 
 
 #define NVME_SUBSYSTEM "/nvme-subsystem/"
 
-/* A controller of the subsystem of a disk: "nvme0", a link to where it is. */
+/* Adds the use to a controller of the disk's NVMe subsystem; its entry "nvme0" links to the controller. */
 static bool take_controller(void *context, char *name)
 {
     struct uses *uses = context;
@@ -174,7 +174,7 @@ static bool take_controller(void *context, char *name)
     return !uses->failed;
 }
 
-/* A disk that several controllers may reach is below none of them. */
+/* Adds the use of a disk to every controller of its NVMe subsystem, because the disk is below none of them. */
 static void add_to_controllers(struct uses *uses, const char *target)
 {
     struct uses inner = *uses;
@@ -211,9 +211,9 @@ static int compare_uses(const void *a, const void *b)
     return strcmp(((const struct facet_pci_use *)a)->name, ((const struct facet_pci_use *)b)->name);
 }
 
-/* The kinds that could have such a use at all: a disk may be behind USB, and a class may be inconclusive. */
-static enum facet_pci_unread gap_of(const struct facet_pci_function *function, enum facet_pci_unread networks,
-                                    enum facet_pci_unread disks)
+/* Why uses of a function may have been missed, by its kind: a disk may be behind USB, and the kind may be unclear. */
+static enum facet_pci_unread uses_unread_reason(const struct facet_pci_function *function,
+                                                enum facet_pci_unread networks, enum facet_pci_unread disks)
 {
     switch (function->kind) {
     case FACET_PCI_KIND_NETWORK:
@@ -231,12 +231,12 @@ static enum facet_pci_unread gap_of(const struct facet_pci_function *function, e
 static void finish_uses(struct facet_pci_function *function, enum facet_pci_unread networks,
                         enum facet_pci_unread disks)
 {
-    function->unread[FACET_PCI_USES] = (uint8_t)gap_of(function, networks, disks);
+    function->unread[FACET_PCI_USES] = (uint8_t)uses_unread_reason(function, networks, disks);
     if (function->use_count > 1)
         qsort((void *)function->uses, function->use_count, sizeof *function->uses, compare_uses);
 }
 
-/* Without the class's directory this kernel knows no such devices. */
+/* Searches a class; FACET_PCI_UNREAD_ABSENT of the directory means that this kernel has no such devices. */
 static enum facet_pci_unread search_class(struct uses *uses, const char *class, tree_take_func take)
 {
     uses->class = class;
@@ -251,7 +251,7 @@ bool scan_uses(int root, struct facet_pci_snapshot *snapshot)
     enum facet_pci_unread networks = search_class(&uses, "sys/class/net", take_interface);
     enum facet_pci_unread disks = search_class(&uses, "sys/class/block", take_disk);
 
-    /* The mounts of this process show whether a disk is in use: without them nothing is known. */
+    /* Without this process's list of mounts, whether a disk is in use is unknown. */
     if (disks == FACET_PCI_READ && !tree_exists(root, "proc/self/mountinfo"))
         disks = FACET_PCI_UNREAD_ABSENT;
     if (scan_is_confined(root))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the ways in which a function can be divided: virtual functions, mediated devices, vendors' virtual GPUs. Never:
- * makes one.
+ * Owns: reading a function's virtual functions, mediated devices and vendors' types of virtual GPUs.
+ * Never: makes a virtual device.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@ static bool read_address_link(int directory, const char *name, struct facet_pci_
            facet_pci_address_parse(text, ret_address, NULL) == FACET_OK;
 }
 
-/* virtfn0, virtfn1, ...: without gaps. Their links say how many there are; sriov_numvfs would have to wait for a driver
- * that does not let go of the device. False: no memory. */
+/* Reads the links virtfn0, virtfn1, ..., which have no gaps. They also give the count, because reading sriov_numvfs may
+ * block on the device's lock. False: no memory. */
 bool scan_virtuals(int directory, struct facet_pci_function *function)
 {
     struct facet_pci_address address, *virtuals = NULL;
@@ -93,7 +93,7 @@ static bool take_mediated(void *context, char *name)
     return true;
 }
 
-/* "  222  : NVIDIA A16-1B": a line for each type that this function could be now; the heading has no number. */
+/* "  222  : NVIDIA A16-1B": a line for each type that the function can become now; the heading has no number. */
 static bool take_vendor(void *context, char *line)
 {
     char id[12], name[64];
@@ -122,7 +122,7 @@ static void mark_current(struct types *types, uint64_t current)
         if (strcmp(types->function->types[i].id, id) == 0)
             type = (struct facet_pci_type *)&types->function->types[i];
     if (!type)
-        type = add_type(types, id); /* a function that is something already can become nothing else */
+        type = add_type(types, id); /* a function with a type can become no other, so its type is not in the list */
     if (!type)
         return;
     type->is_vendor = 1;

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "passthrough/vfio/inside.h"
 
-/* Of the folder vfio-dev that vfio-pci makes for a function. */
+/* The name is the entry of the folder vfio-dev that vfio-pci makes for a function. */
 bool vfio_cdev_name(const struct facet_vfio_device *device, char *ret_name, size_t size)
 {
     FACET_CLEANUP_DIR DIR *folder = NULL;
@@ -42,7 +42,7 @@ static enum facet_status explain_bind(const struct facet_vfio_device *device, in
 
     switch (failed) {
     case EBUSY:
-    case EPERM: /* the group belongs to a driver or to another opener; or the machine cannot isolate it */
+    case EPERM: /* a driver or another process has the group; or the machine cannot isolate it */
         if (vfio_group_number(device, &group, NULL) == FACET_OK && vfio_is_driven(device, group))
             return vfio_explain_viable(device, group, error);
         if (failed == EBUSY || vfio_is_held(device))
@@ -50,7 +50,7 @@ static enum facet_status explain_bind(const struct facet_vfio_device *device, in
         return facet_error_set(
             error, FACET_UNSUPPORTED,
             "%s: joining iommufd: interrupts are not remapped, so that it could send any to the host", device->address);
-    case EINVAL: /* so the kernel says that the function is open already */
+    case EINVAL: /* the kernel's error for a function that is open already */
         return vfio_explain_busy(device, "joining iommufd", error);
     default:
         return facet_error_errno(error, failed, "%s: joining iommufd", device->address);

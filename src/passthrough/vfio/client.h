@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of VFIO: opens a PCI function that vfio-pci drives, and works with it as a virtual machine would.
+ * A client of VFIO: opens a PCI function that has the driver vfio-pci, and uses it as a virtual machine would.
  *
- * Owns: address spaces (the part of our memory that a function may reach) and functions that are open in them.
- * Never: binds a driver, or chooses a function; that is the transaction's work, done before.
+ * Owns: address spaces (the part of this process's memory that a function may reach) and the functions that are open in
+ * them.
+ * Never: binds a driver, or chooses a function; a transaction (../bind) does so before.
  *
  *     struct facet_vfio_system system = facet_vfio_system_real(root);
  *     facet_vfio_space_open(&system, FACET_VFIO_ANY, &space, &error);
@@ -40,7 +41,7 @@ enum facet_vfio_way {
 
 struct facet_vfio_space;
 
-/* FACET_UNSUPPORTED: the kernel has not that way, or no IOMMU of type 1. FACET_PERMISSION: not for this process. */
+/* FACET_UNSUPPORTED: the kernel lacks this way, or an IOMMU of type 1. FACET_PERMISSION: this process may not. */
 enum facet_status facet_vfio_space_open(const struct facet_vfio_system *system, enum facet_vfio_way way,
                                         struct facet_vfio_space **ret_space, struct facet_error *error);
 
@@ -49,22 +50,22 @@ void facet_vfio_space_close(struct facet_vfio_space *space);
 
 enum facet_vfio_way facet_vfio_space_way(const struct facet_vfio_space *space);
 
-/* From the function's side. */
+/* The accesses of a function to the memory. */
 #define FACET_VFIO_READ  (UINT32_C(1) << 0)
 #define FACET_VFIO_WRITE (UINT32_C(1) << 1)
 
 /*
  * Lets the devices of the space reach `bytes` at `memory` under the address `iova`. All three are multiples of the
  * page size. The memory is pinned until it is unmapped, and counts against the process's limit of locked memory.
- * FACET_QUOTA: beyond that limit, which by iommufd counts for all processes of the user. FACET_NO_SPACE: no mapping
- * left. FACET_ALREADY_EXISTS: something is mapped there. FACET_OUT_OF_RANGE: the IOMMU cannot reach that address.
- * FACET_BAD_STATE: by groups, before a device was opened.
+ * FACET_QUOTA: the mapping exceeds that limit, which with iommufd counts all processes of the user. FACET_NO_SPACE: no
+ * mapping is left. FACET_ALREADY_EXISTS: a mapping overlaps. FACET_OUT_OF_RANGE: the IOMMU cannot reach the address.
+ * FACET_BAD_STATE: with groups, no device was opened yet.
  */
 enum facet_status facet_vfio_space_map(struct facet_vfio_space *space, uint64_t iova, void *memory, uint64_t bytes,
                                        uint32_t access, struct facet_error *error);
 
-/* Undoes whole mappings. FACET_NOT_FOUND: none is there. FACET_INVALID_ARGUMENT: it would cut one in two, which by
- * iommufd is FACET_NOT_FOUND as well. */
+/* Removes whole mappings. FACET_NOT_FOUND: the range has none. FACET_INVALID_ARGUMENT: the range cuts a mapping in two;
+ * with iommufd this is FACET_NOT_FOUND, too. */
 enum facet_status facet_vfio_space_unmap(struct facet_vfio_space *space, uint64_t iova, uint64_t bytes,
                                          struct facet_error *error);
 
@@ -76,13 +77,13 @@ struct facet_vfio_range {
 #define FACET_VFIO_RANGES 32u
 
 struct facet_vfio_space_info {
-    uint64_t page_sizes;    /* bits: each size that can be mapped; by iommufd the smallest only */
+    uint64_t page_sizes;    /* a bit for each size that can be mapped; with iommufd only the smallest */
     uint32_t mappings_left; /* UINT32_MAX: not limited, or unknown */
-    uint32_t range_count;   /* may exceed the capacity of `ranges`; 0: not told */
+    uint32_t range_count;   /* may exceed the capacity of `ranges`; 0: unknown */
     struct facet_vfio_range ranges[FACET_VFIO_RANGES];
 };
 
-/* FACET_BAD_STATE: by groups, before a device was opened. */
+/* FACET_BAD_STATE: with groups, no device was opened yet. */
 enum facet_status facet_vfio_space_describe(struct facet_vfio_space *space, struct facet_vfio_space_info *ret_info,
                                             struct facet_error *error);
 
@@ -91,9 +92,9 @@ enum facet_status facet_vfio_space_describe(struct facet_vfio_space *space, stru
 struct facet_vfio_device;
 
 /*
- * Opens a function, "0000:01:00.0" as the kernel writes it, in the space. FACET_NOT_FOUND: no such function.
- * FACET_UNSUPPORTED: it has no IOMMU. FACET_BAD_STATE: it, or a member of its group, is not driven by vfio-pci.
- * FACET_BUSY: another process has it, or its group. FACET_PERMISSION: not for this process.
+ * Opens a function, "0000:01:00.0" as the kernel writes it, in the space. FACET_NOT_FOUND: there is no such function.
+ * FACET_UNSUPPORTED: it has no IOMMU. FACET_BAD_STATE: the function, or a member of its group, has another driver than
+ * vfio-pci. FACET_BUSY: another process has the function or its group open. FACET_PERMISSION: this process may not.
  */
 enum facet_status facet_vfio_device_open(struct facet_vfio_space *space, const char *address,
                                          struct facet_vfio_device **ret_device, struct facet_error *error);
@@ -127,7 +128,7 @@ struct facet_vfio_region {
     uint64_t offset; /* in the device's file; of no use outside this room */
     uint32_t access; /* FACET_VFIO_READ | FACET_VFIO_WRITE */
     uint32_t can_map;
-    const struct facet_vfio_area *areas; /* the only parts that can be mapped; NULL: all of it. The device's */
+    const struct facet_vfio_area *areas; /* the only parts that can be mapped, owned by the device; NULL: all of it */
     size_t area_count;
 };
 
@@ -135,17 +136,18 @@ struct facet_vfio_region {
 enum facet_status facet_vfio_device_region(const struct facet_vfio_device *device, uint32_t region,
                                            struct facet_vfio_region *ret_region, struct facet_error *error);
 
-/* Through the kernel: works for each region, the config space first of all. FACET_OUT_OF_RANGE: not all inside. */
+/* Read and write through the kernel, which works for every region, such as the config space. FACET_OUT_OF_RANGE: the
+ * bytes are not all inside the region. */
 enum facet_status facet_vfio_device_read(const struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                          void *ret_data, size_t bytes, struct facet_error *error);
 enum facet_status facet_vfio_device_write(struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                           const void *data, size_t bytes, struct facet_error *error);
 
-/* Lets it answer in its regions, and reach memory by itself, which it may not after opening and after a reset. */
+/* Enables the function's regions and its access to memory, both of which are off after opening and after a reset. */
 enum facet_status facet_vfio_device_enable(struct facet_vfio_device *device, struct facet_error *error);
 
-/* A part of a region as memory, in whole pages; the caller's until facet_vfio_unmap(). Only after
- * facet_vfio_device_enable(): touching it while the function's memory is off ends the process with SIGBUS. */
+/* Maps a part of a region, in whole pages, until facet_vfio_unmap(). Only after facet_vfio_device_enable(), because
+ * touching the memory while the function's memory is off ends the process with SIGBUS. */
 enum facet_status facet_vfio_device_map(const struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                         size_t bytes, void **ret_memory, struct facet_error *error);
 void facet_vfio_unmap(void *memory, size_t bytes); /* NULL is fine */
@@ -156,12 +158,12 @@ enum facet_vfio_interrupt {
     FACET_VFIO_INTX = 0,
     FACET_VFIO_MSI = 1,
     FACET_VFIO_MSIX = 2,
-    FACET_VFIO_ERROR = 3,   /* it reported an error that cannot be recovered (AER) */
-    FACET_VFIO_REQUEST = 4, /* the host wants it back: close it soon */
+    FACET_VFIO_ERROR = 3,   /* the function reported an uncorrectable error (AER) */
+    FACET_VFIO_REQUEST = 4, /* the host asks for the function: close it soon */
 };
 
 struct facet_vfio_interrupt_info {
-    uint32_t count;       /* 0: it has none of this kind */
+    uint32_t count;       /* 0: the function has none of this kind */
     uint32_t auto_masked; /* masked each time it fires, until facet_vfio_device_unmask() */
 };
 
@@ -170,8 +172,8 @@ enum facet_status facet_vfio_device_interrupt_info(const struct facet_vfio_devic
                                                    struct facet_vfio_interrupt_info *ret_info,
                                                    struct facet_error *error);
 
-/* Each interrupt of that kind, from the first, adds 1 to its eventfd; the eventfds stay the caller's. A count of 0
- * switches that kind off. FACET_OUT_OF_RANGE: the function has fewer. */
+/* Makes interrupt i of a kind add 1 to eventfds[i]; the caller keeps the eventfds. A count of 0 switches the kind off.
+ * FACET_OUT_OF_RANGE: the function has fewer interrupts. */
 enum facet_status facet_vfio_device_interrupt(struct facet_vfio_device *device, enum facet_vfio_interrupt kind,
                                               const int *eventfds, uint32_t count, struct facet_error *error);
 enum facet_status facet_vfio_device_unmask(struct facet_vfio_device *device, enum facet_vfio_interrupt kind,
@@ -179,11 +181,11 @@ enum facet_status facet_vfio_device_unmask(struct facet_vfio_device *device, enu
 
 /* --- reset --- */
 
-/* FACET_UNSUPPORTED: it cannot be reset alone. */
+/* Resets the function. FACET_UNSUPPORTED: it cannot be reset alone. */
 enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, struct facet_error *error);
 
-/* Resets all functions below its bridge. FACET_BAD_STATE: one of them is in a group that this space does not have;
- * FACET_UNSUPPORTED: there is no bridge that could. */
+/* Resets all functions below the function's bridge. FACET_BAD_STATE: one of them is in a group that is not open in this
+ * space. FACET_UNSUPPORTED: no bridge can reset them. */
 enum facet_status facet_vfio_device_reset_bus(struct facet_vfio_device *device, struct facet_error *error);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "passthrough/vfio/inside.h"
 
-/* The address becomes a part of paths, so only characters of an address are allowed. */
+/* The text becomes a part of paths, so only characters of an address are allowed. */
 static enum facet_status check_address(const struct facet_vfio_system *system, const char *address,
                                        struct facet_error *error)
 {
@@ -40,7 +40,7 @@ static enum facet_status begin_device(struct facet_vfio_device *device, struct f
         return status;
     device->info = (struct vfio_device_info){.argsz = sizeof device->info};
     if (vfio_control(device->space, device->fd, VFIO_DEVICE_GET_INFO, &device->info) != 0)
-        return facet_error_errno(error, errno, "%s: asking what it is", device->address);
+        return facet_error_errno(error, errno, "%s: asking VFIO to describe it", device->address);
     if (!(device->info.flags & VFIO_DEVICE_FLAGS_PCI))
         return facet_error_set(error, FACET_UNSUPPORTED, "%s: VFIO has it, but not as a PCI function", device->address);
     return vfio_regions_read(device, error);
@@ -73,7 +73,7 @@ void facet_vfio_device_close(struct facet_vfio_device *device)
 {
     if (!device)
         return;
-    /* The function before its group: the kernel counts the one among the users of the other. */
+    /* The function is closed before its group, because it counts as a user of the group in the kernel. */
     if (device->fd >= 0)
         close(device->fd);
     vfio_group_leave(device);
@@ -93,7 +93,7 @@ struct facet_vfio_device_info facet_vfio_device_describe(const struct facet_vfio
 
 /* --- regions --- */
 
-/* Room for the number of interrupts and regions that one PCI function can be believed to have. */
+/* Bounds beyond which the kernel's answers are refused. */
 #define REGIONS_MAX 1024u
 #define ANSWER_MAX  (UINT32_C(1) << 16)
 
@@ -148,7 +148,7 @@ static enum facet_status read_region(const struct facet_vfio_device *device, uin
     struct vfio_region_info info = {.argsz = sizeof info, .index = index};
 
     if (vfio_control(device->space, device->fd, VFIO_DEVICE_GET_REGION_INFO, &info) != 0)
-        /* So the kernel says that a function has no such region, as with the VGA region of most. */
+        /* EINVAL: the function has no such region, as most have no VGA region. */
         return errno == EINVAL ? FACET_OK
                                : facet_error_errno(error, errno, "%s: asking for region %u", device->address, index);
     region->bytes = info.size;
@@ -166,7 +166,7 @@ enum facet_status vfio_regions_read(struct facet_vfio_device *device, struct fac
     enum facet_status status = FACET_OK;
 
     if (device->info.num_regions > REGIONS_MAX)
-        return facet_error_set(error, FACET_CORRUPT, "%s: VFIO tells of %u regions, expected at most %u",
+        return facet_error_set(error, FACET_CORRUPT, "%s: VFIO reports %u regions, expected at most %u",
                                device->address, device->info.num_regions, REGIONS_MAX);
     device->regions = calloc(device->info.num_regions ? device->info.num_regions : 1, sizeof *device->regions);
     if (!device->regions)

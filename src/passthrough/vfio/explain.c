@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: why VFIO refused: holders, drivers and locked members, with the function's name.
- * Never: changes anything, or fails because it could not learn more.
+ * Owns: messages about why VFIO refused: holders, drivers, members of the group, locked memory.
+ * Never: changes anything, or fails because it could not find a reason.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ DIR *vfio_folder_open(const struct facet_vfio_system *system, const char *path)
     return folder;
 }
 
-/* The last part of where a link leads; false, with errno: there is none, or no room for it. */
+/* The last part of a link's target; false, with errno: there is no link, or no room for the name. */
 static bool last_of_link(int directory, const char *path, char *ret_name, size_t size)
 {
     char target[512];
@@ -93,7 +93,7 @@ static void find_nodes(const struct facet_vfio_device *device, struct nodes *int
         snprintf(into->device_node, sizeof into->device_node, "/dev/vfio/devices/%s", name);
 }
 
-/* Whether a process has it open; of ourselves the descriptor does not count with which we are just trying. */
+/* Whether a process has one of the nodes open. In this process, the descriptor of `device` itself does not count. */
 static bool process_holds(const struct facet_vfio_device *device, const char *pid, const struct nodes *nodes)
 {
     long own_fd = strtol(pid, NULL, 10) == getpid() ? device->fd : -1;
@@ -128,7 +128,7 @@ static void name_process(const struct facet_vfio_system *system, const char *pid
     snprintf(ret_text, size, "process %.20s (%s)", pid, command[0] ? command : "?");
 }
 
-/* "process 12 (qemu)"; false, and "another process", where it cannot be seen. */
+/* Names the process that holds the device, "process 12 (qemu)"; false, with "another process": it was not found. */
 static bool name_holder(const struct facet_vfio_device *device, char *ret_text, size_t size)
 {
     const struct facet_vfio_system *system = &device->space->system;
@@ -180,7 +180,7 @@ enum facet_status vfio_explain_open(const struct facet_vfio_device *device, int 
     }
 }
 
-/* --- the member in the way --- */
+/* --- members of the group that the host drives --- */
 
 static bool may_stay(const char *driver)
 {
@@ -197,7 +197,7 @@ static int is_member(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* "0000:01:00.1 (snd_hda_intel), 0000:01:00.2 (xhci_hcd)" */
+/* Lists members with a driver of the host: "0000:01:00.1 (snd_hda_intel), 0000:01:00.2 (xhci_hcd)" */
 static void list_members(const struct facet_vfio_system *system, int group, char *ret_text, size_t size)
 {
     struct dirent **entries = NULL;
@@ -239,8 +239,8 @@ enum facet_status vfio_explain_viable(const struct facet_vfio_device *device, in
 /* --- why memory was not mapped --- */
 
 struct locked {
-    uint64_t bytes;    /* by groups the process's locked memory counts, by iommufd the pinned memory of its user */
-    bool is_unlimited; /* it has CAP_IPC_LOCK */
+    uint64_t bytes;    /* this process's locked memory (groups), or its pinned memory (iommufd) */
+    bool is_unlimited; /* the process has CAP_IPC_LOCK */
 };
 
 static uint64_t number_of(const char *text, const char *name, int base)

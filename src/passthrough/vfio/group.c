@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening a function by its group, in a container. Never: holds a group of which no function is open. */
+/* Owns: opening a function by its group, in a container. Never: keeps a group open when no function of it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static enum facet_status check_viable(const struct facet_vfio_device *device, co
     return FACET_OK;
 }
 
-/* The IOMMU comes to a container with its first group, and goes with its last. */
+/* A container gets its IOMMU with its first group, and loses it with its last. */
 static enum facet_status enter_group(const struct facet_vfio_device *device, const struct vfio_group *group,
                                      struct facet_error *error)
 {
@@ -104,7 +104,7 @@ static enum facet_status explain_descriptor(const struct facet_vfio_device *devi
 
     vfio_driver_of(&device->space->system, device->address, driver, sizeof driver);
     switch (failed) {
-    case ENODEV: /* the others of a group may be without driver, but this one must have the right one */
+    case ENODEV: /* other members of the group may have no driver, but this function must have vfio-pci */
         return facet_error_set(error, FACET_BAD_STATE, "%s: group %d is open, but this function has %s%s, not vfio-pci",
                                device->address, device->group->number, driver[0] ? "the driver " : "no driver", driver);
     case EBUSY:

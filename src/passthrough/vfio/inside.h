@@ -33,7 +33,7 @@ struct facet_vfio_device {
     int fd;
     char address[VFIO_ADDRESS_SIZE];
     struct vfio_device_info info;
-    struct facet_vfio_region *regions; /* info.num_regions of them */
+    struct facet_vfio_region *regions; /* an array of info.num_regions */
 };
 
 static inline int vfio_control(const struct facet_vfio_space *space, int fd, unsigned long request, void *argument)
@@ -60,18 +60,18 @@ enum facet_status vfio_regions_read(struct facet_vfio_device *device, struct fac
 void vfio_regions_free(struct facet_vfio_device *device);
 
 /*
- * The offset of the next capability behind `from` (0: the first) with that id in an answer of the kernel, or 0. `first`
- * is the offset of the chain, `bytes` how much of the answer was filled. A chain that leaves it, or runs in circles,
- * ends.
+ * The offset of the first capability with this id in an answer of the kernel, or 0. `first` is the offset of the chain,
+ * `bytes` the length of the answer, `min` the least size of the capability. A chain that leaves the answer, or does not
+ * go forward, ends there.
  */
 uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t min);
 
 /* --- why something failed --- */
 
-/* A folder below the root; NULL and errno. */
+/* Opens a folder below the root; NULL, with errno: it cannot be opened. */
 DIR *vfio_folder_open(const struct facet_vfio_system *system, const char *path);
 
-/* The number of the group of a function, or a status. */
+/* The number of a function's group. */
 enum facet_status vfio_group_number(const struct facet_vfio_device *device, int *ret_number, struct facet_error *error);
 
 /* The driver of a function; empty: none. */
@@ -81,9 +81,9 @@ enum facet_status vfio_explain_open(const struct facet_vfio_device *device, int 
                                     struct facet_error *error);
 enum facet_status vfio_explain_busy(const struct facet_vfio_device *device, const char *step,
                                     struct facet_error *error);
-bool vfio_is_held(const struct facet_vfio_device *device); /* as far as can be seen */
+bool vfio_is_held(const struct facet_vfio_device *device); /* by a process that is visible in /proc */
 
-/* Whether the host drives a function of the group, so that it is the reason. */
+/* Whether a function of the group has a driver of the host, which then is the reason. */
 bool vfio_is_driven(const struct facet_vfio_device *device, int group);
 enum facet_status vfio_explain_viable(const struct facet_vfio_device *device, int group, struct facet_error *error);
 enum facet_status vfio_explain_map(struct facet_vfio_space *space, int failed, uint64_t iova, uint64_t bytes,

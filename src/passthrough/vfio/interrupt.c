@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: interrupts of a function as eventfds, and its reset. Never: waits for one. */
+/* Owns: interrupts of a function as eventfds. Never: waits for an interrupt. */
 #include <errno.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ enum facet_status facet_vfio_device_interrupt_info(const struct facet_vfio_devic
     if (status != FACET_OK)
         return status;
     if (vfio_control(device->space, device->fd, VFIO_DEVICE_GET_IRQ_INFO, &info) != 0) {
-        /* So the kernel says that this function has none, as with errors of one that is not PCI Express. */
+        /* EINVAL: the function has none of this kind, as a function without PCI Express has no error interrupt. */
         if (errno != EINVAL)
             return facet_error_errno(error, errno, "%s: asking for its %s interrupts", device->address, names[kind]);
         info.count = 0;

@@ -24,7 +24,7 @@ enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, stru
     return FACET_OK;
 }
 
-/* The functions below its bridge, which the kernel lists with their groups, or by iommufd with their numbers there. */
+/* Asks the kernel for the functions below the bridge, with their groups, or with iommufd their numbers in iommufd. */
 static enum facet_status ask_for_reset(const struct facet_vfio_device *device,
                                        struct vfio_pci_hot_reset_info **ret_info, struct facet_error *error)
 {
@@ -35,11 +35,12 @@ static enum facet_status ask_for_reset(const struct facet_vfio_device *device,
         return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for its neighbours", device->address);
     info->argsz = (uint32_t)bytes;
     if (vfio_control(device->space, device->fd, VFIO_DEVICE_GET_PCI_HOT_RESET_INFO, info) != 0)
-        return errno == ENODEV ? facet_error_set(error, FACET_UNSUPPORTED,
-                                                 "%s: there is no bridge above it that can reset it", device->address)
-                               : facet_error_errno(error, errno, "%s: asking who a reset would hit", device->address);
+        return errno == ENODEV
+                   ? facet_error_set(error, FACET_UNSUPPORTED, "%s: there is no bridge above it that can reset it",
+                                     device->address)
+                   : facet_error_errno(error, errno, "%s: asking which functions a reset would hit", device->address);
     if (info->count > NEIGHBOURS_MAX)
-        return facet_error_set(error, FACET_CORRUPT, "%s: VFIO tells of %u neighbours, expected at most %u",
+        return facet_error_set(error, FACET_CORRUPT, "%s: VFIO reports %u neighbours, expected at most %u",
                                device->address, info->count, NEIGHBOURS_MAX);
     *ret_info = FACET_TAKE_PTR(info);
     return FACET_OK;
@@ -79,7 +80,7 @@ static uint32_t count_groups(const struct facet_vfio_space *space)
     return count;
 }
 
-/* With groups, their descriptors prove that all functions are ours; with iommufd the kernel checks that itself. */
+/* With groups, their descriptors prove that this process has all functions; with iommufd the kernel checks it. */
 static enum facet_status reset_bus(struct facet_vfio_device *device, struct facet_error *error)
 {
     uint32_t count = count_groups(device->space), at = 0;

@@ -54,7 +54,7 @@ static enum facet_status open_iommufd(struct facet_vfio_space *space, struct fac
     return FACET_OK;
 }
 
-/* Kernels may have iommufd without VFIO's character devices; those have a folder once a function is bound. */
+/* A kernel may have iommufd without VFIO's character devices; their folder exists once a function is bound. */
 static enum facet_vfio_way choose_way(const struct facet_vfio_system *system)
 {
     struct stat status;
@@ -174,7 +174,7 @@ enum facet_status facet_vfio_space_map(struct facet_vfio_space *space, uint64_t 
     return result == 0 ? FACET_OK : vfio_explain_map(space, errno, iova, bytes, error);
 }
 
-/* Type 1 unmaps the mappings wholly inside the range and returns their size; no mapping at all is no error to it. */
+/* Type 1 unmaps the mappings wholly inside the range and returns their size; it accepts a range without any. */
 static int unmap_in_container(struct facet_vfio_space *space, uint64_t iova, uint64_t bytes, uint64_t *ret_done)
 {
     struct vfio_iommu_type1_dma_unmap unmap = {.argsz = sizeof unmap, .iova = iova, .size = bytes};
@@ -226,7 +226,7 @@ uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first
 {
     uint32_t at = first;
 
-    /* Each step goes forward in a kernel's answer; one that does not would run in circles. */
+    /* A valid chain goes forward at each step; a step back could go in circles. */
     while (at != 0 && bytes >= sizeof(struct vfio_info_cap_header) &&
            at <= bytes - sizeof(struct vfio_info_cap_header)) {
         struct vfio_info_cap_header header;
@@ -241,9 +241,9 @@ uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first
     return 0;
 }
 
-/* The whole answer, whose size the kernel returns at the first try. */
-static enum facet_status ask_container(struct facet_vfio_space *space, struct vfio_iommu_type1_info **ret_info,
-                                       struct facet_error *error)
+/* Calls twice: the first call returns the size of the answer, the second the whole answer. */
+static enum facet_status read_container_info(struct facet_vfio_space *space, struct vfio_iommu_type1_info **ret_info,
+                                             struct facet_error *error)
 {
     struct vfio_iommu_type1_info little = {.argsz = sizeof little};
     FACET_CLEANUP_FREE struct vfio_iommu_type1_info *info = NULL;
@@ -288,7 +288,7 @@ static enum facet_status describe_container(struct facet_vfio_space *space, stru
 {
     FACET_CLEANUP_FREE struct vfio_iommu_type1_info *info = NULL;
     struct vfio_iommu_type1_info_dma_avail left;
-    enum facet_status status = ask_container(space, &info, error);
+    enum facet_status status = read_container_info(space, &info, error);
     uint32_t at;
 
     if (status != FACET_OK)

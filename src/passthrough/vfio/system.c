@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the real calls behind the VFIO client. Never: reads an answer. */
+/* Owns: the real system calls for the VFIO client. Never: interprets an answer. */
 #include "passthrough/vfio/system.h"
 
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 /*
  * The VFIO client's calls into the kernel.
  *
- * Owns: the calls that a test replaces. Reading and writing are the plain calls: a test gives a descriptor that
- * answers. Never: decides anything.
+ * Owns: the calls that a test replaces. Reading and writing use the plain calls, for which a test passes a descriptor
+ * of its own. Never: interprets an answer.
  */
 #ifndef FACET_PASSTHROUGH_VFIO_SYSTEM_H
 #define FACET_PASSTHROUGH_VFIO_SYSTEM_H
@@ -14,13 +14,13 @@
 struct facet_vfio_system {
     int root; /* a descriptor of the directory that holds dev, sys and proc; not closed */
     void *data;
-    /* As openat(), ioctl() and a shared mmap(): -1 or MAP_FAILED, and errno. */
+    /* These behave like openat(), ioctl() and a shared mmap(): on failure -1 or MAP_FAILED, with errno. */
     int (*open)(void *data, int directory, const char *path, int flags);
     int (*control)(void *data, int fd, unsigned long request, void *argument);
     void *(*map)(void *data, int fd, uint64_t offset, size_t bytes, int protection);
 };
 
-/* The kernel's own. */
+/* The real system calls. */
 struct facet_vfio_system facet_vfio_system_real(int root);
 
 #endif

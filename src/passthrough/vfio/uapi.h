@@ -2,7 +2,7 @@
 /*
  * The parts of VFIO's character devices and of iommufd that the kernel headers of Debian 12 (6.1) lack.
  *
- * Owns: those few structs and numbers, laid out as in the kernel's include/uapi/linux/vfio.h (6.6) and
+ * Owns: these structs and numbers, laid out as in the kernel's include/uapi/linux/vfio.h (6.6) and
  * include/uapi/linux/iommufd.h (6.6), under names of our own so that newer headers do not collide.
  * Never: repeats what linux/vfio.h of 6.1 has.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: mediated devices: making and removing them. Never: keeps them over a reboot. */
+/* Owns: making and removing mediated devices. Never: makes them last beyond a reboot. */
 #include <facet/virtual.h>
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static bool is_uuid(const char *text)
     return i + 1 == FACET_MDEV_UUID_SIZE && !text[i];
 }
 
-/* The kernel writes them in lower case. */
+/* Copies a UUID in lower case, as the kernel writes it. */
 static enum facet_status copy_uuid(const char *text, char ret_uuid[FACET_MDEV_UUID_SIZE], struct facet_error *error)
 {
     if (!text || !is_uuid(text))
@@ -103,7 +103,7 @@ static enum facet_status check_type(const struct making *making, struct facet_er
     return FACET_OK;
 }
 
-/* An unreadable count is no obstacle: the kernel refuses instead. */
+/* Checks that enough devices can be made. An unreadable count is accepted, because the kernel itself refuses then. */
 static enum facet_status check_room(const struct making *making, struct facet_error *error)
 {
     char path[PATH_SIZE];
@@ -174,7 +174,7 @@ static void undo_making(const struct making *making, struct facet_error *error)
     for (uint32_t i = making->done; i > 0; i--) {
         enum facet_status status = remove_one(making->root, making->uuids[i - 1], NULL);
         if (status != FACET_OK && status != FACET_NOT_FOUND)
-            facet_sysfs_tell_left(error, making->uuids[i - 1]);
+            facet_sysfs_add_not_undone(error, making->uuids[i - 1]);
     }
 }
 

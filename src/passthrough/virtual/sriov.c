@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the number of virtual functions of a physical one. Never: binds one of them. */
+/* Owns: the number of virtual functions of a physical function. Never: binds a virtual function. */
 #include <facet/virtual.h>
 
 #include <inttypes.h>
@@ -18,9 +18,9 @@ struct change {
     int root;
     int device;
     uint32_t flags;
-    uint32_t before; /* virtual functions */
+    uint32_t before; /* the former number of virtual functions */
     uint32_t wanted;
-    uint32_t probing; /* the former autoprobe */
+    uint32_t probing; /* the former value of sriov_drivers_autoprobe */
     bool set_probing;
     bool touched; /* the number was written */
 };
@@ -66,7 +66,7 @@ static enum facet_status read_user(const struct change *change, int virtual_func
     return FACET_OK;
 }
 
-/* Opens one virtual function; -1: it does not exist. Its link leads upwards, so this opens the link's target. */
+/* Opens a virtual function; -1: it does not exist. Its link leads upwards, so it is opened by its address from root. */
 static int open_virtual(const struct change *change, uint32_t index, char ret_address[FACET_PCI_ADDRESS_SIZE])
 {
     char link[32], name[64];
@@ -119,7 +119,7 @@ static enum facet_status write_count(struct change *change, uint32_t count, stru
     return status;
 }
 
-/* The number alone is not it: each must exist. */
+/* Checks that each virtual function exists, because the kernel's count alone does not prove that. */
 static enum facet_status check_made(const struct change *change, struct facet_error *error)
 {
     for (uint32_t i = 0; i < change->wanted; i++) {
@@ -163,9 +163,9 @@ static void undo_change(struct change *change, struct facet_error *error)
     uint32_t now = 0;
     enum facet_status status = FACET_OK;
 
-    /* As before: drivers that had the present ones get them back. */
+    /* The former value first, so that drivers get restored virtual functions back if they had them before. */
     if (change->set_probing && write_probing(change, change->probing, NULL) != FACET_OK)
-        facet_sysfs_tell_left(error, autoprobe);
+        facet_sysfs_add_not_undone(error, autoprobe);
     if (!change->touched)
         return;
     status = read_count(change, numvfs, &now, NULL);
@@ -174,7 +174,7 @@ static void undo_change(struct change *change, struct facet_error *error)
     if (status == FACET_OK && now != change->before && change->before != 0)
         status = write_count(change, change->before, NULL);
     if (status != FACET_OK)
-        facet_sysfs_tell_left(error, "the number of virtual functions");
+        facet_sysfs_add_not_undone(error, "the number of virtual functions");
 }
 
 static enum facet_status apply_change(struct change *change, struct facet_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the system calls behind it. Never: interprets a value. */
+/* Owns: system calls on sysfs. Never: interprets a value. */
 #include "passthrough/virtual/sysfs.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ void facet_names_add(struct facet_names *names, const char *name)
     snprintf(names->text + used, sizeof names->text - used, "%s%s", used && !names->more ? ", " : "", name);
 }
 
-void facet_sysfs_tell_left(struct facet_error *error, const char *what)
+void facet_sysfs_add_not_undone(struct facet_error *error, const char *what)
 {
     struct facet_error first;
 

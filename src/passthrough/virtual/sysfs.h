@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: writing one value into a file of the kernel's; finding the users of a device.
- * Never: takes a write for done before it was read back; that is up to the caller.
+ * Owns: writing one value into a file of the kernel; finding the users of a device.
+ * Never: reads the value back; the caller does.
  */
 #ifndef FACET_PASSTHROUGH_VIRTUAL_SYSFS_H
 #define FACET_PASSTHROUGH_VIRTUAL_SYSFS_H
 
 #include <facet/pci.h>
 
-/* The directory of a function; -1, and the error is set. The caller closes it. */
+/* Opens the directory of a function, which the caller closes; -1: `error` says why. */
 int facet_sysfs_open_function(int root, const struct facet_pci_address *address, struct facet_error *error);
 
-/* In one write, as the kernel wants it. */
+/* Writes the value in one call, as the kernel requires. */
 enum facet_status facet_sysfs_write(int at, const char *path, const char *value, struct facet_error *error);
 enum facet_status facet_sysfs_write_number(int at, const char *path, uint32_t value, struct facet_error *error);
 
@@ -26,6 +26,6 @@ struct facet_names {
 void facet_names_add(struct facet_names *names, const char *name);
 
 /* Adds "; not undone: `what`" to an error. */
-void facet_sysfs_tell_left(struct facet_error *error, const char *what);
+void facet_sysfs_add_not_undone(struct facet_error *error, const char *what);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the type of virtual GPU that a vendor's driver makes of a virtual function. Never: makes virtual functions. */
+/* Owns: setting a virtual function's type of virtual GPU, by the vendor's driver. Never: makes virtual functions. */
 #include <facet/virtual.h>
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static enum facet_status check_closed(int root, int device, struct facet_error *
     return status;
 }
 
-/* One value only: when it is refused, nothing has changed. */
+/* Writes one value, so a refused write needs no undo. */
 static enum facet_status set_type(int root, int device, uint32_t type, struct facet_error *error)
 {
     uint64_t before = 0, now = 0;
@@ -82,10 +82,10 @@ static enum facet_status set_type(int root, int device, uint32_t type, struct fa
         return status;
     if (tree_read_number(device, current, 10, UINT32_MAX, &now) == FACET_PCI_READ && now == type)
         return FACET_OK;
-    /* Taken, and something else came of it. */
+    /* The write was accepted, but the type is another one: write the former value. */
     facet_error_set(error, FACET_BAD_STATE, "it became of type %" PRIu64 ", not %" PRIu32, now, type);
     if (now != before && facet_sysfs_write_number(device, current, (uint32_t)before, NULL) != FACET_OK)
-        facet_sysfs_tell_left(error, current);
+        facet_sysfs_add_not_undone(error, current);
     return FACET_BAD_STATE;
 }
 

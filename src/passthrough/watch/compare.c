@@ -95,7 +95,7 @@ static void compare_link(struct comparison *comparison)
     report_number(comparison, FACET_PCI_CHANGE_SPEED, before->speed_mts, after->speed_mts);
 }
 
-/* Counters begin anew with the device. */
+/* When a device was reset or replaced, its counters begin at 0 again. */
 static void report_errors(struct comparison *comparison, enum facet_pci_change_kind kind, uint64_t before,
                           uint64_t after)
 {
@@ -136,7 +136,7 @@ static void compare_function(struct comparison *comparison)
 
 /* ---- all functions ---- */
 
-/* Another card in the same slot is not the same one. */
+/* Whether both scans saw the same card at the address; unread numbers count as equal. */
 static bool is_same_model(const struct facet_pci_function *a, const struct facet_pci_function *b)
 {
     if (a->unread[FACET_PCI_IDENTITY] != FACET_PCI_READ || b->unread[FACET_PCI_IDENTITY] != FACET_PCI_READ)
@@ -146,7 +146,7 @@ static bool is_same_model(const struct facet_pci_function *a, const struct facet
            (a->serial[0] == '\0' || b->serial[0] == '\0' || strcmp(a->serial, b->serial) == 0);
 }
 
-static void compare_place(struct comparison *comparison)
+static void compare_address(struct comparison *comparison)
 {
     const struct facet_pci_function *before = comparison->before, *after = comparison->after;
 
@@ -178,7 +178,7 @@ void facet_pci_compare(const struct facet_pci_snapshot *before, const struct fac
         int order = !first ? 1 : !second ? -1 : facet_pci_address_compare(&first->address, &second->address);
         comparison.before = order <= 0 ? first : NULL;
         comparison.after = order >= 0 ? second : NULL;
-        compare_place(&comparison);
+        compare_address(&comparison);
         i += order <= 0;
         j += order >= 0;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: waiting for a reason to scan again, and the last scan. Never: interprets an event. */
+/* Owns: waiting for an event or an interval before the next scan, and the last scan. Never: interprets an event. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libudev.h>
@@ -30,7 +30,7 @@ struct facet_pci_watch {
 
 /* ---- events ---- */
 
-/* The kernel's own events: there may be no udevd. libudev believes the kernel only. */
+/* Listens to the kernel's events, not udev's, because udevd may not run. libudev drops events of other senders. */
 static enum facet_status open_monitor(struct facet_pci_watch *watch, struct facet_error *error)
 {
     static const char *const subsystems[] = {"pci", "mdev", "vfio-dev", "vfio", "drm", "accel"};
@@ -49,7 +49,7 @@ static enum facet_status open_monitor(struct facet_pci_watch *watch, struct face
     return FACET_OK;
 }
 
-/* Takes all events that have come; returns whether there were any. Events lost for lack of room count as well. */
+/* Drains all events; returns whether there were any. Events that were lost for lack of room count, too. */
 static bool drain_events(struct facet_pci_watch *watch)
 {
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
@@ -74,7 +74,7 @@ static int poll_milliseconds(uint64_t ns)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-/* Sleeps until an event has come, or until `until_ns`. A signal is a reason to scan as well. */
+/* Sleeps until an event (true), until a signal, or until `until_ns`. */
 static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
 {
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
@@ -114,7 +114,7 @@ static bool call_watcher(void *context, const struct facet_pci_change *change)
     return delivery->take(delivery->user, change);
 }
 
-/* FACET_TIMEOUT: nothing has changed. */
+/* Scans, and reports all changes since the last scan. FACET_TIMEOUT: nothing has changed. */
 static enum facet_status scan_again(struct facet_pci_watch *watch, struct delivery *delivery, struct facet_error *error)
 {
     struct facet_pci_snapshot *next = NULL;

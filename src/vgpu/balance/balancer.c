@@ -223,7 +223,7 @@ static struct facet_balancer *new_balancer(struct facet_driver *driver, const st
         balancer->member[i].id = config->ids[i];
         balancer->member[i].weight = config->weights ? config->weights[i] : 1;
     }
-    balancer->config.ids = balancer->config.weights = NULL; /* the caller's */
+    balancer->config.ids = balancer->config.weights = NULL; /* the caller's arrays; the members have copies */
     init_locks(balancer);
     return balancer;
 }
@@ -298,7 +298,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
 
 /* ---- closing ---- */
 
-/* Everything that waits ends at once; running tasks are cancelled, and their runners end them. */
+/* Ends every waiting job at once, and cancels the running ones, which their runners end. */
 static void cancel_all(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);

@@ -3,16 +3,16 @@
  * The parts that the files of the balancer share (facet/balance.h is the manual): its members, runners, buffers and
  * jobs.
  *
- * Owns: the objects and their one lock.
- * Never: holds that lock while anything is copied, launched or waited for: under it only a vGPU's status is read.
+ * Owns: the objects, and the one lock that protects them.
+ * Never: holds that lock while it copies, launches or waits. Under the lock only a vGPU's status is read.
  *
  * A runner is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
  * of a buffer by the host, which takes part in the order of tasks and is done by the calling thread. A job is
  *     held      until the jobs that it depends on are over (`unreleased`)
- *     placed    by the strategy in a member's queue, or unplaced while no member takes anything
+ *     placed    by the strategy in a member's queue, or unplaced while no member accepts jobs
  *     taken     by a runner, which brings its buffers, launches it, and waits
  *     over      its result can be read
- *     released  over, and not held any more: the jobs behind it may go
+ *     released  over, and not held any more: the jobs that depend on it may go
  */
 #ifndef FACET_VGPU_BALANCER_H
 #define FACET_VGPU_BALANCER_H
@@ -36,14 +36,14 @@ struct facet_job;
 struct facet_buffer_copy {
     uint64_t address; /* 0: no memory */
     bool valid;
-    uint32_t users; /* jobs that are under way with it */
+    uint32_t users; /* running jobs that use it */
 };
 
 struct facet_job_use {
     struct facet_job *job;
     struct facet_buffer *buffer;
     uint32_t access;
-    bool counts_as_user;               /* in its copy's users */
+    bool counts_as_user;               /* in `users` of the copy on the job's member */
     struct facet_job_use *next, *prev; /* among the readers of the buffer since its last writer */
     bool listed;
 };
@@ -54,7 +54,7 @@ struct facet_buffer {
     struct facet_job_use *readers;
     uint32_t jobs;             /* that are not released and use it */
     bool moving;               /* a runner or the host copies it somewhere */
-    bool never_written;        /* never written: valid nowhere, and known nevertheless */
+    bool never_written;        /* no copy is valid, and the content is zeros */
     enum facet_status lost_by; /* FACET_OK, or the error by which its bytes were lost */
     unsigned char *host;       /* NULL: none */
     bool host_valid;
@@ -79,11 +79,11 @@ enum facet_job_place {
 
 struct facet_job {
     struct facet_balancer_task record; /* its record for queries */
-    struct facet_error *failure;       /* it failed; NULL: no memory for it */
-    enum facet_status end_status;      /* how, once it is over: FACET_BAD_STATE when cancelled */
+    struct facet_error *failure;       /* why it failed; NULL also when memory for this ran out */
+    enum facet_status end_status;      /* the result, once it is over: FACET_BAD_STATE when cancelled */
     bool is_over, of_host, cancelled;
     bool express;  /* PREEMPT: goes through the runner that is kept for it */
-    bool launched; /* may have changed what it writes */
+    bool launched; /* may have changed the buffers that it writes */
     bool pinned;   /* has all its memory on its member */
     enum facet_job_place place;
     uint32_t unreleased; /* jobs that must be released before it */
@@ -93,7 +93,7 @@ struct facet_job {
     uint64_t expected_ns;
     struct facet_job *next, *prev; /* of its queue, or of the list of jobs to be placed */
 
-    struct facet_job_edge *dependents; /* in the `edges` of others */
+    struct facet_job_edge *dependents; /* a list; each element is in the `edges` of the job that depends on this one */
     struct facet_job_edge *edges;
     uint32_t uses_count;
     struct facet_job_use *uses;
@@ -104,7 +104,7 @@ struct facet_job {
     struct facet_range range;
     uint64_t groups;
     uint32_t argument_count;
-    struct facet_balancer_argument *arguments; /* their values are copies, behind them */
+    struct facet_balancer_argument *arguments; /* their values are copied behind the array */
     uint32_t *kinds;
 };
 
@@ -122,7 +122,7 @@ struct facet_runner {
     pthread_t thread;
     struct facet_job *job; /* under way */
     uint64_t taken_ns;
-    uint32_t priority; /* of its stream; its own thread's, like the rest */
+    uint32_t priority; /* of its stream; this and the members below are used by its own thread only */
     uint64_t used;
     struct {
         struct facet_kernel *kernel;
@@ -136,7 +136,7 @@ struct facet_member {
     uint32_t id, device, weight;
     bool paused, lost;
     bool pinning;           /* one of its runners gets memory for its job */
-    uint64_t idle_since_ns; /* 0: it has something */
+    uint64_t idle_since_ns; /* 0: it has work */
     struct facet_job_list queue;
     uint64_t waiting_ns; /* the expected time of its queue */
     uint32_t runner_count;
@@ -187,10 +187,10 @@ struct facet_balancer {
     struct facet_buffer **buffers;                 /* by the lower half of their numbers, less one */
     uint32_t buffers_capacity, buffers_used_below; /* used_below: no slot below it is free */
     uint32_t buffer_generation;
-    uint64_t release_count; /* how often memory of a member may have become free: a job left, a buffer arrived */
+    uint64_t release_count; /* how often a member's memory may have become free: a job ended, a buffer arrived */
 
     struct facet_balance balance;
-    struct facet_balance_member *described; /* of each member; the credits of `weighted` stay in it */
+    struct facet_balance_member *described; /* each member's load; keeps the credits of the strategy `weighted` */
     uint64_t *bytes_on;
     struct facet_transfer copied_in, copied_out;
 
@@ -217,12 +217,12 @@ bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *
 
 /* Puts a job behind all jobs that it depends on, and places it when there are none. */
 enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_job *job, struct facet_error *error);
-/* The job ended, `failure` may be NULL. Jobs behind it go on: facet_balancer_place_ready() is called after it. */
+/* Records the job's result; `failure` may be NULL. The caller then calls facet_balancer_place_ready(). */
 void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status,
                    const struct facet_error *failure);
-/* The job holds nothing any more: the jobs behind it become ready. May free it. */
+/* Makes the jobs that depended on this job ready. May free the job. */
 void facet_job_release(struct facet_balancer *balancer, struct facet_job *job);
-/* A host's job or a task, with all its parts. */
+/* Frees a task's job with all its parts. */
 void facet_job_free(struct facet_job *job);
 /* NULL: there is none. */
 struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t number);
@@ -233,13 +233,13 @@ struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t numbe
 void facet_balancer_place_ready(struct facet_balancer *balancer);
 void facet_member_enqueue(struct facet_balancer *balancer, uint32_t member, struct facet_job *job);
 void facet_member_dequeue(struct facet_balancer *balancer, struct facet_job *job);
-/* Its device is gone, or its vGPU. */
+/* Marks a member as lost, because its device or its vGPU is gone. */
 void facet_member_lose(struct facet_balancer *balancer, uint32_t member);
 /* Describes the load of each member. */
 void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balance_member *ret_members);
 /* Per member, how many bytes of a job's buffers are valid there. */
 void facet_job_count_bytes(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes);
-/* How long it will take; and the update of that estimate when it is over. */
+/* The time that the job is expected to take, and the update of that estimate when the job is over. */
 uint64_t facet_job_expected_ns(struct facet_balancer *balancer, const struct facet_job *job);
 void facet_job_update_estimate(struct facet_balancer *balancer, const struct facet_job *job);
 /* The remaining time of a job that is under way. */
@@ -259,15 +259,16 @@ enum facet_status facet_job_bring_buffers(struct facet_runner *runner, struct fa
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
 /* With the lock held: drops the copies on a member that is lost. */
 void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member);
-/* One at a time moves a buffer: with the lock held. FACET_BAD_STATE: the job was cancelled meanwhile. */
+/* Waits until no other thread moves the buffer. With the lock held. FACET_BAD_STATE: the job was cancelled. */
 enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,
                                             struct facet_buffer *buffer);
 void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer);
-/* Reads from any member that has a copy, as long as it takes; while moving it, without the lock. */
+/* Reads from any member that has a valid copy; retries while that member is busy. The caller has set `moving`, and does
+ * not hold the lock. */
 enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struct facet_job *job,
                                     struct facet_buffer *buffer, uint64_t offset, void *ret_data, uint64_t bytes,
                                     struct facet_error *error);
-/* The host's copy becomes valid; likewise. */
+/* Makes the host's copy valid; called like facet_buffer_read(). */
 enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const struct facet_job *job,
                                      struct facet_buffer *buffer, struct facet_error *error);
 /* Frees all buffers when the balancer closes. */

@@ -33,7 +33,7 @@ struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t
     return NULL;
 }
 
-/* Returns a free index of the table, which grows if it is full. Without memory: buffers_capacity, which is no index. */
+/* Returns a free index of the table, which grows if it is full; buffers_capacity when there is no memory for that. */
 static uint32_t find_free_index(struct facet_balancer *balancer)
 {
     uint32_t index = balancer->buffers_used_below, room = balancer->buffers_capacity;
@@ -129,7 +129,7 @@ static void forget_host(struct facet_buffer *buffer)
     buffer->host_valid = false;
 }
 
-static bool is_anywhere(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
+static bool has_valid_content(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
 {
     bool anywhere = buffer->never_written || buffer->host_valid;
 
@@ -147,13 +147,13 @@ void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
             continue;
         buffer->copy[member].address = 0;
         buffer->copy[member].valid = false;
-        if (!is_anywhere(balancer, buffer) && buffer->lost_by == FACET_OK)
+        if (!has_valid_content(balancer, buffer) && buffer->lost_by == FACET_OK)
             buffer->lost_by = FACET_DEVICE_LOST;
     }
 }
 
 /* A job wrote the copy on its member, so that copy becomes the only valid one. */
-static void mark_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool whole)
+static void mark_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool overwritten)
 {
     for (uint32_t i = 0; i < balancer->count; i++)
         buffer->copy[i].valid = false;
@@ -162,7 +162,7 @@ static void mark_newest(struct facet_balancer *balancer, struct facet_buffer *bu
     buffer->copy[member].valid = buffer->copy[member].address != 0;
     if (!buffer->copy[member].valid)
         buffer->lost_by = FACET_DEVICE_LOST;
-    else if (whole)
+    else if (overwritten)
         buffer->lost_by = FACET_OK;
 }
 
@@ -321,7 +321,7 @@ static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool
         if (old.valid && !valid_too)
             continue;
         buffer->copy[member].valid = false;
-        if (is_anywhere(balancer, buffer) || !old.valid) {
+        if (has_valid_content(balancer, buffer) || !old.valid) {
             buffer->copy[member].address = 0;
             return old.address;
         }

@@ -9,7 +9,7 @@
 #include "vgpu/balance/balancer.h"
 #include "vgpu/driver.h"
 
-/* One access, and the job that stands for it in the order. */
+/* One access by the host, and the job that gives it its place in the order of tasks. */
 struct access {
     struct facet_job job;
     struct facet_job_use use;
@@ -18,7 +18,7 @@ struct access {
     void *ret_data;
 };
 
-/* With the lock held. The buffer cannot go: a job uses it. */
+/* With the lock held. Afterwards the buffer cannot be freed, because a job uses it. */
 static enum facet_status enter_access(struct facet_balancer *balancer, struct access *access, uint64_t number,
                                       struct facet_error *error)
 {
@@ -63,7 +63,7 @@ static enum facet_status read_buffer(struct facet_balancer *balancer, struct acc
     return FACET_OK;
 }
 
-/* The host's copy is the newest afterwards. */
+/* Writes to the host's copy, which becomes the only valid one. */
 static enum facet_status write_buffer(struct facet_balancer *balancer, struct access *access, struct facet_error *error)
 {
     struct facet_buffer *buffer = access->use.buffer;

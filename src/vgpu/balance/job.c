@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tasks as their submitters see them, and the order that buffers put jobs into. Never: knows where a job runs. */
+/* Owns: submitting, awaiting and cancelling tasks; the order of jobs that use the same buffers. Never: runs a job. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +150,7 @@ void facet_job_free(struct facet_job *job)
 
 /* ---- the order ---- */
 
-/* A buffer that is named twice is used once, in all ways that were named. */
+/* A buffer that two arguments name is one use, with the access of both. */
 static void add_use(struct facet_job *job, struct facet_buffer *buffer, uint32_t access)
 {
     uint32_t at = 0;
@@ -231,7 +231,7 @@ static void list_reader(struct facet_job_use *use)
     use->listed = true;
 }
 
-/* Later jobs wait for this writer, and so for all that it waits for. */
+/* Makes the job wait for the buffer's last writer and, if it writes, for the readers since. Later jobs wait for it. */
 static struct facet_job_edge *follow_buffer(struct facet_job *job, struct facet_job_use *use,
                                             struct facet_job_edge *edge)
 {

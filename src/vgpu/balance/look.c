@@ -10,7 +10,7 @@
 #include "vgpu/balance/balancer.h"
 #include "vgpu/driver.h"
 
-/* The actions to be carried out without the lock. */
+/* The planned actions that must be carried out without the lock. */
 struct deferred {
     struct facet_balance_action actions[FACET_BALANCER_PLAN_ACTIONS + FACET_BALANCER_MEMBERS];
     uint32_t count;
@@ -30,7 +30,7 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_device_check(vgpu->device, error);
-    /* The time that its launches take is of each unit where each counts, and else of the device as a whole. */
+    /* A CPU device counts busy time for each unit; any other device counts as one. */
     member->units_device = facet_vgpu_device_parallel(vgpu->device);
     member->units_least = vgpu->units_least && vgpu->units_least < member->units_device ? vgpu->units_least : 1;
     member->device = info.device;
@@ -49,7 +49,7 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     return status;
 }
 
-/* Members that asked for no share divide the rest of their device equally. */
+/* Members without a request divide the part of their device that requests leave equally. */
 static void set_default_share(struct facet_balancer *balancer, struct facet_member *member)
 {
     uint32_t requested_milli = 0, without_request = 0;
@@ -105,7 +105,7 @@ void facet_members_restore(struct facet_balancer *balancer)
     }
 }
 
-/* First without the lock, then with it. */
+/* Reads the vGPU's state without the lock, then updates the member with the lock. */
 static void refresh_member(struct facet_balancer *balancer, uint32_t index)
 {
     struct facet_member *member = &balancer->member[index];
@@ -163,8 +163,8 @@ static void add_work(struct facet_balancer *balancer, struct facet_job *job, uin
     };
 }
 
-/* All running jobs; of the waiting ones the first, which may be let in, and then those that would begin last. */
-static uint32_t gather_members(struct facet_balancer *balancer, uint64_t now_ns)
+/* Collects all running jobs, and of the waiting ones the first, which PREEMPT may admit, then those that start last. */
+static uint32_t gather_jobs(struct facet_balancer *balancer, uint64_t now_ns)
 {
     uint32_t count = 0;
 
@@ -188,7 +188,7 @@ static uint32_t gather_members(struct facet_balancer *balancer, uint64_t now_ns)
     return count;
 }
 
-/* Members whose shares and units must not change get no room for it. */
+/* Sets the bounds of members so that the plan cannot change shares or units when that action is off. */
 static void restrict_members(struct facet_balancer *balancer)
 {
     for (uint32_t i = 0; i < balancer->count; i++) {
@@ -235,7 +235,7 @@ static void migrate_job(struct facet_balancer *balancer, const struct facet_bala
                                                         .gain_ns = action->gain_ns});
 }
 
-/* The device carries it out: the job that is let in has a stream of higher priority. */
+/* Lets the express runner take the waiting job. Its stream has a higher priority, so the device preempts the other. */
 static void admit_express(struct facet_balancer *balancer, const struct facet_balance_action *action)
 {
     struct facet_member *member = &balancer->member[action->member];
@@ -258,8 +258,8 @@ static void admit_express(struct facet_balancer *balancer, const struct facet_ba
 }
 
 /*
- * A member that was scaled down and has work again gets its units back, even when all wait equally long and no
- * imbalance shows.
+ * A member that was scaled down and has work again gets its units back, even when all members wait equally long, so
+ * that the plan finds no imbalance.
  */
 static void give_units_back(struct facet_balancer *balancer, struct deferred *deferred)
 {
@@ -292,10 +292,10 @@ static void read_members(struct facet_balancer *balancer, struct deferred *defer
     facet_balancer_place_ready(balancer);
     for (uint32_t i = 0; i < balancer->count; i++)
         renew_expectations(balancer, &balancer->member[i]);
-    balancer->balance.next_ns = 0; /* the interval is this thread's */
+    balancer->balance.next_ns = 0; /* plan now: this thread keeps the interval */
     facet_balancer_describe(balancer, balancer->plan_members);
     restrict_members(balancer);
-    uint32_t works = gather_members(balancer, now);
+    uint32_t works = gather_jobs(balancer, now);
     uint32_t count = facet_balance_rebalance(&balancer->balance, now, balancer->plan_members, balancer->count,
                                              balancer->plan_works, works, actions, FACET_BALANCER_PLAN_ACTIONS);
     for (uint32_t i = 0; i < count; i++) {

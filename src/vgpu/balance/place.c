@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "vgpu/balance/balancer.h"
 
-#define GUESS_NS (FACET_NS_PER_MS) /* of the first task of all */
+#define GUESS_NS (FACET_NS_PER_MS) /* the expected time of a task before any was measured */
 
 /* ---- how long jobs take ---- */
 
@@ -28,7 +28,7 @@ uint64_t facet_job_expected_ns(struct facet_balancer *balancer, const struct fac
                                                                   : FACET_BALANCE_NEVER / 2;
 }
 
-/* A new value counts an eighth: one task that was held up does not change everything. */
+/* A new value counts an eighth, so that one delayed task changes the mean little. */
 static uint64_t update_mean(uint64_t mean, uint64_t value)
 {
     return mean ? mean - mean / 8 + value / 8 : value;
@@ -57,7 +57,7 @@ void facet_job_update_estimate(struct facet_balancer *balancer, const struct fac
     rate->group_ns = update_mean(rate->group_ns, job->record.busy_ns / job->record.groups);
 }
 
-/* A job that has taken longer than expected, or without an estimate, counts as half done. */
+/* A job that has taken longer than expected, or has no estimate, is expected to take as long again. */
 uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units)
 {
     uint64_t wide = job->groups < units ? job->groups : units;
@@ -68,7 +68,7 @@ uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint6
 
 /* ---- load ---- */
 
-/* Where a buffer has several copies, each counts for less. */
+/* A buffer's bytes are divided among the members that have a valid copy. */
 void facet_job_count_bytes(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes)
 {
     memset(ret_bytes, 0, balancer->count * sizeof *ret_bytes);
@@ -285,8 +285,8 @@ static void place_job(struct facet_balancer *balancer, struct facet_job *job)
     facet_job_list_append(&balancer->unplaced, job);
 }
 
-/* FACET_OK, or the error of a buffer that it needs. */
-static enum facet_status input_loss(const struct facet_job *job)
+/* FACET_OK, or the error by which a buffer that the job reads was lost. */
+static enum facet_status check_inputs(const struct facet_job *job)
 {
     for (uint32_t i = 0; i < job->uses_count; i++)
         if (job->uses[i].access & FACET_ARGUMENT_READS && job->uses[i].buffer->lost_by != FACET_OK)
@@ -296,7 +296,7 @@ static enum facet_status input_loss(const struct facet_job *job)
 
 static void place_ready_job(struct facet_balancer *balancer, struct facet_job *job)
 {
-    enum facet_status loss = input_loss(job);
+    enum facet_status loss = check_inputs(job);
     struct facet_error why = {0};
 
     if (job->is_over) {

@@ -17,7 +17,7 @@ void facet_runner_free_kernels(struct facet_runner *runner)
         facet_kernel_destroy(runner->kernels[i].kernel);
 }
 
-/* The kernel that was not used for longest makes room: its launches are over. */
+/* The least recently used kernel makes room; its launches are over, because a runner waits for each. */
 static enum facet_status find_kernel(struct facet_runner *runner, const struct facet_job *job,
                                      struct facet_kernel **ret_kernel, struct facet_error *error)
 {
@@ -50,7 +50,7 @@ static enum facet_status find_kernel(struct facet_runner *runner, const struct f
 
 /* ---- launching ---- */
 
-/* 0 for a null pointer; a buffer that was lost meanwhile has no address either, and the launch will say so. */
+/* 0 for a null pointer, and for a buffer that was lost meanwhile: begin_launch() then refuses the lost member. */
 static uint64_t address_of(struct facet_runner *runner, const struct facet_balancer_argument *argument)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -84,7 +84,7 @@ static enum facet_status set_arguments(struct facet_runner *runner, const struct
     return status;
 }
 
-/* So that the device prefers the higher priority among the jobs that a member runs side by side. */
+/* Gives the stream the job's priority, so that the device prefers it among the jobs that the member runs at once. */
 static enum facet_status set_priority(struct facet_runner *runner, const struct facet_job *job,
                                       struct facet_error *error)
 {
@@ -99,7 +99,7 @@ static enum facet_status set_priority(struct facet_runner *runner, const struct 
     return status;
 }
 
-/* Marked before the launch, so that a failure in between is not taken for a task that never ran. */
+/* Sets `launched` before the launch, so that a job is not run again after a failure that may have come later. */
 static enum facet_status begin_launch(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -170,7 +170,7 @@ static bool is_closing(struct facet_balancer *balancer)
     return closing;
 }
 
-/* While its vGPU is paused no job ends; on closing a cancelled job is not waited for then. */
+/* No job of a paused vGPU ends, so this retries until the vGPU is resumed, or until the balancer closes. */
 static enum facet_status wait_for_stream(struct facet_runner *runner, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -233,14 +233,14 @@ static enum facet_status follow_job(struct facet_runner *runner, struct facet_jo
         note_execution(balancer, job, &execution_info);
         status = end_status(&execution_info, reason);
     } else if (status == FACET_NOT_FOUND && vgpu_exists(balancer, balancer->member[runner->member].id)) {
-        status = FACET_OK; /* it is over; only its times are forgotten */
+        status = FACET_OK; /* the job is over; only the record of its times is gone */
     }
     return found == FACET_OK ? status : found;
 }
 
 /* ---- a runner ---- */
 
-/* The first of the queue; the runner kept for PREEMPT takes only a job that was let in. With the lock held. */
+/* Takes the first job of the queue; an express runner takes the first express job. With the lock held. */
 static struct facet_job *take_job(struct facet_runner *runner)
 {
     struct facet_balancer *balancer = runner->balancer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the notices that a thread of this process touches a page that is not here, or writes one that is clean, and the
- * thread that answers them.
- * Never: leaves a thread waiting for a page that cannot come; makes contents up.
+ * Owns: the page faults of threads that touch a page at the device, or write a clean page, and the thread that answers
+ * them.
+ * Never: leaves a thread waiting for a page that cannot come, or gives it a page with other contents.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
 
-/* Newer than some headers. */
+/* Some kernel headers lack these. */
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
@@ -33,7 +33,7 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-#define FAULT_TRIES 200 /* until a page that does not come is given up */
+#define FAULT_TRIES 200 /* after so many failures the page is poisoned */
 #define RETRY_NS    FACET_NS_PER_MS
 
 /* ---- opening ---- */
@@ -45,7 +45,8 @@ static int open_device(void)
     return device >= 0 ? ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK) : -1;
 }
 
-/* The full userfaultfd also reports pages that system calls touch; it takes a privilege, or access to the device. */
+/* Without UFFD_USER_MODE_ONLY, userfaultfd also reports pages that system calls touch; this needs a privilege, or
+ * access to /dev/userfaultfd. */
 static int open_faults(bool *ret_system_calls)
 {
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -79,7 +80,7 @@ static void sleep_before_retry(void)
     nanosleep(&span, NULL);
 }
 
-/* With the lock held: one try. FACET_OK: the waiting thread goes on, or there is nothing to wait for. */
+/* Tries once to make the page usable. With the lock held. FACET_OK: the thread that faulted goes on. */
 static enum facet_status try_fault(struct facet_managed *managed, uint64_t address, bool write,
                                    struct facet_error *error)
 {
@@ -97,7 +98,7 @@ static enum facet_status try_fault(struct facet_managed *managed, uint64_t addre
         if (write)
             return facet_managed_mark_dirty(managed, range, page, error);
         break;
-    case FACET_MANAGED_DIRTY: /* protected, when giving it back failed */
+    case FACET_MANAGED_DIRTY: /* it stayed protected after an error of facet_managed_return() */
         return facet_managed_mark_dirty(managed, range, page, error);
     default:
         break;
@@ -114,7 +115,7 @@ static void poison_page(struct facet_managed *managed, uint64_t address)
         facet_managed_poison(managed, range, (uint32_t)((address - range->address) / managed->page_bytes));
 }
 
-/* Pages of a paused vGPU are not touched: they come when it is resumed, which wakes all waiting threads. */
+/* A fault on a paused vGPU stays unanswered; resuming wakes all waiting threads, which then fault again. */
 static void answer_fault(struct facet_managed *managed, uint64_t address, bool write)
 {
     enum facet_status status = FACET_OK;
@@ -152,7 +153,7 @@ static void read_faults(struct facet_managed *managed)
     }
 }
 
-/* Threads that go on without their page fault again, and are reported anew. */
+/* A thread that is woken without its page faults again, and so its fault is reported anew. */
 static void wake_all(struct facet_managed *managed)
 {
     const struct facet_managed_range *range;
@@ -192,7 +193,7 @@ static void *run_fault_thread(void *argument)
 
 /* ---- beginning and end ---- */
 
-/* Signal handlers are the program's: one that touches managed memory would wait here for this very thread. */
+/* The thread blocks all signals: a handler of the program that touched managed memory in it would wait for itself. */
 static int start_fault_thread(struct facet_managed *managed)
 {
     sigset_t all, before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the calls about managed memory, and a vGPU's managed state from its first allocation to its end.
- * Never: gives out a pointer that is not an address of the device too.
+ * Never: returns a pointer that is not also an address of the device.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static struct facet_managed *new_managed(struct facet_vgpu *vgpu, uint64_t page_
     return NULL;
 }
 
-/* By the first allocation, at `address`. */
+/* Called for the first allocation, which is at `address`. */
 static enum facet_status begin_managed(struct facet_vgpu *vgpu, uint64_t page_bytes, uint64_t address,
                                        struct facet_error *error)
 {
@@ -120,7 +120,7 @@ static enum facet_status page_size(const struct facet_vgpu *vgpu, uint64_t *ret_
     return status;
 }
 
-/* The allocation becomes managed memory; mapped in the process too, where that is separate memory. */
+/* Makes an allocation managed memory; maps its addresses in this process unless the device shares them. */
 static enum facet_status adopt_range(struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes,
                                      struct facet_error *error)
 {
@@ -169,8 +169,8 @@ static enum facet_status allocate_one(struct facet_vgpu *vgpu, uint64_t bytes, u
 }
 
 /*
- * An obstacle, such as an arena of the C library, may be far larger than the allocation. So each try goes twice as far:
- * with twice the alignment, and one page kept where the last one was.
+ * A mapping in the way, such as an arena of the C library, may be far larger than the allocation. So each try doubles
+ * the alignment, and keeps one page at the previous address, so that the next address is elsewhere.
  */
 static enum facet_status allocate_range(struct facet_vgpu *vgpu, uint64_t bytes, uint64_t page_bytes,
                                         struct facet_allocation_options options, uint64_t *ret_address,
@@ -200,7 +200,7 @@ static enum facet_status allocate_range(struct facet_vgpu *vgpu, uint64_t bytes,
     return status;
 }
 
-/* The vGPU, of a device that is not lost and whose memory is virtualized. */
+/* Takes a vGPU; refuses it when its device is lost, or its memory is not virtualized. */
 static enum facet_status enter_managed(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                        struct facet_error *error)
 {
@@ -262,7 +262,7 @@ enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint3
     return facet_vgpu_note_status(vgpu, status);
 }
 
-/* Its pages at the host are dropped: their content is not needed any more. */
+/* Pages at the host are dropped and not sent back, because their content is not needed any more. */
 enum facet_status facet_managed_free(struct facet_vgpu *vgpu, uint64_t address, struct facet_error *error)
 {
     struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
@@ -287,7 +287,7 @@ enum facet_status facet_managed_free(struct facet_vgpu *vgpu, uint64_t address, 
 
 /* ---- refusing ---- */
 
-static bool holds_range(const struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes)
+static bool overlaps_managed(const struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes)
 {
     struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
 
@@ -302,7 +302,7 @@ static bool holds_range(const struct facet_vgpu *vgpu, uint64_t address, uint64_
 
 enum facet_status facet_managed_check_resize(const struct facet_vgpu *vgpu, uint64_t address, struct facet_error *error)
 {
-    if (!holds_range(vgpu, address, 1))
+    if (!overlaps_managed(vgpu, address, 1))
         return FACET_OK;
     return facet_error_argument(error, FACET_UNSUPPORTED, "address",
                                 "address 0x%" PRIx64 ": managed memory is never resized; allocate anew and copy",
@@ -322,7 +322,7 @@ enum facet_status facet_managed_check_host(struct facet_driver *driver, const ch
         if (!vgpu)
             return FACET_OK;
         next = (uint64_t)vgpu->id + 1;
-        found = holds_range(vgpu, address, bytes);
+        found = overlaps_managed(vgpu, address, bytes);
     }
     if (!found)
         return FACET_OK;
@@ -385,7 +385,7 @@ enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t i
     return range ? FACET_OK : refuse_unknown_pointer(vgpu, pointer, error);
 }
 
-/* Step by step, since the lock is released in between, and the buffer is bounded. */
+/* Fetches as many pages at a time as the buffer holds, and looks the range up anew, because fetching drops the lock. */
 static enum facet_status fetch_all(struct facet_managed *managed, uint64_t first, uint64_t last,
                                    struct facet_error *error)
 {

@@ -2,16 +2,16 @@
 /*
  * Managed memory, inside: a vGPU's managed state, and which of its pages are at the host.
  *
- * Owns: the objects of managed*.c and the rule that keeps both sides from writing one page at a time.
- * Never: seen by other files of this room, which have the few functions of driver.h.
+ * Owns: the objects of managed/ and the rule that keeps the host and the device from writing a page at the same time.
+ * Never: is included outside managed/; other files of this room use managed/enter.h.
  *
- * The rule. A page is at the host only while nothing of its vGPU is queued or running: a caller that is about to queue
- * work sends all pages back first, and none comes until that is over (`active`, `generation`, `drained_generation`). So
- * the device's copy of a page that is at the host cannot change, and whole pages go back without losing the bytes that
- * a kernel wrote beside.
+ * The rule. A page is at the host only while no work of its vGPU is queued or running. A caller that is about to queue
+ * work sends all pages back first, and no page comes to the host until that work is over (`active`, `generation`,
+ * `drained_generation`). So the device's copy of a page at the host cannot change, and sending back the whole page
+ * overwrites nothing that a kernel wrote.
  *
- * The lock of a vGPU's managed memory comes before a stream's. It is held while an idle device is read or written, and
- * never while a thread waits for work to end.
+ * The lock of a vGPU's managed memory is taken before a stream's. It is held while an idle device is read or written,
+ * and never while a thread waits for work to end.
  */
 #ifndef FACET_VGPU_MANAGED_H
 #define FACET_VGPU_MANAGED_H
@@ -32,11 +32,11 @@ struct facet_managed_range {
     LIST_ENTRY(facet_managed_range) all, with_host_pages; /* with_host_pages: with pages at the host */
     uint64_t address, bytes;
     uint32_t pages, pages_at_host, dirty_pages;
-    uint64_t to_host, to_device, fault_count; /* pages, pages, times */
+    uint64_t to_host, to_device, fault_count; /* pages moved to the host and to the device; page faults */
     uint8_t state[];                          /* enum facet_managed_state, by page */
 };
 
-/* All of one vGPU. */
+/* All managed memory of one vGPU. */
 struct facet_managed {
     struct facet_vgpu *vgpu;
     uint64_t page_bytes;
@@ -62,26 +62,26 @@ struct facet_managed {
 
 /* --- page.c: with the lock held --- */
 
-/* NULL: no byte from `address` on, of `bytes`, is managed. */
+/* A range that overlaps the `bytes` from `address` on; NULL: none does. */
 struct facet_managed_range *facet_managed_find(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
 /* False: no memory for it. */
 bool facet_managed_insert(struct facet_managed *managed, struct facet_managed_range *range);
 void facet_managed_remove(struct facet_managed *managed, struct facet_managed_range *range);
 
 /*
- * Brings pages from the one at `address` on to the host, up to `pages`, as many as the buffer holds and lie in a row;
- * pages that are here already are left alone. Waits until the device is idle, and releases the lock meanwhile.
- * FACET_FROZEN: the vGPU is paused. FACET_BAD_STATE: it ends.
+ * Brings at most `pages` adjacent pages from `address` on to the host: as many as the buffer holds, up to the first
+ * that is already there. Waits until the device is idle, and releases the lock meanwhile. FACET_FROZEN: the vGPU is
+ * paused. FACET_BAD_STATE: it ends.
  */
 enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t address, uint32_t pages, bool write,
                                       struct facet_error *error);
-/* Sends pages back to the device. After an error those that are still here are as they were. */
+/* Sends pages back to the device. After an error, pages that are still at the host keep their content. */
 enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                        uint32_t pages, struct facet_error *error);
-/* A clean page is about to be written. */
+/* Unprotects a clean page that is about to be written. */
 enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct facet_managed_range *range,
                                            uint32_t page, struct facet_error *error);
-/* A thread that touches it gets a signal. */
+/* Marks a page as lost: a thread that touches it gets a signal. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page);
 void facet_managed_wake(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
 
@@ -89,14 +89,14 @@ void facet_managed_wake(const struct facet_managed *managed, uint64_t address, u
 
 /* Opens the descriptor that reports faults, and the thread that answers them. */
 enum facet_status facet_managed_watch(struct facet_managed *managed, struct facet_error *error);
-/* Ends both. Nothing may be mapped any more. */
+/* Ends the thread and closes the descriptor. No range may be mapped any more. */
 void facet_managed_unwatch(struct facet_managed *managed);
 /* Stops answering; a thread that faults then waits until its page is unmapped. */
 void facet_managed_stop(struct facet_managed *managed);
 
 /* --- map.c --- */
 
-/* Whether the memory that the device has at `address` is the process's own at that address. */
+/* Whether the device's memory at `address` is also this process's memory at that address. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
                                       struct facet_error *error);
 /* Maps the addresses here, watched. FACET_BUSY: something else is mapped there. */

@@ -18,10 +18,10 @@
 
 #define NEEDED (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
 
-/* ---- whether both sides are the same memory ---- */
+/* ---- whether the host and the device share the memory ---- */
 
-/* The kernel reads the word, so that an unmapped address does no harm. */
-static bool is_here(uint64_t address, uint64_t expected)
+/* Whether this process has the word at `address`. The system call reads it, so that an unmapped address is no fault. */
+static bool host_reads(uint64_t address, uint64_t expected)
 {
     uint64_t word = 0;
     struct iovec to = {&word, sizeof word}, from = {facet_managed_at(address), sizeof word};
@@ -29,7 +29,7 @@ static bool is_here(uint64_t address, uint64_t expected)
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof word && word == expected;
 }
 
-static bool write_here(uint64_t address, uint64_t word)
+static bool host_writes(uint64_t address, uint64_t word)
 {
     struct iovec from = {&word, sizeof word}, to = {facet_managed_at(address), sizeof word};
 
@@ -46,7 +46,7 @@ static enum facet_status copy_word(const struct facet_vgpu *vgpu, uint64_t addre
                             error);
 }
 
-/* A value that memory does not hold by chance. The host writes nothing before it has found the device's word here. */
+/* The device writes a random word; if the host finds it, the host writes another, which the device must then read. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
                                       struct facet_error *error)
 {
@@ -60,7 +60,7 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
     if (status == FACET_OK)
         status = copy_word(vgpu, address, &words[0], FACET_COPY_TO_DEVICE, error);
     if (status == FACET_OK)
-        is_mapped = is_here(address, words[0]) && write_here(address, words[1]);
+        is_mapped = host_reads(address, words[0]) && host_writes(address, words[1]);
     if (status == FACET_OK && is_mapped)
         status = copy_word(vgpu, address, &back, FACET_COPY_TO_HOST, error);
     if (status == FACET_OK)
@@ -70,7 +70,7 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
     return status;
 }
 
-/* ---- where they are separate ---- */
+/* ---- mapping addresses that are not shared ---- */
 
 static enum facet_status watch_range(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                      struct facet_error *error)
@@ -87,7 +87,8 @@ static enum facet_status watch_range(const struct facet_managed *managed, uint64
 }
 
 /*
- * A program that locks all its mappings has pages there already, whose use would never be reported: they are dropped.
+ * When the program locks all its mappings, the kernel has put pages there already. Their use would never be reported as
+ * a fault, so they are dropped.
  */
 static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct facet_error *error)
 {
@@ -100,8 +101,8 @@ static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct 
 }
 
 /*
- * The bare system call: the thread sanitizer takes mmap() for a write. A separate space has its addresses reserved here
- * already, with no pages.
+ * Calls SYS_mmap directly, because the thread sanitizer treats mmap() as a write. Where the space has reserved its
+ * addresses in this process, that mapping is replaced.
  */
 enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                     struct facet_error *error)
@@ -127,7 +128,7 @@ enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_
     return status;
 }
 
-/* A thread that waits for a page there is woken only now, so that it finds no mapping instead of an empty page. */
+/* Threads that wait for a page of the range are woken after the unmapping, so that they get a signal, not zeros. */
 void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
 {
     facet_space_restore_addresses(managed->vgpu->space, address, bytes);

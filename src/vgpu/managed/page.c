@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the place of each page of managed memory, and bringing it to the host and back.
- * Never: brings a page while its vGPU has work; drops one that is newer than the device's copy.
+ * Owns: the state of each page of managed memory, and moving pages to the host and back.
+ * Never: brings a page to the host while its vGPU has work, or drops a page that is newer than the device's copy.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,14 +27,13 @@ struct uffdio_poison {
 
 #define POLL_MIN_NS (20 * FACET_NS_PER_US)
 #define POLL_MAX_NS (5 * FACET_NS_PER_MS)
-#define YIELD_NS                                                                                                       \
-    FACET_NS_PER_MS /* how long a caller that queues lets a starving thread go first; doubled each time                \
-                     */
+/* How long a caller that queues work lets a starving thread go first; doubled each time. */
+#define YIELD_NS        FACET_NS_PER_MS
 #define YIELD_SHIFT_MAX 10u
 
 /* ---- finding ---- */
 
-/* Ranges do not overlap; a key that overlaps one is equal to it. */
+/* Orders ranges, which do not overlap. A key that overlaps a range compares as equal to it. */
 static int compare_pages(const void *left, const void *right)
 {
     const struct facet_managed_range *a = left, *b = right;
@@ -128,7 +127,7 @@ enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct
     return status;
 }
 
-/* Where the kernel cannot poison, the page is protected from every access; only then may waiting threads go on. */
+/* Where the kernel cannot poison pages, this page is protected from every access. Waiting threads are woken then. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page)
 {
     uint64_t address = facet_managed_address(managed, range, page);
@@ -143,7 +142,7 @@ void facet_managed_poison(struct facet_managed *managed, struct facet_managed_ra
 
 /* ---- to the host ---- */
 
-/* In two steps that waiting threads cannot see: the pages are protected until all are in place. */
+/* Installs the pages write-protected, and removes all of them again when one fails. */
 static enum facet_status install_pages(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool wake,
                                        struct facet_error *error)
 {
@@ -191,7 +190,7 @@ static void sleep_for(uint64_t ns)
     nanosleep(&span, NULL);
 }
 
-/* As the device says now. No thread waits, and errors stay for the next call that synchronizes. */
+/* Whether the vGPU has unfinished work. Does not wait; a kernel's error stays for the next call that synchronizes. */
 static enum facet_status is_busy(struct facet_vgpu *vgpu, bool *ret_busy, struct facet_error *error)
 {
     enum facet_status status = facet_vgpu_device_check(vgpu->device, error);
@@ -221,7 +220,7 @@ static enum facet_status check_alive(const struct facet_managed *managed, struct
     return FACET_OK;
 }
 
-/* Without the lock: until the queued work is over. */
+/* Waits until the queued work is over. Without the lock. */
 static enum facet_status drain_streams(struct facet_managed *managed, struct facet_error *error)
 {
     uint64_t poll_ns = POLL_MIN_NS;
@@ -233,7 +232,7 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
         if (status != FACET_OK || !busy)
             return status;
         sleep_for(poll_ns);
-        poll_ns += poll_ns / 8; /* late at most in proportion to the time waited */
+        poll_ns += poll_ns / 8; /* so the end is noticed late at most by an eighth of the time waited */
         poll_ns = poll_ns > POLL_MAX_NS ? POLL_MAX_NS : poll_ns;
         pthread_mutex_lock(&managed->lock);
         status = check_alive(managed, error);
@@ -251,7 +250,7 @@ static void wait_for_calls(struct facet_managed *managed)
         pthread_cond_timedwait(&managed->idle, &managed->lock, &until);
 }
 
-/* Waits until no work is queued, running, or about to be queued; it stays so while the lock is held. */
+/* Waits until no work is queued, running, or about to be queued. This holds for as long as the lock is held. */
 static enum facet_status wait_until_idle(struct facet_managed *managed, struct facet_error *error)
 {
     enum facet_status status = check_alive(managed, error);
@@ -303,8 +302,8 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
 /* ---- to the device ---- */
 
 /*
- * Copies protected pages. A thread that would write them waits in the kernel, where the thread sanitizer does not see
- * it; hence no memcpy(), which it watches.
+ * Copies write-protected pages. A thread that would write them waits in the kernel, which the thread sanitizer does not
+ * see; it would report a race in memcpy(), which it intercepts.
  */
 __attribute__((no_sanitize("thread"))) static void copy_words(void *to, const void *from, uint64_t bytes)
 {
@@ -315,7 +314,7 @@ __attribute__((no_sanitize("thread"))) static void copy_words(void *to, const vo
         out[i] = in[i];
 }
 
-/* A thread that writes meanwhile waits for the lock, and finds the page gone. */
+/* A thread that writes to the page meanwhile faults; its fault waits for the lock, and then finds the page gone. */
 static enum facet_status write_back(struct facet_managed *managed, const struct facet_managed_range *range,
                                     uint32_t first, uint32_t pages, struct facet_error *error)
 {
@@ -342,7 +341,7 @@ static enum facet_status drop_pages(struct facet_managed *managed, struct facet_
     return FACET_OK;
 }
 
-/* A page that stays dirty after an error stays protected too: a write to it is reported like one to a clean page. */
+/* After an error a dirty page stays dirty and protected; try_fault() then handles a write to it as to a clean page. */
 enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                        uint32_t pages, struct facet_error *error)
 {
@@ -378,8 +377,8 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
 /* ---- callers that queue work ---- */
 
 /*
- * Work that is queued without end would keep a page from the host forever. So a thread that waits for one goes first,
- * but not for long, because it may in turn depend on the work that is held up here.
+ * A caller that queues work without end would keep pages from the host forever. So it lets a thread that waits for a
+ * page go first. This has a time limit, because that thread may depend on the work that is delayed here.
  */
 static void yield_to_starving(struct facet_managed *managed)
 {

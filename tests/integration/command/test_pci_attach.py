@@ -64,7 +64,7 @@ def senseless_options_are_refused():
         contains(done.stderr, "--managed needs --libvirt")
         done = place.facet("pci", "attach", "--root", host, "--libvirt", "--iommufd", "01:00.0")
         equal((done.returncode, done.stdout), (1, ""))
-        contains(done.stderr, "which libvirt it is was not said")
+        contains(done.stderr, "libvirt's version was not given")
         with open(os.path.join(host, "sys/bus/pci/devices/0000:03:00.0/class"), "w", encoding="utf-8") as file:
             file.write("0x060400\n")
         done = place.facet("pci", "attach", "--root", host, "--libvirt", "--managed", "03:00.0")

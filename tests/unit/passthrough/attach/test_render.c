@@ -262,7 +262,7 @@ static void options_that_a_form_cannot_express_are_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_refuses(cases[i].form, REQUEST(cases[i].list), FACET_UNSUPPORTED, "cannot be said to");
+        assert_refuses(cases[i].form, REQUEST(cases[i].list), FACET_UNSUPPORTED, "cannot be expressed for");
 }
 
 static void numbers_have_bounds(void **state)
