@@ -63,17 +63,38 @@ static enum facet_status read_buffer(struct facet_balancer *balancer, struct acc
     return FACET_OK;
 }
 
+/* Returns the earlier value. */
+static bool set_never_written(struct facet_balancer *balancer, struct facet_buffer *buffer, bool never_written)
+{
+    pthread_mutex_lock(&balancer->lock);
+    bool before = buffer->never_written;
+
+    buffer->never_written = never_written;
+    pthread_mutex_unlock(&balancer->lock);
+    return before;
+}
+
+/* A write of the whole buffer need not fetch the bytes that it overwrites. */
+static enum facet_status fetch_before_write(struct facet_balancer *balancer, struct access *access,
+                                            struct facet_error *error)
+{
+    struct facet_buffer *buffer = access->use.buffer;
+
+    if (access->use.access != FACET_ARGUMENT_WRITES)
+        return facet_buffer_fetch(balancer, &access->job, buffer, error);
+    bool before = set_never_written(balancer, buffer, true);
+    enum facet_status status = facet_buffer_fetch(balancer, &access->job, buffer, error);
+    if (status != FACET_OK)
+        set_never_written(balancer, buffer, before);
+    return status;
+}
+
 /* Writes to the host's copy, which becomes the only valid one. */
 static enum facet_status write_buffer(struct facet_balancer *balancer, struct access *access, struct facet_error *error)
 {
     struct facet_buffer *buffer = access->use.buffer;
+    enum facet_status status = fetch_before_write(balancer, access, error);
 
-    if (access->use.access == FACET_ARGUMENT_WRITES) { /* no need to fetch bytes that are overwritten */
-        pthread_mutex_lock(&balancer->lock);
-        buffer->never_written = true;
-        pthread_mutex_unlock(&balancer->lock);
-    }
-    enum facet_status status = facet_buffer_fetch(balancer, &access->job, buffer, error);
     if (status != FACET_OK)
         return status;
     memcpy(buffer->host + access->offset, access->data, (size_t)access->bytes);

@@ -34,8 +34,8 @@ static inline struct facet_usage_totals totals_inside(void)
 }
 
 /*
- * The check fails only if the count never comes. Launches of a thread that has ended count as complete after twice their
- * expected time, which is seconds where a busy machine has made one of them slow.
+ * The check fails only if the count never comes. Launches of a thread that has ended count as complete after twice
+ * their expected time, which is seconds where a busy machine has made one of them slow.
  */
 static inline bool totals_become(bool (*holds)(uint64_t value), uint64_t value)
 {

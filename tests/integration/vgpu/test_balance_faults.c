@@ -102,14 +102,20 @@ static bool use_balancer(struct facet_balancer *balancer)
     return good;
 }
 
-static bool balancer_life(void)
+static enum facet_status open_balancer(struct facet_balancer **ret_balancer)
 {
     static const uint32_t ids[] = {1, 2};
     const struct facet_balancer_config config = {
         .size = sizeof config, .count = 2, .ids = ids, .strategy = FACET_BALANCER_ROUND_ROBIN, .interval_ns = MS};
+
+    return facet_balancer_open(world.driver, &config, ret_balancer, ERROR);
+}
+
+static bool balancer_life(void)
+{
     struct facet_balancer *balancer = NULL;
 
-    if (!is_done(facet_balancer_open(world.driver, &config, &balancer, ERROR))) {
+    if (!is_done(open_balancer(&balancer))) {
         assert_null(balancer);
         return false;
     }
@@ -120,17 +126,31 @@ static bool balancer_life(void)
 }
 
 /* In this process: a channel to another one may take what it cannot allocate for a broken connection. */
-static void each_allocation_fails_in_turn(void **state)
+static int open_world(void **state)
 {
     struct facet_driver_config config = world_config();
-    long step = 0;
-    bool good = false;
 
     (void)state;
     config.place = FACET_SESSION_IN_PROCESS;
     world_open(&config);
     vgpu_make(1);
     vgpu_make(2);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close();
+    return 0;
+}
+
+static void each_allocation_fails_in_turn(void **state)
+{
+    long step = 0;
+    bool good = false;
+
+    (void)state;
     do {
         step++;
         first_failure = FACET_OK;
@@ -147,12 +167,39 @@ static void each_allocation_fails_in_turn(void **state)
         }
     } while (atomic_load(&fired));
     assert_true(good && step > 100);
-    world_close();
+}
+
+/* A kernel has written the buffer, so its content is on a member, and a write has to allocate the host's copy. */
+static void a_write_without_memory_leaves_the_content(void **state)
+{
+    const uint64_t seven[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    enum facet_status status = FACET_NO_MEMORY;
+
+    (void)state;
+    for (long step = 1; status != FACET_OK; step++) {
+        uint64_t words[8] = {0}, buffer;
+        struct facet_balancer *balancer = NULL;
+
+        assert_int_equal(open_balancer(&balancer), FACET_OK);
+        assert_int_equal(facet_balancer_allocate(balancer, sizeof words, &buffer, ERROR), FACET_OK);
+        assert_true(submit_task(balancer, buffer));
+        assert_int_equal(facet_balancer_wait(balancer, FACET_BALANCER_ALL, WAIT_NS, ERROR), FACET_OK);
+        atomic_store(&countdown, step);
+        status = facet_balancer_write(balancer, buffer, 0, seven, sizeof seven, ERROR);
+        atomic_store(&countdown, -1);
+        assert_true(status == FACET_OK || status == FACET_NO_MEMORY);
+        assert_int_equal(facet_balancer_read(balancer, buffer, 0, words, sizeof words, ERROR), FACET_OK);
+        assert_int_equal(words[0], status == FACET_OK ? 7 : 1);
+        facet_balancer_close(balancer);
+        assert_true(step > 1 || status != FACET_OK);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_allocation_fails_in_turn)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_allocation_fails_in_turn, open_world, close_world),
+        cmocka_unit_test_setup_teardown(a_write_without_memory_leaves_the_content, open_world, close_world)};
 
     return cmocka_run_group_tests(tests, world_load, world_unload);
 }
