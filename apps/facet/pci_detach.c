@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: `facet pci detach`: out of the VM, then closed by its monitor; only after that may a function be unbound.
- * Never: unbinds it.
+ * Owns: `facet pci detach`: a function leaves the VM, and then the VM's monitor closes it; only then may it be unbound.
+ * Never: unbinds a function.
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 }
 
 /*
- * A device's node is closed a moment after it is out. If the monitor's /proc may not be read, its answer is believed.
+ * Waits until the VM's monitor has closed the function, which happens a moment after the guest gave it up. Warns, and
+ * does not fail, when that is unknown because the monitor's /proc cannot be read.
  */
 static enum facet_status wait_closed(const struct command *self, const struct pci_attachment *attachment, int64_t pid,
                                      const struct facet_attach_function *function, struct facet_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: `facet pci state` and `facet pci recover`: the present places of functions, and the remains of a crash. Never:
- * binds.
+ * Owns: `facet pci state` and `facet pci recover`: where functions are, and undoing what a crash interrupted.
+ * Never: binds a function.
  */
 #include <stdio.h>
 
