@@ -128,7 +128,7 @@ static enum facet_status add_record(struct facet_resources *resources, uint32_t 
     return facet_resources_add(resources, &record, error);
 }
 
-/* The key under which the place of a part is written, so that a vanished device can still be named. */
+/* The key under which a part's device is recorded, so that messages can name it even when it has vanished. */
 static void place_key(const struct reservation_part *part, char buffer[static PLACE_KEY_SIZE])
 {
     snprintf(buffer, PLACE_KEY_SIZE, "%s %s", part->slot, part->device);
@@ -211,7 +211,7 @@ static enum facet_status take_record(struct reservation *reservation, const stru
     }
 }
 
-/* The granted amount of a slot is the requested one: no reservation is made any other way. */
+/* Whether the granted parts of a slot sum to the requested amount, as they do in each reservation. */
 static bool is_granted(const struct reservation *reservation, const struct reservation_item *item)
 {
     struct facet_spec_slot_name parts;
@@ -236,7 +236,7 @@ static bool is_asked_for(const struct reservation *reservation, const struct res
     return false;
 }
 
-/* The checksum shows that a text is undamaged, not that it is all of a reservation. */
+/* Refuses an incomplete reservation: the checksum proves only that its text is undamaged. */
 static enum facet_status check_whole(const struct reservation *reservation, bool named, struct facet_error *error)
 {
     bool whole = named && reservation->item_count > 0 && reservation->item_count <= RESERVATION_ITEMS_MOST;

@@ -29,7 +29,7 @@ int residence_add(struct facet_residence *residence, const struct facet_owner *o
         return -1;
     int index = facet_residence_add(residence, limits->compute_request_milli);
     facet_owner_totals(owner, &totals);
-    /* An adopted one that is partly swapped out comes in at its turn. */
+    /* An adopted vGPU that is partly swapped out gets its memory back at its turn. */
     if (index >= 0 && totals.resident_bytes < totals.swappable_bytes)
         residence->clients[index].most_bytes = totals.resident_bytes;
     return index;
