@@ -116,7 +116,7 @@ static enum facet_status transport_error(const struct client *client, const stru
         return facet_error_set(error, FACET_IO, "cannot connect to %s: %s", client->socket_path, failure->reason);
     case HTTP_OTHER_USER:
         return facet_error_set(error, FACET_PERMISSION,
-                               "a process of user %lu listens on %s; only one of user %lu or root is believed",
+                               "a process of user %lu listens on %s; expected one of user %lu or root",
                                (unsigned long)failure->user, client->socket_path, (unsigned long)geteuid());
     case HTTP_BROKEN:
         break;

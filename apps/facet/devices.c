@@ -162,14 +162,14 @@ const struct command command_devices = {
     .help = "usage: facet devices [DEVICE] [--json]\n"
             "\n"
             "Lists the accelerators that the providers find on this machine, or shows one in\n"
-            "full: its modes, what it is capable of, the partitions that it can be cut into\n"
-            "and where they still fit, those that exist and whose they are, and its links. No\n"
-            "daemon is needed, and nothing is changed. What shows no modes runs kernels, but\n"
-            "no programs, and is listed last.\n"
+            "full: its modes, its capabilities, the partitions that it can be cut into and\n"
+            "where they fit now, the existing partitions and their owners, and its links. No\n"
+            "daemon is needed, and nothing is changed. A device without modes runs kernels,\n"
+            "but no programs, and is listed last.\n"
             "\n"
             "  --json    print everything that is known, as JSON\n"
             "\n"
-            "DEVICE is an id or uuid, or a bare number, which counts the lines of the list\n"
-            "from 0; the same as -d takes in 'facet run' and 'facet vgpu create'.\n",
+            "DEVICE is an id, a uuid, or a line's number in the list, counted from 0, as -d\n"
+            "takes it in 'facet run' and 'facet vgpu create'.\n",
     .run = run_devices,
 };

@@ -74,7 +74,8 @@ static enum facet_status find_functions(struct curl_functions *functions, struct
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         found[i] = dlsym(library, names[i]);
         if (!found[i])
-            return facet_error_set(error, FACET_UNSUPPORTED, "this machine's libcurl is none: it has no %s", names[i]);
+            return facet_error_set(error, FACET_UNSUPPORTED, "this machine's libcurl is another library: it has no %s",
+                                   names[i]);
     }
     memcpy(functions, found, sizeof *functions);
     return FACET_OK;

@@ -35,7 +35,7 @@ static bool is_ours(const char *name, const char *value, struct facet_error *ret
 {
     bool fits = false;
 
-    facet_error_set(ret_why, FACET_PERMISSION, "its value is none that Facet gives it");
+    facet_error_set(ret_why, FACET_PERMISSION, "Facet sets no such value");
     if (!value)
         return false;
     if (selects_devices(name))

@@ -40,7 +40,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         }
     }
     if (attachment->target == PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "from which machine? expected one of " TARGETS);
+        *ret_exit = command_usage(self, "no virtual machine is named: expected one of " TARGETS);
         return false;
     }
     if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
@@ -70,7 +70,7 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
     if (status == FACET_TIMEOUT)
         command_warn(self, "%s: another function of its group may be in the VM", reason.message);
     else if (status != FACET_OK)
-        command_warn(self, "whether the VM has closed it cannot be told: %s", reason.message);
+        command_warn(self, "cannot find out whether the VM has closed it: %s", reason.message);
     return FACET_OK;
 }
 

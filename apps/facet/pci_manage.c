@@ -239,7 +239,7 @@ void pci_warn_notes(const struct command *self, const struct facet_passthrough_r
                      note->kind == FACET_PASSTHROUGH_NOTE_DAMAGED ? "" : " ", note->text);
     }
     if (report->notes_lost > 0 && !has_adopted)
-        command_warn(self, "and %u more that there was no room for", report->notes_lost);
+        command_warn(self, "%u more notes did not fit into the report", report->notes_lost);
 }
 
 void pci_recover_first(const struct command *self, struct facet_passthrough *manager)

@@ -96,7 +96,7 @@ static int print_report(const struct command *self, const struct facet_passthrou
     for (uint32_t i = 0; !json && i < report->note_count; i++)
         print_note(&report->notes[i]);
     if (!json && report->notes_lost > 0)
-        printf("and %u more that there was no room for\n", report->notes_lost);
+        printf("%u more notes did not fit into the report\n", report->notes_lost);
     if (!json && report->note_count == 0)
         printf("nothing is bound, and nothing was interrupted\n");
     return report->outcome == FACET_PASSTHROUGH_BROKEN ? EXIT_REFUSED : exit;

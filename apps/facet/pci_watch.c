@@ -200,7 +200,7 @@ static int run_watch(const struct command *self, int argc, char **argv)
         if (option == 'h' || option == '?')
             return option == 'h' ? command_help(self) : EXIT_USAGE;
         if (!read_option(&options, option, optarg))
-            return command_usage(self, "%s: 0.1 to 3600 seconds were expected, not \"%s\"",
+            return command_usage(self, "%s '%s': expected 0.1 to 3600 seconds",
                                  option == OPTION_TIMEOUT ? "--timeout" : "--interval", optarg);
     }
     return command_operands(self, argc, argv, 0, 0, "") ? watch_functions(self, &options) : EXIT_USAGE;

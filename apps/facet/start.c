@@ -137,7 +137,7 @@ static enum facet_status read_verdict(int fd, struct facet_error *error)
             used += (size_t)got;
     } while ((got > 0 && used > 1 && used < sizeof line - 1 && line[used - 1] != '\n') || (got < 0 && errno == EINTR));
     if (got < 0)
-        return facet_error_errno(error, errno, "cannot hear from facetd");
+        return facet_error_errno(error, errno, "cannot read the report of facetd");
     if (used <= 1)
         return FACET_OK;
     line[used] = '\0';

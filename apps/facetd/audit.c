@@ -136,7 +136,7 @@ static void compare_vgpus(struct audit *audit, const struct daemon *daemon, cons
     free(old);
 }
 
-/* Only NVIDIA's driver counts the memory of each process. */
+/* Whether processes of the vGPU are on an NVIDIA GPU: elsewhere the limiter's charge is the only count. */
 static bool runs_on_nvidia(const struct daemon *daemon, const struct vgpu_info *info)
 {
     const struct facet_device_record *device = NULL;

@@ -153,7 +153,7 @@ static bool may_call(int fd, struct head_refusal *refusal)
 
     refusal->http = 403;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
-        facet_error_set(&refusal->error, FACET_PERMISSION, "cannot tell who is calling");
+        facet_error_set(&refusal->error, FACET_PERMISSION, "cannot read the user of the calling process");
         return false;
     }
     if (peer.uid == 0 || peer.uid == geteuid())

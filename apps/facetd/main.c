@@ -56,7 +56,7 @@ struct main_loop {
     bool has_no_program_device; /* private, and programs can run on no device */
 };
 
-/* Whether the daemon is of no use, as no program can run and no vGPU exists; the next daemon may find new devices. */
+/* Whether no program can run and no vGPU has a device. Such a daemon ends: the next one may find new devices. */
 static bool can_run_no_program(const struct main_loop *loop)
 {
     return loop->has_no_program_device && !registry_has_devices(loop->daemon->registry);
@@ -289,10 +289,11 @@ static void warn_of_surroundings(const struct options *options)
     char kept_settings[256];
 
     if (options->private && facet_surroundings_tell_rest(kept_settings, sizeof kept_settings))
-        facet_log(FACET_LOG_WARNING,
-                  "this daemon keeps of the shell that started it what it may not undo: %s; where that matters, end it "
-                  "and start it from another shell",
-                  kept_settings);
+        facet_log(
+            FACET_LOG_WARNING,
+            "this daemon cannot undo settings of the shell that started it: %s; if they matter, end it and start it "
+            "from another shell",
+            kept_settings);
 }
 
 /* Warns of unknown variables. A private daemon has none, since its environment holds only known names. */

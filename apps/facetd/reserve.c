@@ -137,7 +137,7 @@ void reserve_look(struct registry *registry)
     if (registry->reservations.count == 0)
         return;
     if (read_node(registry, FACET_MAP_EVENLY, &node_view, &error) != FACET_OK) {
-        facet_log(FACET_LOG_WARNING, "cannot tell how the reservations are: %s", error.message);
+        facet_log(FACET_LOG_WARNING, "cannot read the state of the reservations: %s", error.message);
         return;
     }
     for (size_t i = 0; i < registry->reservations.count; i++)

@@ -91,8 +91,8 @@ static enum facet_status keep_unreadable(struct vgpu *vgpu, const struct facet_e
                   vgpu->row.id, reason->message);
     vgpu->damaged = true;
     return facet_error_set(error, FACET_BUSY,
-                           "its segment %s with processes in it: none can enter; end them, or destroy it by force and "
-                           "create it again",
+                           "its segment %s, and processes are in it: no other can enter; end them, or destroy the "
+                           "vGPU by force and create it again",
                            reason->status == FACET_ABI_MISMATCH ? "is of another release of Facet"
                                                                 : "was damaged from outside");
 }
