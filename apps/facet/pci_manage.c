@@ -205,7 +205,7 @@ void pci_manager_close(struct pci_manager *manager)
 }
 
 /* A transaction ends within its deadlines; if a signal ended it earlier, recovery would have to undo it. */
-void pci_finish_first(void)
+void pci_block_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     sigset_t set;
@@ -351,7 +351,7 @@ int pci_change(const struct command *self, int argc, char **argv, const struct o
     enum facet_status status = pci_manager_open(&wish, true, &manager, &error);
     if (status)
         return command_refuse(self, wish.json, &error, NULL);
-    pci_finish_first();
+    pci_block_signals();
     pci_recover_first(self, manager.manager);
     status = pci_make_plan(&manager, &wish, &plan, &error);
     return status ? command_refuse(self, wish.json, &error, NULL) : execute_plan(self, &manager, plan, wish.json);

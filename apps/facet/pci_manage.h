@@ -62,7 +62,7 @@ void pci_manager_close(struct pci_manager *manager);
 #define PCI_CLEANUP_MANAGER __attribute__((cleanup(pci_manager_close)))
 
 /* Blocks signals until the program ends, so that a transaction that has begun is finished. */
-void pci_finish_first(void);
+void pci_block_signals(void);
 
 /* Undoes the changes that a crash left, and prints the notes that matter to a user as warnings. */
 void pci_recover_first(const struct command *self, struct facet_passthrough *manager);

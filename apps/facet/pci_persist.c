@@ -246,7 +246,7 @@ static bool begin_writing(struct persist *persist, int argc, char **argv, int *r
     if (!pci_read_wish(persist->self, argc, argv, words, false, &persist->wish, ret_exit) ||
         !open_persist(persist, false, true, ret_exit))
         return false;
-    pci_finish_first();
+    pci_block_signals();
     pci_recover_first(persist->self, persist->manager.manager);
     return true;
 }

@@ -115,7 +115,7 @@ static int run_recover(const struct command *self, int argc, char **argv)
         return exit;
     if (pci_manager_open(&wish, true, &manager, &error) != FACET_OK)
         return command_refuse(self, wish.json, &error, NULL);
-    pci_finish_first();
+    pci_block_signals();
     enum facet_status status = facet_passthrough_recover(manager.manager, &report, &error);
     terminal_note_end();
     return status ? command_refuse(self, wish.json, &error, NULL) : print_report(self, &report, wish.json);

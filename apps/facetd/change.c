@@ -98,8 +98,8 @@ enum facet_status registry_change(struct registry *registry, const char *ref, co
     if (status == FACET_OK)
         status = change_limits(registry, vgpu, request, error);
     if (status == FACET_OK) {
-        registry_tell(registry, vgpu, ret_info);
-        registry_tell_crowding(registry, request, ret_info);
+        registry_copy_info(registry, vgpu, ret_info);
+        registry_warn_of_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);
     return status;
@@ -125,7 +125,7 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
     if (status == FACET_OK)
         status = set_frozen(registry, vgpu, frozen, error);
     if (status == FACET_OK)
-        registry_tell(registry, vgpu, ret_info);
+        registry_copy_info(registry, vgpu, ret_info);
     pthread_mutex_unlock(&registry->change);
     return status;
 }

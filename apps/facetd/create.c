@@ -97,7 +97,7 @@ static enum facet_status check_hard_memory(const struct registry *registry, cons
                                 limits->memory_bytes, promised, device_bytes, device->id);
 }
 
-/* Refuses oversubscription where memory cannot be swapped: only CUDA's interposer can, and only on a whole device. */
+/* Refuses oversubscription where memory cannot be swapped: only CUDA's interposer swaps, and in no spatial mode. */
 static enum facet_status check_oversubscription(const struct facet_device_record *device, const struct request *request,
                                                 uint32_t mode, struct facet_error *error)
 {
@@ -359,9 +359,9 @@ enum facet_status registry_create(struct registry *registry, const struct reques
                                                  : create_timed(registry, &vgpu, error);
     if (status == FACET_OK) {
         registry_add(registry, &vgpu);
-        registry_tell(registry, &vgpu, ret_info);
+        registry_copy_info(registry, &vgpu, ret_info);
         warn_of_surplus(&requested, ret_info);
-        registry_tell_crowding(registry, request, ret_info);
+        registry_warn_of_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);
     return status;

@@ -81,7 +81,7 @@ static bool is_idle(struct main_loop *loop, uint64_t now_ns)
  * Hides the socket, so that a new caller starts another daemon, which waits for the lock, and serves the earlier
  * callers. Shows the socket again, and returns false, when one of them created work.
  */
-static bool leave_daemon(struct main_loop *loop)
+static bool prepare_exit(struct main_loop *loop)
 {
     uint64_t until = facet_clock_now_ns() + LAST_ANSWERS_NS;
 
@@ -108,7 +108,7 @@ static bool must_leave(struct main_loop *loop)
     if (!can_run_no_program(loop) && now - loop->idle_since_ns < loop->idle_exit_ns)
         return false;
     loop->idle_since_ns = now;
-    return leave_daemon(loop);
+    return prepare_exit(loop);
 }
 
 /*

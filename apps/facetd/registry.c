@@ -76,7 +76,7 @@ static uint64_t promised_bytes(const struct registry *registry, const char *devi
 }
 
 /* Warns that a requested memory limit is not reserved, when the limits on the device exceed its memory. */
-void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
+void registry_warn_of_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
 {
     const struct vgpu_row *row = &info->row;
     const struct facet_device_record *device = NULL;
@@ -167,7 +167,7 @@ void registry_publish(struct registry *registry, struct vgpu *place, const struc
     pthread_mutex_unlock(&registry->lock);
 }
 
-void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info)
+void registry_copy_info(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info)
 {
     pthread_mutex_lock(&registry->lock);
     vgpu_describe(registry, vgpu, ret_info);

@@ -22,10 +22,10 @@ void residence_set_limits(struct facet_residence *residence, int index, const st
 
 /* Called before a step of the policy, and after it. */
 void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen);
-void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner);
+void residence_publish_limit(const struct facet_residence *residence, int index, struct facet_owner *owner);
 
 /* Sets *stuck when the vGPU gives no memory back; logs a change. */
-void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
-                    bool *stuck);
+void residence_log_stuck(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
+                         bool *stuck);
 
 #endif

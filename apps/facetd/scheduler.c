@@ -119,7 +119,7 @@ static void settle_device(struct device *device, uint64_t now_ns)
     shares_step(&device->shares, now_ns);
     for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
-            shares_tell(&device->shares, i, device->clients[i].owner);
+            shares_write_to_segment(&device->shares, i, device->clients[i].owner);
 }
 
 static enum facet_gate gate_of(const struct device *device, const struct client *client)
@@ -149,8 +149,8 @@ static bool apply_gates(struct device *device)
 
         if (!client->used)
             continue;
-        residence_tell(&device->residence, client->residence, client->owner);
-        residence_note(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
+        residence_publish_limit(&device->residence, client->residence, client->owner);
+        residence_log_stuck(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
         enum facet_gate gate = gate_of(device, client);
         if (client->fair >= 0)
             publish_turn(device, client);
@@ -211,7 +211,7 @@ static uint64_t step_device(struct device *device, uint64_t now_ns)
  * Raises the thread's priority, if it may: it works for microseconds at a time, and should not queue behind tenants'
  * kernels that keep every processor busy.
  */
-static void prefer_this_thread(void)
+static void raise_thread_priority(void)
 {
     setpriority(PRIO_PROCESS, (id_t)gettid(), -15);
     prctl(PR_SET_TIMERSLACK, 1UL); /* turns are short against the kernel's default slack, 50 us */
@@ -221,7 +221,7 @@ static void *device_main(void *argument)
 {
     struct device *device = argument;
 
-    prefer_this_thread();
+    raise_thread_priority();
     for (;;) {
         uint32_t seen = atomic_load_explicit(&device->bell->rings, memory_order_seq_cst);
 

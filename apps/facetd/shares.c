@@ -60,7 +60,7 @@ void shares_pass(struct shares *shares, uint64_t now_ns)
     facet_settle_publish(&shares->settle, now_ns);
 }
 
-void shares_tell(const struct shares *shares, uint32_t client, struct facet_owner *owner)
+void shares_write_to_segment(const struct shares *shares, uint32_t client, struct facet_owner *owner)
 {
     const struct facet_settled *total = &shares->settle.clients[client].total;
 

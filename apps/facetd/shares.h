@@ -43,7 +43,7 @@ void shares_look(struct shares *shares, uint32_t client, const struct facet_sett
 
 /* Called after the policy's step: settles all vGPUs' time, and writes one vGPU's to its segment. */
 void shares_step(struct shares *shares, uint64_t now_ns);
-void shares_tell(const struct shares *shares, uint32_t client, struct facet_owner *owner);
+void shares_write_to_segment(const struct shares *shares, uint32_t client, struct facet_owner *owner);
 
 /* Publishes settled time between two steps, as time passes. */
 void shares_pass(struct shares *shares, uint64_t now_ns);

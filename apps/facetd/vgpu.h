@@ -82,7 +82,7 @@ enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, st
 bool vgpu_in_use(struct registry *registry, const struct vgpu *vgpu);
 
 /* Fills a change's answer about a vGPU of the list; takes `lock`. */
-void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info);
+void registry_copy_info(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info);
 
 /*
  * Called with the change lock (restore.c). Restores an acknowledged vGPU's part of the device, its segment and its
@@ -103,7 +103,7 @@ enum facet_status vgpu_finish_removal(struct registry *registry, const struct vg
  * Called with the change lock (registry.c): if the request names a quota, warns of quotas whose sum exceeds the
  * device's memory, unless there is another warning.
  */
-void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info);
+void registry_warn_of_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info);
 
 /* identity.c: 16 random hexadecimal digits, and the present time. */
 enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error);
