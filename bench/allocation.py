@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation maps (facet/allocation.h) beside the algorithm of Backend.AI's, written down naively in Python, which is its
-language, and once more in C. One node: 8 GPUs in shares, 144 cores, two sockets, memory.
+"""Allocation maps (facet/allocation.h) beside the algorithm of Backend.AI's maps, written plainly in Python, its
+language, and in C. One node: 8 GPUs in shares, 144 cores, two sockets, memory.
 
-Owns: rounds in turn, medians, ratios. Never: compares rounds of different runs.
+Owns: interleaved rounds, medians, ratios. Never: compares rounds of different runs.
 """
 import statistics
 import sys

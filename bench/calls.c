@@ -4,8 +4,8 @@
  *
  * Owns: the timed loops. Never: includes anything of Facet.
  *
- * usage: bench_calls CASE THREADS MILLISECONDS [LIVE]     LIVE: buffers that exist meanwhile
- * Prints {"case","threads","calls","ns_per_call"}: the mean over all threads, of the time inside the calls alone.
+ * usage: bench_calls CASE THREADS MILLISECONDS [LIVE]     LIVE: how many buffers exist during the measurement
+ * Prints {"case","threads","calls","ns_per_call"}: the mean over all threads, counting only the time inside the calls.
  */
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #undef CL_TARGET_OPENCL_VERSION
@@ -84,7 +84,7 @@ static void call_info(struct worker *worker)
                "clGetDeviceInfo");
 }
 
-/* A call that a limiter has no business with. */
+/* A call that a limiter only passes on. */
 static void call_passthrough(struct worker *worker)
 {
     cl_uint value = 1;
@@ -129,7 +129,7 @@ static void *worker_run(void *argument)
 
 static cl_program build_program(cl_context context, cl_device_id device)
 {
-    const char *source = "__kernel void noop(uint value) {}"; /* a name that the no-op driver knows, too */
+    const char *source = "__kernel void noop(uint value) {}"; /* the no-op driver has a kernel of this name, too */
     cl_int code;
     cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
 

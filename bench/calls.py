@@ -7,12 +7,12 @@ import harness
 
 CASES = ["buffer", "launch", "info", "passthrough"]
 UNLIMITED = []
-# A cap keeps the gate from standing open: every launch is checked. It is never reached by empty kernels' device time.
+# A cap keeps the gate from standing open, so that every launch is checked. Empty kernels never reach it.
 LIMITED = ["-m", "64M", "-c", "50:99"]
 
 
 def drivers(bench):
-    """Name and environment of each OpenCL driver to measure over. The no-op one shows our cost alone."""
+    """Name and environment of each OpenCL driver to measure over. Over the no-op driver, only our own cost remains."""
     found = {"pocl": bench.own_daemon("pocl")}
     vendors = bench.build / "tests" / "fake" / "opencl" / "vendors"
     if vendors.exists():

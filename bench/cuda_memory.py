@@ -6,8 +6,8 @@ CALLERS = {"1 thread": (1, 1), "2 threads": (2, 1), "2 processes, one vGPU": (1,
 CASES = {"alloc+free 4 KiB, 0 live": ("pair", 0), "alloc+free, 1,000 live": ("pair", 1000),
          "alloc+free, 10,000 live": ("pair", 10000), "cuMemGetInfo": ("info", 0)}
 
-# Recorded earlier, not measured here: HAMi-core 8f3a89c over a fake driver of that record, built with its own flags,
-# bare and hooked, on a machine of 2 cores.
+# Recorded earlier, not measured here: HAMi-core 8f3a89c, built with its own flags, over another fake driver, bare and
+# hooked, on a machine of 2 cores.
 RECORDED = {
     "alloc+free 4 KiB, 0 live": {"1 thread": (37, 664), "2 threads": (77, 1382), "2 processes, one vGPU": (36, 1021)},
     "alloc+free, 1,000 live": {"1 thread": (35, 3396), "2 threads": (74, 10309), "2 processes, one vGPU": (40, 3196)},
@@ -31,10 +31,10 @@ def measure(bench, case, callers, options):
     threads, processes = callers
     state = bench.folder / "machine"
     environment = {"FACET_REAL_CUDA": str(found["bare"]), "FAKE_CUDA_STATE": str(state), "FAKE_CUDA_CONTEXT": "1M",
-                   "FAKE_CUDA_TRUST": "1"}  # or cuMemGetInfo asks the kernel for live processes, which hides our cost
+                   "FAKE_CUDA_TRUST": "1"}  # else cuMemGetInfo asks the kernel for live processes, which hides our cost
 
     def one(way):
-        state.unlink(missing_ok=True)  # or processes that ended before would count
+        state.unlink(missing_ok=True)  # else processes that have ended would count
         command = [bench.program("cuda/bench_cuda_memory"), found[way], way, *case, threads, processes,
                    options.milliseconds]
         return bench.last_json(command, environment)["ns_per_call"]
@@ -46,9 +46,9 @@ def measure(bench, case, callers, options):
 def row(result):
     bare, hooked = RECORDED[result["case"]][result["callers"]]
     added, recorded = result["vgpu"] - result["bare"], hooked - bare
-    told = added > result["bare"] / 20  # less is what two runs of bare differ by
+    is_significant = added > result["bare"] / 20  # two runs of bare differ by up to that
     return [result["case"], result["callers"], f"{result['bare']:.1f}", f"{result['vgpu']:.1f}", f"{added:+.1f}",
-            f"{recorded:+.0f}", f"{recorded / added:.0f}" if told else "-"]
+            f"{recorded:+.0f}", f"{recorded / added:.0f}" if is_significant else "-"]
 
 
 def run(bench, options):
@@ -57,9 +57,9 @@ def run(bench, options):
     table = harness.markdown_table(["call", "callers", "bare ns", "in a vGPU", "added ns", "recorded peer: added",
                                     "peer / ours"], [row(result) for result in results])
     note = (f"Medians of {options.rounds} interleaved rounds. Recorded peer: HAMi-core 8f3a89c as recorded earlier over "
-            "another fake driver, not measured here. Each caller has a processor of its own; batches in which another "
-            "one stood still do not count. Two threads share the fake driver's one lock, which is had in the order of "
-            "asking: what they wait for it is in both columns, and what ours does while the other has it does not show. "
-            "With a lock that may be had again at once the bare loop keeps it from the other thread, and the columns are "
-            "not alike.")
+            "another fake driver, not measured here. Each caller has a processor of its own. Batches during which "
+            "another caller made no progress are left out. Two threads share the fake driver's one lock, which serves "
+            "them in FIFO order: their waits for it are in both columns, and work that Facet does during such a wait "
+            "does not show. With an unfair lock, the bare loop would keep the lock from the other thread, and the two "
+            "columns could not be compared.")
     harness.save("cuda-memory", results, [table, note])

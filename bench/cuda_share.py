@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs' shares of a GPU against their requests: the CUDA interposer and the daemon's scheduler over a fake driver
-whose engine says the truth."""
+"""Programs' shares of a GPU against their requests: the CUDA interposer and the daemon's scheduler over a fake driver,
+whose engine records what really ran."""
 import json
 import re
 import statistics
@@ -11,7 +11,7 @@ import harness
 
 SETTLE_S = 1  # left out at the start
 
-STALL_MS = 5  # the target: how long a launch may stand beyond its own wait, at the 99th percentile
+STALL_MS = 5  # the target: the most that a launch may wait beyond its own wait, at the 99th percentile
 
 MIX = "work_5us,work_100us,work_1000us"
 
@@ -27,20 +27,20 @@ class Case:
 
     @property
     def requested_percent(self):
-        """Percent: the limit where there is one, else the guarantee."""
+        """The limit of each vGPU in percent; the guarantee where there is no limit."""
         pairs = [[int(part) for part in vgpu.split(":")] for vgpu in self.vgpus]
         return [limit / 10 if limit < 1000 else request / 10 for request, limit in pairs]
 
     @property
     def longest_ms(self):
-        """The longest launch of the mix: it cannot be stopped."""
+        """The length of the longest launch of the mix, which cannot be interrupted."""
         nodes = int(self.graph[1]) if self.graph else 1
         return nodes * max(int(us) for us in re.findall(r"(\d+)us", self.kernel)) / 1000
 
     @property
     def own_waits_ms(self):
-        """The wait that a launch causes for the next by its own length, at each share: no scheduler can make it
-        shorter."""
+        """For each share, how long the next launch must wait because of the length of the longest one; no scheduler can
+        shorten that."""
         return [self.longest_ms * (100 / share - 1) for share in self.requested_percent]
 
 
@@ -93,7 +93,7 @@ def percents(values):
 
 
 def worst(result):
-    """P99 and own wait of the vGPU that stood longest beyond what its own length and share make it wait for."""
+    """P99 and own wait of the vGPU whose P99 exceeds its own wait most."""
     return max(zip(result["stall_p99_ms"], result["own_wait_ms"]), key=lambda pair: pair[0] - pair[1])
 
 
@@ -105,19 +105,19 @@ def row(result):
             f"{max(0, stall_ms - own_ms):.1f}", "yes" if stall_ms - own_ms < STALL_MS else "no"]
 
 
-NOTE = ("Got: what ran in each second by the fake driver's engine; told: what the limiter reported complete in it. Stall: "
-        "how long the call of a launch took. Own wait: L x (1 / share - 1), where L is the longest launch: with its "
-        "share, a vGPU that had the device for L is not due before that, and no limiter can have it shorter. The rule, "
-        f"for every row: what a stall's P99 is beyond the own wait must be under {STALL_MS} ms, for the vGPU of the row "
-        "that stands longest beyond. Nothing is allowed for what else is beyond a limiter: who launches ahead stands "
-        "until its own launch before has ended, too (another L), and behind the launches of others, whole ones. "
+NOTE = ("Got: what ran in each second, by the fake driver's engine. Told: what the limiter reported complete in it. "
+        "Stall: how long a launch call took. Own wait: L x (1 / share - 1), where L is the longest launch: a vGPU that "
+        "had the device for L must wait that long to keep to its share, and no limiter can shorten it. The rule for "
+        f"every row: the P99 of stalls may exceed the own wait by less than {STALL_MS} ms, for the vGPU of the row "
+        "that exceeds it most. The rule allows for no other wait that a limiter cannot avoid: a program that launches "
+        "ahead also waits for its own previous launch (another L), and for whole launches of others. "
         "Recorded peer, not measured here (HAMi-core 8f3a89c in a simulation of that record): 10 / 30 / 50 / 80 % "
         "asked alone with kernels of 1 ms got 52.5 / 85.8 / 94.7 / 97.0; 30 + 70 got 48.0 + 51.8; graphs at 30 % "
         "got 99.5.")
 
 
 def raw_note(results):
-    """The target by the raw figure, for stalls of any cause."""
+    """The cases that miss the target when stalls of any cause count."""
     above = [result["case"] for result in results if max(result["stall_p99_ms"]) >= STALL_MS]
     return f"Raw P99 of {STALL_MS} ms and more: {'; '.join(above) if above else 'none'}."
 

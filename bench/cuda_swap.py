@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two programs whose memory does not fit on a GPU together: one after the other, in turns, and without turns. Through
-the CUDA interposer and the daemon's scheduler over a fake driver, whose copies take the time that a bus would."""
+"""Two programs whose memory does not fit on a GPU together: one after the other, in turns, and without turns. They run
+through the CUDA interposer and the daemon's scheduler, over a fake driver whose copies take as long as on a bus."""
 import json
 import statistics
 import time
@@ -11,7 +11,7 @@ import harness
 DEVICE_MIB = 128
 SET_MIB = 96
 KERNEL = "add_words_1000us"
-COPY = "1G"  # a second between device and host: a set takes a tenth of one, as 60 GB over PCIe 5.0 take one
+COPY = "1G"  # bytes per second between device and host: a set takes 0.1 s, and 60 GB over PCIe 5.0 take 1 s
 SECONDS_EACH = 8
 WAYS = {"one after the other": ("20", False), "in turns": ("20", True), "without turns": ("0", True)}
 
@@ -22,7 +22,7 @@ def environment(bench, factor):
 
 
 def wall_s(bench, vgpus, factor, launches):
-    """Seconds until the last is done; every word was checked by the programs."""
+    """Seconds until the last program is done. The programs check every word."""
     command = [cuda_launch.program(bench, "swap/cuda-swap-tenant"), SET_MIB, launches, KERNEL]
     begun = time.monotonic()
     lines = bench.output(cuda_launch.host(bench, 0, vgpus, command), environment(bench, factor)).splitlines()
@@ -45,7 +45,7 @@ def run(bench, options):
     samples = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way in WAYS:
-            # Without turns it takes a hundred times as long, so that run does a hundredth of the work.
+            # Without turns, the work takes a hundred times as long, so that way does a hundredth of it.
             part = 100 if way == "without turns" else 1
             samples[way].append(part * measure(bench, way, launches // part))
     medians = {way: statistics.median(values) for way, values in samples.items()}

@@ -157,7 +157,7 @@ static void *answer_pings(void *argument)
     return NULL;
 }
 
-/* The time in which the kernel wakes a thread that sleeps: the floor of any launch on an idle executor. */
+/* How long the operating system takes to wake a sleeping thread: no launch on an idle executor can be faster. */
 static void bare_wake(void)
 {
     static struct ping ping;
@@ -203,7 +203,7 @@ static void idle_launch(uint32_t units)
     close_setup(&setup);
 }
 
-/* The time of one launch of one empty work-group, for a thread that launches and waits over and over. */
+/* The time of one launch of one empty work-group, for a thread that launches and waits repeatedly. */
 static void round_trip(uint32_t units)
 {
     static uint64_t samples[SAMPLES];
@@ -221,7 +221,7 @@ static void round_trip(uint32_t units)
     print_samples("round_trip", samples, SAMPLES);
 }
 
-/* Launches that are queued behind each other: time for each. */
+/* The time per launch when many are queued behind each other. */
 static void queued_launches(uint32_t units)
 {
     struct setup setup;

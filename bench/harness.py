@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The helpers that the benches share: a Facet of their own, the record of the machine, medians, and the files of
+"""The helpers that the benches share: a daemon for each run, the description of the machine, medians, and files of
 results.
 
 Owns: folders and environment of a run, bench/results/<date>-<name>.md, and the raw samples beside the build.
@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"  # of tables
-RAW = None  # the folder of raw samples, which are too large for the tree; None: they are not kept
+RESULTS = ROOT / "bench" / "results"  # the folder of tables
+RAW = None  # the folder of raw samples, which are too large for the repository; None: they are not kept
 LIMIT_S = 300  # no single program of a bench may take longer
 
 
@@ -85,7 +85,7 @@ class Bench:
         self.temporary.cleanup()
 
     def own_daemon(self, name):
-        """The environment in which `facet` finds a daemon of this name, and starts it when none is running."""
+        """An environment in which `facet` uses, and starts if needed, a daemon with folders named `name`."""
         return {"FACET_RUNTIME_DIR": f"{self.folder}/{name}", "FACET_STATE_DIR": f"{self.folder}/{name}-state"}
 
     def program(self, name):
@@ -103,7 +103,7 @@ class Bench:
                                 text=True, stdout=output, stderr=subprocess.PIPE)
 
     def finish(self, process):
-        """Standard output of a program that was started; its failure is the bench's."""
+        """Waits for a started program, and returns its standard output. If it fails, so does the bench."""
         try:
             output, errors = process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -121,12 +121,12 @@ class Bench:
         return json.loads(self.output(command, environment).splitlines()[-1])
 
     def steps(self, kernel_us):
-        """Work of opencl_burn that takes so long alone on the device."""
+        """How many steps of opencl_burn take `kernel_us` microseconds alone on the device."""
         return self.last_json([self.burn, "--seconds", "0.1", "--kernel-us", kernel_us])["steps"]
 
 
 def interleave(rounds, variants):
-    """Runs each variant (name: function) once per round, in turn, so that noise meets all alike. Samples by name."""
+    """Runs each variant (name: function) once per round, so that noise affects all alike. Returns samples by name."""
     samples = {name: [] for name in variants}
     for turn in range(rounds):
         order = list(variants) if turn % 2 == 0 else list(reversed(variants))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process. For
-comparison, each kernel's memory is read and written once, and some kernels run as a loop in C: the fastest that a kernel
-which waits for memory can be.
+comparison, each kernel's memory is read and written once, and some kernels run as a loop in C. A kernel that waits for
+memory cannot be faster than these.
 
-Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. A missing part (the
-compiler, PoCL) is named, and nothing is put in its place.
+Every output is checked against a reference in plain C, and no speed is reported for a wrong output. A missing part (the
+compiler, PoCL) is reported as missing.
 """
 import json
 import math
@@ -17,8 +17,8 @@ import harness
 SOURCES = harness.ROOT / "bench" / "kernels"
 THREADS = [1, 2]
 WAYS = ["pocl", "facet"]
-HITS = 5   # processes that launch what is cached
-COLDS = 3  # processes that compile with empty caches
+HITS = 5   # how many processes launch a cached image
+COLDS = 3  # how many processes compile with empty caches
 BUILDS = ("cold_ns", "again_ns", "warm_ns", "first_launch_ns")
 SHARE_SECONDS = 4
 
@@ -47,7 +47,7 @@ class Kernels:
                 "FACET_LIB_DIR": str(self.bench.build), "BENCH_TARGET": self.options.target or "host"}
 
     def report(self, command, environment):
-        """A program's output; of this machine's folders, only their kind is kept."""
+        """A program's output, with BUILD in place of the build folder's path."""
         text = json.dumps(self.bench.last_json(command, environment))
         return json.loads(text.replace(str(self.bench.build), "BUILD"))
 
@@ -84,7 +84,7 @@ def best(way, what):
 
 
 def built(result, way, what):
-    """The median of all processes that built."""
+    """The median over all processes that built the kernel."""
     values = [build[way][what] for build in result["builds"] if build[way][what]]
     return statistics.median(values) if values else None
 
@@ -163,7 +163,7 @@ def geometric(values):
 
 
 def summarize(results, what):
-    """Of what could be compared; how much that is of all is said beside it."""
+    """Sums up the kernels that could be compared, and says how many of all they are."""
     values = {result["kernel"]: ratios(result)[what] for result in results}
     there = {kernel: value for kernel, value in values.items() if value}
     vector = [there[result["kernel"]] for result in results if result["tag"] == "vector" and result["kernel"] in there]
@@ -183,7 +183,7 @@ def summary_table(summaries):
 
 
 def measure_set(kernels):
-    kernels.measure(kernels.set[0]["kernel"], 1)  # warms the disk cache: no cold compile should pay
+    kernels.measure(kernels.set[0]["kernel"], 1)  # warms the disk cache, so that no cold compile includes it
     results = []
     for threads in THREADS:
         for kernel in kernels.set:
@@ -207,7 +207,7 @@ def tables_of(results):
 
 
 def measure_sharing(kernels):
-    """Two tenants of 70/30, one of which submits second-long kernels; and how long an urgent kernel waits."""
+    """Measures two tenants, 70/30, one of which submits kernels of one second; and how long an urgent kernel waits."""
     program = kernels.bench.program("bench_kernel_share")
     results = []
     for case in ("fairness", "preemption"):
@@ -228,8 +228,8 @@ def sharing_tables(results):
     urgent = [[row["way"], row["threads"], number(row.get("group_us"), "{:.0f}"), row.get("samples", "-"),
                *[number(row.get(name), "{:.0f}") for name in ("p50_us", "p99_us", "most_us", "p99_beyond_group_us")],
                row.get("missing", "")] for row in results if row["case"] == "preemption"]
-    return ["## Two tenants, 70/30; the one of 30 submits second-long kernels",
-            harness.markdown_table(["", "threads", "percent of processor time for the one of 70",
+    return ["## Two tenants, 70/30; the tenant with 30 submits kernels of one second",
+            harness.markdown_table(["", "threads", "percent of processor time for the tenant with 70",
                                     "worst 100 ms: points off", "percent of the work done", "worst 100 ms: points off",
                                     "its longest kernel ms (2 ms of work)", ""], fair),
             "## An urgent kernel against a long one of low priority",
@@ -244,15 +244,15 @@ def run(bench, options):
     shared = [] if options.kernels or options.target else measure_sharing(kernels)
     if shared:
         tables += sharing_tables(shared)
-    note = (f"Best of {options.rounds} interleaved rounds of {options.milliseconds} ms each, as the caller waits, "
-            "launch and wait included; both warm, the same memory sizes. Cold: an empty cache of its own, median "
-            f"of {COLDS} processes, as what is beside it. Again: a "
-            "second compile in the same process that keeps nothing. Hit to launch: a new process, "
-            f"median of {HITS}. streaming: waits for memory, as its inputs and outputs are beyond a core's own cache: held "
-            "against `its memory read and written once`, which nothing can be faster than. vector: no barrier, a lane "
-            "an item. ..._cached: the same kernel at a size of which half of that cache holds all.")
+    note = (f"Best of {options.rounds} interleaved rounds of {options.milliseconds} ms each, for the caller: "
+            "launch and wait included. Both runtimes are warm and have the same memory sizes. Cold: with an empty "
+            f"cache; this and the columns beside it are medians of {COLDS} processes. Again: a second compile in the "
+            f"same process, without caching. Hit to launch: in a new process, median of {HITS}. streaming: a kernel "
+            "that waits for memory, because its inputs and outputs exceed a core's own cache; compare it with `its "
+            "memory read and written once`, which no kernel can beat. vector: no barrier; each item can be a lane. "
+            "..._cached: the same kernel at a size that fits into half of that cache.")
     if options.target:
-        note = f"Facet compiled for {options.target}, PoCL for this processor with all that it can do. {note}"
+        note = f"Facet compiled for {options.target}, PoCL for all features of this processor. {note}"
     record = {"kernels": [{**result, "ratios": ratios(result)} for result in results], "sharing": shared,
               "summary": {f"{threads} threads, {title}": row for (threads, title), row in summaries.items()}}
     harness.save("-".join(["kernel", *(options.target or "").split(":")[1:]]), record, [*tables, note])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import harness
 
-# Threads, processes, kernels that each launches in turn.
+# The number of threads, of processes, and of kernels that each thread launches in turn.
 CALLERS = {"1 thread": (1, 1, 1), "1 thread, 4 kernels in turn": (1, 1, 4), "2 threads": (2, 1, 1),
            "2 processes, one vGPU": (1, 2, 1)}
 WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}
@@ -14,13 +14,13 @@ WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}
 
 @dataclasses.dataclass(frozen=True)
 class Vendor:
-    """Where a vendor's two libraries and the programs that call them are in a build."""
+    """The places, in a build, of a vendor's fake library and interposer, and of the programs that call them."""
     name: str  # as in tests/fake/NAME, interpose/NAME, and in the programs' names
     library: str
     programs: Path
 
     def environment(self, bench):
-        """Where the host finds the two libraries."""
+        """Environment variables that name the two libraries."""
         folders = {"OURS": bench.build / "interpose" / self.name, "FAKE": bench.build / "tests" / "fake" / self.name}
         for folder in folders.values():
             if not (folder / self.library).exists():
@@ -28,7 +28,7 @@ class Vendor:
         return {f"FACET_TEST_{self.name.upper()}_{which}": str(folder) for which, folder in folders.items()}
 
     def program(self, bench, name):
-        """A program of the tests of launches."""
+        """The path of a program from the tests of launches."""
         path = bench.build / self.programs / name
         if not path.exists():
             raise harness.Missing(f"{path} was not built")
@@ -65,7 +65,7 @@ def row(label, result, recorded):
 
 
 def run(bench, vendor, options, recorded=None, note=""):
-    """All callers; `recorded` has a peer's (bare, hooked) by label and way, and `note` names the peer."""
+    """Measures all callers. `recorded` has a peer's (bare, hooked) by label and way; `note` names the peer."""
     results = [{"label": label, **measure(bench, vendor, callers, options)} for label, callers in CALLERS.items()]
     table = harness.markdown_table(["callers", "bare ns", "no limit: +ns", "limit 50 %: +ns"],
                                    [row(result["label"], result, recorded or {}) for result in results])

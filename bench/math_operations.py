@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations of the table math on the provider cpu, through a session, beside oneDNN alone with its own threads.
 
-gemm, two convolutions of ResNet-50, attention of eight heads. The faster of the ways to call oneDNN counts.
+The cases are gemm, two convolutions of ResNet-50, and attention with eight heads. Of the ways to call oneDNN, the
+fastest counts.
 """
 import os
 
@@ -41,9 +42,9 @@ def run(bench, options):
     rows = [row_of(result) for result in results]
     table = harness.markdown_table(["operation", "threads", "us", "oneDNN us", "GFLOP/s", "oneDNN", "ratio",
                                     "implementation"], rows)
-    tables = [table, "ratio: the median of each round's, oneDNN's time by ours; above 1 ours is faster. Rounds of the two "
-                     "take turns. All memory is plain, in and out; oneDNN's filter is reordered once. -: oneDNN has no "
-                     "such operation on this processor."]
+    tables = [table, "ratio: the median over rounds of oneDNN's time divided by Facet's; above 1, Facet is faster. "
+                     "Rounds of the two alternate. All memory is plain, in and out; oneDNN's filter is reordered once. "
+                     "-: oneDNN has no such operation on this processor."]
     if cases == CASES:
         harness.save("math", {"results": results}, tables)
     else:

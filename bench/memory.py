@@ -2,11 +2,11 @@
 """Device memory of many vGPUs (facet/memory.h, on host memory) against other allocators under the same work.
 
 latency: one allocation and one free among 10^3 to 10^6 live blocks, beside malloc of three libraries, a buddy
-allocator and a list that is scanned. replay: memory for keys and values as a trace of language models' inference wants
-it, beside first fit, best fit and buddy. defragment: moving live data under a thread that writes in it, beside memcpy.
-oversubscribe: working sets that do not fit together, beside one after the other. many: a thousand spaces.
+allocator and a scanned list. replay: the memory that keys and values of language models need according to a trace of
+inference, beside first fit, best fit and buddy. defragment: moving live data that a thread writes to, beside memcpy.
+oversubscribe: tenants at once whose working sets do not fit together, beside one after the other. many: 1,000 spaces.
 
-A missing part (a library, the trace) is named, and nothing is put in its place.
+A missing part (a library, the trace) is reported as missing.
 """
 import statistics
 
@@ -20,11 +20,12 @@ REPLAYS = [(pool, rate) for pool in (20, 40, 80) for rate in (4, 8, 16)]
 POOLS = ["facet-64k", "facet-2m", "first-fit", "best-fit", "buddy"]
 TRACE = "azure/AzureLLMInferenceTrace_conv.csv"
 LIVE_MIB = 4096
-# An allocation, a page, whether its memory is had at once in huge pages, whether it is of the provider cpu.
+# Size of an allocation and of a page in KiB, whether memory is committed at once in huge pages, whether the memory is
+# that of the provider cpu.
 MOVES = [(128, 64, 0, False), (2048, 64, 0, False), (4096, 2048, 0, False),
          (128, 64, 1, False), (2048, 64, 1, False), (4096, 2048, 1, False), (2048, 64, 1, True), (4096, 2048, 1, True)]
-# Tenants, working set of each in milli of the device, passes. Without control a pass costs so much more that a
-# twentieth of them is enough.
+# Tenants, working set of each in milli of the device, passes. Without control a pass takes so much longer that a
+# twentieth of the passes is enough.
 SETS = [(2, 900, 1000), (3, 667, 1000)]
 UNCONTROLLED = 20
 DEVICE_MIB = 64
@@ -39,7 +40,7 @@ def ratio(above, below):
 # --- latency ---------------------------------------------------------------------------------------------------------
 
 class Latency:
-    """Runs bench_memory latency; a library that cannot be loaded is in `missing` and is not asked again."""
+    """Runs bench_memory latency. A library that cannot be loaded is noted in `missing`, and not tried again."""
 
     def __init__(self, bench, milliseconds):
         self.bench, self.milliseconds = bench, milliseconds
@@ -55,7 +56,7 @@ class Latency:
             self.missing[name] = f"{preload} cannot be loaded"
         return result
 
-    def look(self):
+    def probe_libraries(self):
         for name, preload in PRELOADED.items():
             if preload:
                 self.run(name, LIVE[0], 1)
@@ -65,8 +66,8 @@ class Latency:
         return names + (["scan"] if live <= SCAN_MOST else [])
 
 
-def middle(samples):
-    """Of several runs: the median of each number."""
+def median_sample(samples):
+    """The median of each number over several runs."""
     return {**samples[0],
             **{call: {key: statistics.median(sample[call][key] for sample in samples) for key in samples[0][call]}
                for call in ("allocate", "free")},
@@ -75,14 +76,14 @@ def middle(samples):
 
 def measure_latency(bench, options):
     latency = Latency(bench, options.milliseconds)
-    latency.look()
+    latency.probe_libraries()
     results = []
     for threads in THREADS:
         for live in LIVE:
             samples = harness.interleave(options.rounds, {
                 name: lambda name=name, live=live, threads=threads: latency.run(name, live, threads)
                 for name in latency.names(live)})
-            results += [{"name": name, **middle(runs)} for name, runs in samples.items()]
+            results += [{"name": name, **median_sample(runs)} for name, runs in samples.items()]
     return {"missing": latency.missing, "results": results}
 
 
@@ -103,9 +104,10 @@ def latency_table(measured):
     notes = [f"{name} is missing: {why}." for name, why in measured["missing"].items()]
     return [harness.markdown_table(["threads", "live blocks", "", "allocate ns: median / P99", "free ns: median / P99",
                                     "pair ns", "times ours: allocate", "free", "pair"], rows),
-            " ".join(["Blocks of 256 B to 4 KiB, freed in random order, with two threads half of them by the other "
-                      "one. Each call alone, with nothing under way before or after it, less the clock's own time; "
-                      "pair: a free and an allocation without a clock between, choosing the block included.", *notes])]
+            " ".join(["Blocks of 256 B to 4 KiB, freed in random order; with two threads, half of them by the thread "
+                      "that did not allocate them. Each call is timed alone, between fences, less the clock's own "
+                      "time. pair: a free and an allocation without a clock between, with the choice of the block.",
+                      *notes])]
 
 
 # --- replay ----------------------------------------------------------------------------------------------------------
@@ -137,8 +139,8 @@ def replay_table(measured):
                                     "payload % of reserved at the peak", "of the pool", "mappings",
                                     "allocate / free us", "first refusal that was not for quota"], rows),
             "KV cache of the Azure LLM trace (conversations): 128 KiB for each token of context and answer, in one "
-            "piece, for 20 ms per token of the answer. Enough free: the pool less what live requests asked for. "
-            "Reserved: pages, blocks, or the range up to its last byte in use."]
+            "piece, for 20 ms per token of the answer. Enough free: the pool less the bytes of live requests would "
+            "have sufficed. Reserved: whole pages, whole blocks, or the range up to the last byte in use."]
 
 
 # --- defragment ------------------------------------------------------------------------------------------------------
@@ -172,12 +174,12 @@ def defragment_table(measured):
                                     "with giving back", "memcpy GiB/s", "moving of memcpy", "with giving back",
                                     "steps / longest us", "longest gap us: empty loop", "memcpy", "moving",
                                     "fragmentation %", "contents"], rows),
-            "Every other chunk half emptied before, every other allocation of it. A thread writes counters all over "
-            "the data, on a core of its own; gap: between two of its writes, while the other core has an empty loop for "
-            "half a second, memcpy, and moving. In brackets: how many were over 1 ms. First without those during most of "
-            "which one of the two threads waited for its core, which another program had, then all. Giving back: of "
-            "chunks that are empty, to the kernel. memcpy: of an eighth of the data before and again after, under the "
-            "same thread. Huge pages: `commit`; without them the kernel has pages of 4 KiB."]
+            "Before, every other chunk loses every other allocation. A thread on a core of its own writes counters all "
+            "over the data. Gap: the time between two of its writes, while the other core runs an empty loop for half "
+            "a second, memcpy, and moving. In brackets: how many gaps were over 1 ms. The first numbers leave out gaps "
+            "during most of which one of the two threads waited for its core, because another program had it; the "
+            "second ones are of all gaps. Giving back: empty chunks go back to the operating system. memcpy: an eighth "
+            "of the data before and again after, while the thread writes. Huge pages: `commit`; else pages have 4 KiB."]
 
 
 # --- oversubscribe ---------------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def oversubscribe_table(measured):
     return [harness.markdown_table(["tenants", "", "passes", "s", "of serial, per pass", "first tenant's end s",
                                     "MiB in / out", "s for that", "contents"], rows),
             f"A device of {DEVICE_MIB} MiB. A pass: pin the whole set, read and write every word, release. "
-            "Uncontrolled: who brings pages in may not keep them."]
+            "Uncontrolled: a tenant may not keep the pages that it brought in."]
 
 
 # --- many ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ NOT_METRICS = {"Compute units", "Clock frequency", "Driver version", "Platform",
 
 
 def clpeak_metrics(text):
-    """Numbers by name: "Single-precision compute (GFLOPS): float4"."""
+    """The numbers of clpeak's output by name, such as "Single-precision compute (GFLOPS): float4"."""
     metrics, title = {}, ""
     for line in text.splitlines():
         match = CLPEAK_LINE.match(line)
@@ -26,7 +26,7 @@ def clpeak_metrics(text):
 
 
 def compare(bench, command, parse, options):
-    """Each metric's samples, bare and inside, interleaved."""
+    """Runs the command bare and inside, interleaved. Returns the samples of each metric."""
     samples = harness.interleave(options.rounds, {
         "bare": lambda: parse(bench.output(command)),
         "inside": lambda: parse(bench.output(bench.inside([], command)))})

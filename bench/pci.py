@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`facet pci scan` beside `lspci -D`, over a machine of 300 functions that is made up, and over this one.
+"""`facet pci scan` beside `lspci -D`, over a made-up machine of 300 functions, and over this machine.
 
-lspci prints a line of names for each function and reads 64 bytes of each; a scan reads everything of every
-function, and judges it. With --all, so that both tell of the same functions.
+lspci reads 64 bytes of each function and prints a line of names. A scan reads all properties of a function, and judges
+whether it can be passed through. With --all, both list the same functions.
 """
 import shutil
 import subprocess
@@ -15,8 +15,8 @@ import harness
 sys.path.insert(0, str(harness.ROOT / "tests" / "fixtures" / "pci"))
 import pci_machine  # noqa: E402
 
-PORTS = 75  # each with a GPU of two functions and a disk below: 300 functions
-RUNS = 10  # of a program are one sample
+PORTS = 75  # each with a GPU of two functions and a disk behind it: 300 functions in all
+RUNS = 10  # runs of a program in one sample
 IDS = "/usr/share/misc/pci.ids"
 
 

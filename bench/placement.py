@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing requests on fleets (facet/placement.h).
 
-decision: one decision over about as many GPUs as the public lists have, beside scoring every node anew, in one run.
-linear: fleets of up to 100,000 nodes. lists: the share of GPUs that is allocated on the public lists, policy by policy,
-with seeds; and how long all of it took.
+decision: one decision over about as many GPUs as the public lists have, beside scoring every node for each request, in
+one run. linear: fleets of up to 100,000 nodes. lists: the share of GPUs that each policy allocates on the public lists,
+with several seeds; and how long all of that took.
 
-Missing lists are named, and nothing is put in their place.
+Missing lists are reported as missing.
 """
 import csv
 import json
@@ -43,8 +43,8 @@ def decision_table(measured):
              f"{result['mean_ns'] / 1e3:.2f}", f"{naive['p50_ns'] / result['p50_ns']:.0f}",
              f"{naive['mean_ns'] / result['mean_ns']:.0f}"] for result in measured["results"]]
     return [harness.markdown_table(["", "P50 us", "P99 us", "mean us", "times as fast: P50", "mean"], rows),
-            f"{NODES} nodes of four kinds, requests of 24 kinds; deciding and taking. Anew: the published formula, "
-            f"each node for each request, over the first {NAIVE_REQUESTS} requests."]
+            f"{NODES} nodes of four kinds, requests of 24 kinds; times include taking the GPUs. Every node anew: the "
+            f"published formula, for each node and each request, over the first {NAIVE_REQUESTS} requests."]
 
 
 def measure_linear(bench, options):

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of one provider operation on each path to it, and of one check of the limiter: run by bench/provider.py,
- * which compares.
+ * The cost of one provider operation, by each way to call it, and of one check of the limiter: run by
+ * bench/provider.py, which compares.
  *
  * Owns: the timed loops, and the count of bytes that describe a machine.
- * Never: compares, or judges.
+ * Never: compares.
  *
  * usage: bench_provider CASE WAY WHERE THREADS MILLISECONDS [CALLS]
  *        bench_provider bytes PROVIDER
  *
- * WAY: how an operation is reached. direct: the plug-in's own table; in-process, child: a session; WHERE: the
- * provider's file. For the limiter's cases library (facet/limiter.h) or tenant (the inline calls of interposers);
- * WHERE: an own folder for workers. CALLS: so many by each thread, however long that takes, for counting instructions.
- * Prints {"case","way","threads","calls","ns_per_call"}: the mean over all threads, of the time inside the calls
- * alone.
+ * WAY: how an operation is called: direct, by the plug-in's own table; in-process or child, through a session. WHERE is
+ * then the provider's file. For the limiter's cases, WAY is library (facet/limiter.h) or tenant (the inline calls of
+ * interposers), and WHERE a folder for workers. CALLS: how many calls each thread makes, whatever time they take, for
+ * counting instructions.
+ * Prints {"case","way","threads","calls","ns_per_call"}: the mean over all threads, counting only the time inside the
+ * calls.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,7 +38,7 @@
 #define LARGE         1048576u
 #define TEMPLATE      "1g.10gb"
 #define WORKER        "bench"
-#define CAPPED_MILLI  990u /* a cap that every launch checks, and launches of a nanosecond never reach */
+#define CAPPED_MILLI  990u /* a cap, so that every launch is checked; launches of a nanosecond never reach it */
 #define TEXT_CAPACITY 65536u
 
 enum way {
@@ -50,7 +51,7 @@ enum way {
 
 static const char *const ways[] = {"direct", "in-process", "child", "library", "tenant"};
 
-/* Where the calls go. */
+/* What the calls use: a provider or a limiter. */
 struct target {
     const char *where;
     enum way way;
@@ -78,7 +79,7 @@ struct test {
     unsigned batch; /* calls between two readings of the clock */
     bool of_limiter, capped;
     void (*call)(struct worker *worker);
-    void (*prepare)(struct worker *worker); /* one after the other, not timed; may be NULL */
+    void (*prepare)(struct worker *worker); /* called for each worker in turn, not timed; may be NULL */
 };
 
 static inline uint64_t now_ns(void)
@@ -95,7 +96,7 @@ static void die(const char *what, const char *why)
     exit(EXIT_FAILURE);
 }
 
-/* Inline, so that the time is the call's and not the check's. */
+/* Inline, so that the check takes little of the measured time. */
 static inline void check(enum facet_status status, const struct facet_error *error, const char *what)
 {
     if (__builtin_expect(status != FACET_OK, 0))
@@ -278,7 +279,7 @@ static void call_write_large(struct worker *worker)
     write_bytes(worker, LARGE);
 }
 
-/* A pair: taken, given back. */
+/* Takes memory, and gives it back. */
 static void call_memory_check(struct worker *worker)
 {
     struct target *target = worker->target;
@@ -296,7 +297,7 @@ static void call_memory_check(struct worker *worker)
           "memory");
 }
 
-/* A tenant asks before the launch and tells its cost afterwards; the library does both at once. */
+/* A tenant asks before the launch and reports its cost afterwards; the library does both in one call. */
 static void call_compute_check(struct worker *worker)
 {
     struct target *target = worker->target;
@@ -413,7 +414,7 @@ static void measure_calls(const struct worker *like, unsigned threads)
 static void run_threads(struct worker *like, unsigned threads)
 {
     struct target *target = like->target;
-    bool opens = like->test->call == call_open; /* opens for itself, each time */
+    bool opens = like->test->call == call_open; /* each call opens a session */
 
     if (like->test->of_limiter)
         open_limiter(target, like->test->capped);
@@ -428,11 +429,11 @@ static void run_threads(struct worker *like, unsigned threads)
 
 /* ---- how many bytes describe a machine ---- */
 
-/* Lists that are of no single device. */
+/* A function that lists items of all devices. */
 typedef enum facet_status (*list_func)(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                        uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-/* Asks for the number first, as any caller does. */
+/* Asks for the number of items first, as every caller does. */
 static uint32_t count_items(const struct target *target, list_func items_of, uint32_t item_size)
 {
     struct facet_error error;
@@ -511,7 +512,7 @@ static const struct test *find_test(const char *name)
     return NULL;
 }
 
-/* A way that leads to the case. */
+/* The way of this name, which must suit the case. */
 static enum way find_way(const char *name, const struct test *test)
 {
     enum way last = test->of_limiter ? TENANT : CHILD;
@@ -520,7 +521,7 @@ static enum way find_way(const char *name, const struct test *test)
         if (strcmp(ways[way], name) == 0)
             return way;
     }
-    die(name, "no way to this case");
+    die(name, "the case cannot be called this way");
     return DIRECT;
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of reaching a provider: directly, through a session in this process, and through one in a child.
+"""The cost of calling a provider: directly, through a session in this process, and through a session with a child.
 
-Over simulated devices: the operations' own cost is the model's, the same on each path, so that the difference is ours.
+Devices are simulated: the operations' own cost is the same each way, so that a difference is the cost of the way.
 """
 import json
 import os
@@ -18,8 +18,8 @@ CASES = ["device.health", "metrics.device", "partition.list-0", "partition.list-
 COUNTED = ["device.health", "metrics.device", "partition.list-0", "memory.write-4KiB"]
 LIMITER_CASES = ["limiter.memory", "limiter.compute", "limiter.compute-capped"]
 THREADS = [1, 8]
-FEW, MANY = 6400, 12800  # calls under callgrind; the difference leaves the start of the program out
-LISTINGS = 3  # listings of devices in a row are one sample
+FEW, MANY = 6400, 12800  # calls under callgrind; their difference leaves out the program's start
+LISTINGS = 3  # listings of devices in one sample
 
 
 def callers(threads):
@@ -49,7 +49,7 @@ class Provider:
         return self.bench.last_json(command, {**self.environment, **(environment or {})})["ns_per_call"]
 
     def compare(self, case, variants):
-        """`variants`: function by name. Samples and medians."""
+        """Runs the `variants` (name: function). Returns their samples and medians."""
         samples = harness.interleave(self.options.rounds, variants)
         return {"case": case, "samples": samples, **harness.medians(samples)}
 
@@ -68,7 +68,7 @@ def measure_operations(provider):
 
 
 def measure_partitions(provider):
-    """In memory, and in a folder as a driver keeps them: each change is on disk, and seen by other processes."""
+    """Partitions in memory, and in a folder as a driver keeps them: on disk, and visible to other processes."""
     folder = provider.bench.folder / "sim-state"
     folder.mkdir()
     results, rows = [], []
@@ -98,7 +98,7 @@ def wall_ms(bench, command, environment):
 
 
 def measure_listing(provider):
-    """Whole programs, when all files they read are in memory already: the time that a user waits for."""
+    """How long a user waits for whole programs, when all files that they read are in memory already."""
     bench = provider.bench
     opencl = {"FACET_PROVIDER_PATH": str(bench.build / "facet-provider-opencl.so")}
     listings = {"facet devices, all providers": ([bench.facet, "devices"], provider.environment),
@@ -117,7 +117,7 @@ def measure_listing(provider):
 
 
 def write_fleet(provider, path):
-    """64 devices on two sockets, each joined with each: the most links there can be."""
+    """Describes 64 devices on two sockets, all linked with each other, which is the most links that are possible."""
     profile = json.loads(Path(provider.profile("h100")).read_text(encoding="utf-8"))
     profile["devices"] = [{"product": "h100-sxm", "numa_node": i % 2, "pci_address": f"0000:{i + 1:02x}:00.0"}
                           for i in range(64)]
@@ -130,7 +130,7 @@ def write_fleet(provider, path):
 
 
 def measure_bytes(provider):
-    """How much is handed over to know all devices, and how they are joined. The peer's structs have one size."""
+    """How many bytes describe all devices and their links. The peer's structs have a fixed size."""
     profiles = {"1 device (h100)": provider.profile("h100"),
                 "8 devices, NVLink (h200x8)": provider.profile("h200x8"),
                 "64 devices, all linked": write_fleet(provider, provider.bench.folder / "fleet.json")}
@@ -171,7 +171,7 @@ def count_instructions(provider, case, way, calls):
 
 
 def measure_instructions(provider):
-    """Exact where times are not: a session in this process has the plug-in's own functions in its tables."""
+    """Instructions per call, which are exact: a session in this process calls the plug-in's own functions."""
     if not shutil.which("valgrind"):
         print("bench/run: provider: valgrind is not installed: instructions are not counted", flush=True)
         return None, "Instructions were not counted: valgrind is not installed."
@@ -201,9 +201,9 @@ def run(bench, options):
     for name, title, measure in PARTS:
         results[name], table = measure(provider)
         tables += [f"## {title}", table]
-    note = (f"Medians of {options.rounds} interleaved rounds of {options.milliseconds} ms; limiter.memory is take and "
-            "give back together, the tenant's compute is launch and completion. 8 threads on fewer cores wait for "
-            "those, too: read the ratio. Direct and in process call the same functions: "
-            "what their ratio is off 1 is the noise of this run. Load of the machine at the start: "
+    note = (f"Medians of {options.rounds} interleaved rounds of {options.milliseconds} ms; limiter.memory is taking "
+            "and giving back together; the tenant's compute is launch and completion. 8 threads on fewer cores also "
+            "wait for cores: compare ratios. Direct and in process call the same functions, so the distance of their "
+            "ratio from 1 is the noise of this run. Load of the machine at the start: "
             f"{results['load_at_start']:.1f}. Took {time.monotonic() - started:.0f} s.")
     harness.save("provider", results, [*tables, note])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A matrix product through CLBlast: the loss inside a vGPU of a program that uses a library of kernels.
+ * A matrix product through CLBlast, to see how much a program that uses a library of kernels loses inside a vGPU.
  *
  * Owns: the timed products and the check of their result. Never: includes anything of Facet.
  *
@@ -89,7 +89,7 @@ static void product_run(struct product *product)
     check(clFinish(product->queue), "clFinish");
 }
 
-/* A sample of the result against the definition. */
+/* Checks a sample of the result against the definition. */
 static void product_verify(const struct product *product)
 {
     size_t n = product->size, count = n * n;

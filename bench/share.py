@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How exactly busy tenants get the shares they asked for, and the cost of that.
 
-Each scenario runs five ways on the same work: without any control, under Facet with exclusive leases (its default) and
-with parallel ones, and under HAMi's published control loop (bench/peers/hami_loop: our re-implementation from its
-description), once sized for this device and once as on a data-center GPU, for its step grows with the square of the
-number of compute units. The error of a window is the distance, in points, between a tenant's part of all kernels
-completed in it and its share.
+Each scenario runs five ways on the same work: without any control; under Facet with exclusive leases (its default), and
+with parallel ones; and under HAMi's published control loop (bench/peers/hami_loop: our re-implementation from its
+description), sized for this device, and sized for a data-center GPU, since its step grows with the square of the number
+of compute units. The error of a window is the distance, in points, between a tenant's share and its part of all kernels
+that completed in the window.
 """
 import json
 import statistics
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import harness
 
 WINDOW_MS = 100
-SETTLE_S = 2   # left out at the start: every control gets time to find its balance
+SETTLE_S = 2   # left out at the start, so that every control can settle
 HAMI_SIZES = {"hami loop": {}, "hami loop, 132 units": {"HAMI_LOOP_UNITS": "132", "HAMI_LOOP_THREADS": "2048"}}
-# The other way to share that docs/adr/0003 weighs: all tenants may launch at once, and the device's timeline is split.
+# The alternative of docs/adr/0003: all tenants may launch at once, and the device's timeline is divided among them.
 PARALLEL = "facet, parallel leases"
 CAPS = (10, 30, 50, 80)
-START_S = 1.5  # from starting the processes to the common beginning
+START_S = 1.5  # from starting the processes to their common start of work
 
 
 @dataclass
@@ -80,7 +80,7 @@ def done(lines):
 
 
 def windows(tenants, begin_ns=0, end_ns=2**63):
-    """Kernels per tenant in each window in which all were at work and the controls had settled."""
+    """Kernels per tenant, for each window in which all tenants were at work and the controls had settled."""
     begin = max([begin_ns] + [done(lines)["begin_ns"] + SETTLE_S * 10**9 for lines in tenants])
     end = min([end_ns] + [done(lines)["end_ns"] for lines in tenants])
     counts = [{line["start_ns"]: line["kernels"] for line in lines if line["event"] == "window"} for lines in tenants]
@@ -89,7 +89,7 @@ def windows(tenants, begin_ns=0, end_ns=2**63):
 
 
 def merge(rows, factor):
-    """Windows `factor` times as long; the rest at the end is dropped."""
+    """Merges `factor` windows into one, and drops an incomplete one at the end."""
     return [[sum(column) for column in zip(*rows[at:at + factor])]
             for at in range(0, len(rows) - factor + 1, factor)]
 
@@ -132,7 +132,7 @@ def scenario_rows(name, results):
 
 
 def run_scenario(runner, scenario, repeats):
-    """Every control in turn, several times, so that noise meets all alike: means of means, the worst of the worst."""
+    """Runs each control in turn, several times, so that noise affects all alike. Returns means of means, and maxima."""
     samples = harness.interleave(repeats, {
         control: lambda control=control: judge(
             runner.tenants(control, scenario.percents, scenario.kernel_us, scenario.depth), scenario.percents)
@@ -150,7 +150,7 @@ def combine(results):
 
 
 def run_idle(runner):
-    """50/30/20, and the first rests in the second half: its time goes to the others, 60/40."""
+    """Shares of 50/30/20, of which the first tenant is idle in the second half: its time goes to the others, 60/40."""
     half = SETTLE_S + (runner.seconds - SETTLE_S) / 2
     results = {}
     for control in ("facet", *HAMI_SIZES):
@@ -166,7 +166,7 @@ def run_idle(runner):
 
 
 def run_caps(runner):
-    """One tenant alone: the part of its speed that a cap leaves, against a run without one just before."""
+    """One tenant alone: its speed under a cap as a part of its speed without control, measured just before."""
     results = {}
     for percent in CAPS:
         burn = [runner.bench.burn, "--steps", runner.steps(1000), "--seconds", runner.seconds, "--windows", WINDOW_MS]
@@ -197,7 +197,7 @@ def run(bench, options):
         "tenants busy. Throughput: kernels of all tenants against no control. Stall: the longest of the "
         "tenants' times between two completions.",
         harness.markdown_table(
-            ["the 50 % tenant of 50/30/20 rests", "shares then", "throughput kept"],
+            ["the 50 % tenant of 50/30/20 is idle", "shares then", "throughput kept"],
             [[control, " / ".join(f"{share:.1f}" for share in result["shares_while_idle"]),
               f"{result['throughput_kept']:.3f}"] for control, result in idle.items()]),
         harness.markdown_table(

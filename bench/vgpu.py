@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual GPUs as a library: many of them, shares with recorded kernels, a high priority beside a backlog.
 
-Owns: lengths of kernels out of the traces of REEF (kernel_latency, us) and Orion (Duration, ns), one model for each
-tenant. Never: claims their devices' times: they are shapes.
+Owns: the lengths of kernels in the traces of REEF (kernel_latency, us) and Orion (Duration, ns), one model for each
+tenant. Never: claims the recorded devices' times: only the mix of lengths matters.
 """
 import csv
 import json
@@ -14,9 +14,9 @@ ORION = ["bert_2_fwd", "resnet101_4_fwd", "mobilenetv2_96_fb1", "resnet50_32_fb1
 REQUESTS = [400, 300, 200, 100]
 COUNT = 1000
 LEAST_US = 5
-# The host's side of a launch takes the same two processors as the device does here, which is not so on an accelerator:
-# kernels are longer than recorded, all by the same factor.
-LONGER = 5
+# Kernels are longer than recorded by this factor: other than on an accelerator, the host's part of a launch runs on the
+# device's own two processors here.
+LENGTH_FACTOR = 5
 
 
 def reef_lengths(folder, model):
@@ -32,7 +32,8 @@ def orion_lengths(folder, model):
 
 def lengths_file(bench, name, lines):
     path = bench.folder / f"{name}.lengths"
-    path.write_text("".join(" ".join(str(int(max(us, LEAST_US) * LONGER * 1000)) for us in line) + "\n" for line in lines))
+    path.write_text("".join(" ".join(str(int(max(us, LEAST_US) * LENGTH_FACTOR * 1000)) for us in line) + "\n"
+                            for line in lines))
     return path
 
 

@@ -21,16 +21,13 @@ enum {
     ANSWER_MAX = 16 << 20, /* more than any answer of a daemon */
     CALL_MS = 5000,        /* the daemon answers from memory */
     PROVIDER_MS =
-        40000, /* it asks a provider, for which it waits 10 s to open and 5 s to answer, and then says why not */
+        40000, /* the daemon waits for a provider, 10 s to open and 5 s to answer, and then reports the failure */
     POLL_NS = 20 * 1000 * 1000,
 };
 
-#define START_MOST_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
+#define START_MOST_NS (5 * FACET_NS_PER_S) /* the time in which a daemon that has started answers */
 
-/*
- * Refuses a path that no socket can have: the system's error for it, which would come later, does not name the
- * variable.
- */
+/* Refuses a path that is too long for a socket here, because the error of a later connect() names no variable. */
 static enum facet_status find_socket(char *ret_path, size_t size, struct facet_error *error)
 {
     const size_t longest = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
@@ -76,7 +73,7 @@ static bool may_ask_provider(const char *method, const char *url)
     return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/") || strstr(url, "/v1/reservations/");
 }
 
-/* The listening process, which the kernel knows even of a stopped one. 0 when it is not known. */
+/* The process that listens on the socket, even if it is stopped; 0 when it is unknown. */
 static pid_t listener_pid(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -84,7 +81,7 @@ static pid_t listener_pid(const char *path)
     socklen_t size = sizeof peer;
     FACET_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    /* It fits: see find_socket(). */
+    /* The path fits: see find_socket(). */
     memcpy(address.sun_path, path, strnlen(path, sizeof address.sun_path - 1));
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
@@ -119,7 +116,7 @@ static enum facet_status transport_error(const struct client *client, const stru
         return facet_error_set(error, FACET_IO, "cannot connect to %s: %s", client->socket_path, failure->reason);
     case HTTP_OTHER_USER:
         return facet_error_set(error, FACET_PERMISSION,
-                               "a process of user %lu listens on %s; only one of user %lu or root is believed",
+                               "a process of user %lu listens on %s; expected one of user %lu or root",
                                (unsigned long)failure->user, client->socket_path, (unsigned long)geteuid());
     case HTTP_BROKEN:
         break;
@@ -197,7 +194,7 @@ static enum facet_status exchange_or_start(struct client *client, const char *me
     }
 }
 
-/* The command's word for a member of a request. */
+/* The command's option for a member of a request's JSON; the member itself when it has none. */
 static const char *option_of_member(const char *member)
 {
     static const struct {
@@ -215,7 +212,7 @@ static const char *option_of_member(const char *member)
     return member;
 }
 
-/* NULL when the daemon does not say it. */
+/* The daemon's answer to GET /v1/health; NULL when there is none. */
 static json_t *ask_health(struct client *client)
 {
     struct http_answer answer = {0};
@@ -238,7 +235,7 @@ static bool chooses_device(const char *method, const char *path)
             (strncmp(path, reservations, length) == 0 && (!path[length] || path[length] == '?')));
 }
 
-/* A private daemon has the variables of the shell that started it, and finds devices by them. */
+/* Notes how the environment of a private daemon, by which it finds devices, differs from this process's. */
 static void note_environment(struct client *client)
 {
     CLIENT_CLEANUP_JSON json_t *health = ask_health(client);
@@ -248,8 +245,8 @@ static void note_environment(struct client *client)
 }
 
 /*
- * The daemon finds devices by its own variables, not by the caller's: where they differ, the refusal says so.
- * `missing`: no such device was found, which may also be for a variable that is left out.
+ * The daemon finds devices by its own variables, not by the caller's. The refusal says so where they differ.
+ * `missing`: no such device was found, perhaps because a variable is left out of the daemon's environment.
  */
 static enum facet_status refuse_device(struct client *client, enum facet_status status, bool missing,
                                        const char *argument, const char *message, struct facet_error *error)
@@ -268,7 +265,7 @@ static enum facet_status refuse_device(struct client *client, enum facet_status 
     return facet_error_argument(error, status, argument, "%.*s; %s", message_most, message, advice);
 }
 
-/* Another device might not refuse it. */
+/* Whether another device might accept the request. */
 static bool depends_on_device(enum facet_status status)
 {
     return status == FACET_OUT_OF_RANGE || status == FACET_NO_SPACE || status == FACET_UNSUPPORTED ||

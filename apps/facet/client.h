@@ -4,7 +4,7 @@
  *
  * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors; the check
  * that the daemon is the user's own or root's, by the socket's folder and by the listening process.
- * Never: prints, except the passing note on a terminal that the daemon takes its time.
+ * Never: prints, except a note on a terminal while it waits for a slow daemon.
  *
  * Thread rule: one thread.
  */
@@ -23,12 +23,12 @@ struct http;
 
 struct client {
     struct http *http;
-    char folder[FACET_PATH_SIZE]; /* of the socket: a user who can change it could answer in the daemon's place */
+    char folder[FACET_PATH_SIZE]; /* the socket's folder: a user who can change it could replace the socket */
     char socket_path[FACET_PATH_SIZE];
     bool may_start;             /* start a private daemon when none listens */
     bool unreachable;           /* the last call failed because no daemon listens */
     char advice[256];           /* the daemon's advice about its last refusal; empty when there is none */
-    char environment_note[256]; /* how the daemon's environment differs, if it chose a device; empty: it does not */
+    char environment_note[256]; /* how the environment of a daemon that chose a device differs; empty: not at all */
 };
 
 /* Finds the socket and an HTTP library (http.h); makes no connection yet. */
@@ -36,13 +36,13 @@ enum facet_status client_open(struct client *ret_client, bool may_start, struct 
 void client_close(struct client *client);
 
 /*
- * Makes one call. `body` may be NULL and stays the caller's; so may `ret_answer`, whose new reference is the caller's.
+ * Makes one call. `body` and `ret_answer` may be NULL. The body stays the caller's; the caller releases *ret_answer.
  * A daemon's refusal becomes its status, argument and message, with the argument spelled as the command spells it.
  */
 enum facet_status client_call(struct client *client, const char *method, const char *path, const json_t *body,
                               json_t **ret_answer, struct facet_error *error);
 
-/* GET of a text that is not JSON. The caller frees *ret_text. */
+/* Makes a GET whose answer is a text and not JSON. The caller frees *ret_text. */
 enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error);
 
 /* client_call() on `folder` + REF + `suffix`, with REF escaped: "/v1/reservations/", "job 7", "". */

@@ -15,7 +15,7 @@
 
 enum { NAMES_SIZE = 128 };
 
-/* Some installations find drivers by them; without them programs see no device, for no visible reason. */
+/* Variables by which some installations find drivers: without them, programs see no device and get no error. */
 static const char *const finders[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH"};
 
 static void add_name(char names[NAMES_SIZE], const char *name, size_t length)
@@ -25,7 +25,7 @@ static void add_name(char names[NAMES_SIZE], const char *name, size_t length)
     snprintf(names + used, NAMES_SIZE - used, "%s%.*s", used ? ", " : "", (int)length, name);
 }
 
-/* Variables that are set here, and unset or different there. */
+/* Adds the variables that are set here, and unset or different in the daemon. */
 static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
 {
     for (char **entry = environ; entry && *entry; entry++) {
@@ -42,7 +42,7 @@ static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
     }
 }
 
-/* Variables that are set only there, or that a daemon of this shell would not keep. */
+/* Adds the variables that are set in the daemon only, or that a daemon started by this shell would not keep. */
 static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
 {
     const char *name;

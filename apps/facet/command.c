@@ -142,7 +142,7 @@ static void refuse_option(const struct command *self, const char *token, const s
         command_usage(self, "option '--%s' is not known; see 'facet help %s'", typed, self->name);
 }
 
-/* "--device"; "-D" for one that has a letter only. */
+/* Writes "--device", or "-D" for an option that has only a letter. */
 static void spell_option(int option, const struct option *words, char *ret_name, size_t size)
 {
     for (; words->name; words++)
@@ -239,7 +239,7 @@ bool command_operands(const struct command *self, int argc, char **argv, int req
     return true;
 }
 
-/* A wrong value stays wrong however often it is tried; any other failure may pass. */
+/* EXIT_USAGE for a value that will always be wrong; EXIT_REFUSED for failures that another try may not meet. */
 static int exit_of(const struct facet_error *error)
 {
     bool wrong_value = error->status == FACET_INVALID_ARGUMENT || error->status == FACET_OUT_OF_RANGE ||

@@ -101,7 +101,7 @@ struct command {
     const char *name;                      /* as typed after "facet": "vgpu create" */
     const char *help;                      /* begins with "usage: facet ...", ends with a newline */
     const struct command *const *children; /* NULL ends the list; NULL when it has none */
-    const char *const *repeats;            /* options with a value that may be given again, as typed: "-D"; likewise */
+    const char *const *repeats;            /* options that may be given several times, as typed: "-D"; likewise */
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
@@ -119,15 +119,15 @@ int command_unknown(const struct command *self, const char *word);
 int command_dispatch(const struct command *self, int argc, char **argv);
 
 /*
- * The next option, as getopt_long() returns it; -1 when there are no more. '?' after a wrong option was refused, or a
- * value that was given before and would be lost: the caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
+ * The next option, as getopt_long() returns it; -1 when there are no more. '?' after it refused a wrong option, or the
+ * second value of an option that takes one: the caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
  */
 int command_option(const struct command *self, int argc, char **argv, const char *letters, const struct option *words);
 
 /* Reads the options of a verb that has only --help and --json. True: go on; else return *ret_exit. */
 bool command_options_plain(const struct command *self, int argc, char **argv, bool *ret_json, int *ret_exit);
 
-/* Refuses operands beyond the first `allowed` after optind. */
+/* Refuses fewer than `required` operands after optind, more than `allowed`, and an empty one; `operands` names them. */
 bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed,
                       const char *operands);
 
@@ -144,10 +144,10 @@ int command_refuse(const struct command *self, bool json, const struct facet_err
 
 void command_warn(const struct command *self, const char *format, ...) FACET_PRINTF(2, 3);
 
-/* Says so; returns EXIT_REFUSED. */
+/* Reports that memory is out; returns EXIT_REFUSED. */
 int command_out_of_memory(const struct command *self);
 
-/* Digits with at most three decimals: 0.1 to 3600 seconds. */
+/* Reads 0.1 to 3600 seconds, written with at most three decimals. */
 bool command_read_interval(const char *text, uint64_t *ret_ns);
 
 /* Prints the daemon's answer, indented by two. */

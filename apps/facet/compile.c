@@ -14,7 +14,7 @@
 
 struct request {
     struct kernel_build build;
-    const char *source, *output; /* output NULL: by the source's name */
+    const char *source, *output; /* output NULL: choose_output() names it after the source */
     bool json, statistics, list;
 };
 
@@ -44,7 +44,7 @@ static int print_targets(const struct command *self, bool json)
     return status;
 }
 
-/* The compile's first answer: where the image goes. "saxpy.cl" for "ptx:sm_90" is "saxpy.ptx", in this folder. */
+/* Names the image after its source: "saxpy.cl" for "ptx:sm_90" gives "saxpy.ptx", in the current folder. */
 static void choose_output(const struct request *request, const char *target, char *path, size_t size)
 {
     static const struct {

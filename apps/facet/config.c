@@ -23,7 +23,7 @@ struct row {
     const char *variable, *help;
     char value[FACET_PATH_SIZE]; /* empty when there is none */
     const char *from;            /* "environment", "default", "unset", or "invalid" */
-    struct facet_error error;    /* of an invalid one */
+    struct facet_error error;    /* of an invalid value */
 };
 
 /* The value that the program uses when the setting is not given. */
@@ -61,7 +61,7 @@ static void look_up_setting(uint32_t id, struct row *row)
         row->from = "invalid";
 }
 
-/* An absolute path that has none of Facet's files is refused by all programs that search there. */
+/* Marks a folder without Facet's files as invalid, as every program that searches there refuses it. */
 static void check_lib_dir(struct row *row)
 {
     char path[FACET_PATH_SIZE];
@@ -71,7 +71,7 @@ static void check_lib_dir(struct row *row)
         row->from = "invalid";
 }
 
-/* The provider reads profiles and faults: it is asked, as the lists of devices ask it. */
+/* Opens the simulated provider, which reads the variable, and returns its complaint about the variable, if any. */
 static enum facet_status ask_simulation(const char *variable, struct facet_error *error)
 {
     struct facet_session *session = NULL;
@@ -79,7 +79,7 @@ static enum facet_status ask_simulation(const char *variable, struct facet_error
     char path[FACET_PATH_SIZE];
 
     if (facet_path_shipped("facet-provider-sim.so", path, sizeof path, &reason) != FACET_OK)
-        return FACET_OK; /* nothing reads it */
+        return FACET_OK; /* without the provider, no program reads the variable */
     enum facet_status status = facet_session_open(path, NULL, &session, &reason);
     facet_session_close(session);
     if (status == FACET_OK || !strstr(reason.message, variable))
@@ -103,7 +103,7 @@ static void look_up_variable(const struct facet_variable *variable, struct row *
         row->from = "invalid";
 }
 
-/* False past the last one: first the settings, then the variables. */
+/* The settings come first, then the variables. False past the last one. */
 static bool row_at(uint32_t index, struct row *row)
 {
     const struct facet_variable *variable = NULL;
@@ -197,7 +197,7 @@ static void print_help(void)
     }
 }
 
-/* The exit status of the first that is refused; a line for each. */
+/* Prints a line for each refused value. Returns the exit status of the first. */
 static int refuse_invalid(const struct command *self)
 {
     int status = EXIT_DONE;

@@ -61,7 +61,7 @@ static bool add_modes(struct libscols_table *card, const json_t *device)
     return view_card_add(card, "modes", used ? text : "none: it runs kernels only");
 }
 
-/* Whole programs, which only `facet provider check` needs, are left out. */
+/* Leaves out the source code of test kernels, which only `facet provider check` needs. */
 static bool add_property(struct libscols_table *card, const char *name, const char *value)
 {
     static const char hidden[] = "conformance_";
@@ -105,7 +105,7 @@ static bool print_card(const json_t *device)
 
 enum { CELLS_MAX = 8 };
 
-/* One row: writes what it makes into `buffers`; cells may point there, into `item`, or be NULL. */
+/* Fills one row's cells: each is NULL, or points into `item`, or to a text that the function writes to `buffers`. */
 typedef void (*fill_func)(const json_t *item, char buffers[CELLS_MAX][TEXT_SIZE], const char *cells[CELLS_MAX]);
 
 struct section {
@@ -133,7 +133,7 @@ static const char *number_cell(const json_t *item, const char *member, const cha
     return buffer;
 }
 
-/* The first slices at which one could be made now. */
+/* The numbers of the slices at which a partition of this template could begin now. */
 static const char *free_places(const json_t *item, char *buffer)
 {
     const json_t *place;

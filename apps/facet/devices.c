@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet devices`. Never: needs a daemon; one that runs is asked about a single device, because it knows more. */
+/* Owns: `facet devices`. Never: needs a daemon, but asks a running daemon about a single device, for more detail. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ static int print_table(const struct command *self, const struct facet_device_tab
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }
 
-/* On standard error, so that the list stays a list. */
+/* Warns on standard error, so that standard output has only the list. */
 static void warn_refused(const struct command *self, const struct facet_device_table *devices)
 {
     for (uint32_t i = 0; i < facet_provider_count(devices); i++) {
@@ -93,9 +93,7 @@ static int print_list(const struct command *self, const struct facet_device_tabl
     return print_table(self, devices);
 }
 
-/*
- * A running daemon's answer about it, which names the owners of partitions. NULL without a daemon or the device there.
- */
+/* A running daemon's answer, which also names the owners of partitions. NULL: no daemon, or none with this device. */
 static json_t *ask_daemon(const struct facet_device_record *device)
 {
     CLIENT_CLEANUP struct client client = {0};
@@ -164,14 +162,14 @@ const struct command command_devices = {
     .help = "usage: facet devices [DEVICE] [--json]\n"
             "\n"
             "Lists the accelerators that the providers find on this machine, or shows one in\n"
-            "full: its modes, what it is capable of, the partitions that it can be cut into\n"
-            "and where they still fit, those that exist and whose they are, and its links. No\n"
-            "daemon is needed, and nothing is changed. What shows no modes runs kernels, but\n"
-            "no programs, and is listed last.\n"
+            "full: its modes, its capabilities, the partitions that it can be cut into and\n"
+            "where they fit now, the existing partitions and their owners, and its links. No\n"
+            "daemon is needed, and nothing is changed. A device without modes runs kernels,\n"
+            "but no programs, and is listed last.\n"
             "\n"
             "  --json    print everything that is known, as JSON\n"
             "\n"
-            "DEVICE is an id or uuid, or a bare number, which counts the lines of the list\n"
-            "from 0; the same as -d takes in 'facet run' and 'facet vgpu create'.\n",
+            "DEVICE is an id, a uuid, or a line's number in the list, counted from 0, as -d\n"
+            "takes it in 'facet run' and 'facet vgpu create'.\n",
     .run = run_devices,
 };

@@ -16,7 +16,7 @@
 
 #define NOTE_NS (900 * FACET_NS_PER_MS) /* curl checks once a second */
 
-/* The functions used of it, with the types of its header. */
+/* The functions of libcurl that are used, each with the type that its header declares. */
 #define CURL_FUNCTIONS(X)                                                                                              \
     X(init, curl_easy_init)                                                                                            \
     X(cleanup, curl_easy_cleanup)                                                                                      \
@@ -41,11 +41,11 @@ struct http {
     CURL *handle;
 };
 
-/* ---- finding it ---- */
+/* ---- finding libcurl ---- */
 
 /*
- * The same interface by the same header, with another library for TLS, which a Unix socket does not use. It stays
- * loaded until the command ends: libraries below it do not support unloading.
+ * Both names have the same interface; they differ in their library for TLS, which a Unix socket does not use. libcurl
+ * stays loaded until the command ends, because libraries below it do not support unloading.
  */
 static void *open_library(void)
 {
@@ -74,7 +74,8 @@ static enum facet_status find_functions(struct curl_functions *functions, struct
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         found[i] = dlsym(library, names[i]);
         if (!found[i])
-            return facet_error_set(error, FACET_UNSUPPORTED, "this machine's libcurl is none: it has no %s", names[i]);
+            return facet_error_set(error, FACET_UNSUPPORTED, "this machine's libcurl is another library: it has no %s",
+                                   names[i]);
     }
     memcpy(functions, found, sizeof *functions);
     return FACET_OK;
@@ -107,13 +108,13 @@ void http_close(struct http *http)
 
 /* ---- an exchange ---- */
 
-/* While one call is made. */
+/* The state of one call. */
 struct exchange {
     const struct http_call *call;
     struct http_answer answer;
     uint64_t since_ns;
-    int socket, socket_errno; /* the errno of why there is none */
-    uid_t other_user;         /* the listening process's user, where that is another one */
+    int socket, socket_errno; /* why there is no socket */
+    uid_t other_user;         /* the listening process's user, when `is_other_user` */
     bool is_other_user;
     bool note_shown;
     bool is_too_long;
@@ -156,7 +157,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     return exchange->socket;
 }
 
-/* Connected, but nothing is sent yet: the kernel knows the listening process. */
+/* Checks the listening process's user. libcurl calls this when it is connected and has sent nothing yet. */
 static int check_peer(void *context, char *their_address, char *our_address, int their_port, int our_port)
 {
     struct exchange *exchange = context;
@@ -172,8 +173,9 @@ static int check_peer(void *context, char *their_address, char *our_address, int
 }
 
 /*
- * The user's proxy, .netrc and redirects have no business with a Unix socket. A connection serves one call: an open one
- * would keep a private daemon from leaving, and curl repeats a call by itself when a kept connection turns out dead.
+ * Turns off the user's proxy, .netrc and redirects, which are not for a Unix socket. Each connection serves one call:
+ * an idle one would keep a private daemon from ending, and curl by itself repeats a call on a kept connection that
+ * broke.
  */
 static CURLcode prepare_call(struct http *http, struct exchange *exchange, struct curl_slist *headers)
 {
@@ -204,7 +206,7 @@ static CURLcode prepare_call(struct http *http, struct exchange *exchange, struc
     set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     set(handle, CURLOPT_OPENSOCKETDATA, exchange);
     set(handle, CURLOPT_PREREQDATA, exchange);
-    return set(handle, CURLOPT_PREREQFUNCTION, check_peer); /* not known before libcurl 7.80: then no call is made */
+    return set(handle, CURLOPT_PREREQFUNCTION, check_peer); /* libcurl before 7.80 refuses it; then no call is made */
 }
 
 static struct http_failure failure_of(struct http *http, const struct exchange *exchange, CURLcode code)

@@ -2,8 +2,8 @@
 /*
  * HTTP/1.1 over a Unix socket, through libcurl.
  *
- * Owns: finding libcurl when the first call is to be made (it brings some thirty libraries along, which most commands
- * do not need), one handle, the bound on an answer's size.
+ * Owns: loading libcurl before the first call (it loads some thirty libraries, which most commands do not need), one
+ * handle, the bound on an answer's size.
  * Never: makes a call twice.
  *
  * Thread rule: one thread.
@@ -41,7 +41,7 @@ enum http_failure_kind {
     HTTP_TIMED_OUT = 1, /* no whole answer in time */
     HTTP_TOO_LONG = 2,  /* an answer above `answer_most` */
     HTTP_NO_MEMORY = 3,
-    HTTP_BROKEN = 4,     /* it was begun, and never completed */
+    HTTP_BROKEN = 4,     /* the exchange began, and never completed */
     HTTP_OTHER_USER = 5, /* another user's process listens, and `own_user_only` was asked for */
 };
 
@@ -56,7 +56,7 @@ struct http_failure {
 enum facet_status http_open(struct http **ret_http, struct facet_error *error);
 void http_close(struct http *http); /* NULL is fine */
 
-/* One exchange, with any HTTP status. False: there was none, and `ret_failure` says why. */
+/* Makes one exchange, with any HTTP status. False: no answer came, and `ret_failure` says why. */
 bool http_exchange(struct http *http, const struct http_call *call, struct http_answer *ret_answer,
                    struct http_failure *ret_failure);
 

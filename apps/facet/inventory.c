@@ -20,7 +20,7 @@ enum facet_status inventory_open_own(struct facet_device_table **ret_table, stru
     return status == FACET_OK ? facet_device_table_open(NULL, ret_table, error) : status;
 }
 
-/* The removed variables by which drivers would be found: of each provider, and the first of all. */
+/* Variables by which drivers would be found, and which are removed: for each provider, and the first of all. */
 static const char *const providers[] = {"cuda", "rocm", "ascend", "opencl"};
 static const char *left_out[sizeof providers / sizeof providers[0]], *first_left_out;
 

@@ -8,20 +8,20 @@
 #include "command.h"
 #include "device/table.h"
 
-/* Checks the settings and opens the table as a private daemon does, so that both find the same: this process has the
- * daemon's environment and soft limits from now on. */
+/* Checks the settings and opens the table. From then on this process has the environment and the soft limits of a
+ * private daemon, so that both find the same devices. */
 enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error);
 
 /*
- * After it, on standard error: which variables name a missing file, and which providers found no device though this
- * shell has a variable by which their driver is found.
+ * After inventory_open(): warns on standard error of variables that name a missing file, and of providers that found no
+ * device because a variable by which their driver is found was removed.
  */
 void inventory_warn(const struct command *self, const struct facet_device_table *devices);
 
-/* After it, where a device is missing: adds advice, if this shell has such a variable at all. */
+/* After inventory_open(): adds advice to an error about a missing device, if any such variable was removed. */
 void inventory_explain(struct facet_error *error);
 
-/* inventory_open() with this process's own environment, as a program that uses a device itself has it. */
+/* As inventory_open(), but keeps this process's own environment, as a program that uses a device itself does. */
 enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error);
 
 /* Prints `json`, consuming it. */

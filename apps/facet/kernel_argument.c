@@ -25,7 +25,7 @@ static enum facet_status refuse_argument(struct facet_error *error, const char *
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg", "--arg '%.80s': expected %s", text, expected);
 }
 
-/* The type that `text` begins with, up to a colon. */
+/* The type whose name, followed by a colon, `text` begins with. */
 static const struct kernel_type *find_type(const char *text, const char **ret_rest)
 {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {

@@ -50,10 +50,10 @@ void kernel_argument_clear(struct kernel_argument *argument);
 /* Makes the initial bytes of a buffer (kernel_data.c). `seed` makes two random buffers differ. */
 enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_t seed, struct facet_error *error);
 
-/* Writes one element of `type`, from a number in text. False: it is none, or does not fit. */
+/* Writes one element of `type`. False: `text` is no number, or one that does not fit. */
 bool kernel_type_read(const struct kernel_type *type, const char *text, unsigned char *ret_element);
 
-/* Element `index` of a buffer for people (into `buffer`), and as JSON (NULL for a number that JSON has not). */
+/* Element `index` of a buffer, as text (in `buffer`), and as JSON (NULL for a number that JSON cannot express). */
 char *kernel_element_print(const struct kernel_argument *argument, uint64_t index, char *buffer, size_t size);
 json_t *kernel_element_json(const struct kernel_argument *argument, uint64_t index);
 

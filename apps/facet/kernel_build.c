@@ -44,7 +44,7 @@ static bool take_level(const struct command *self, struct kernel_build *build)
     return true;
 }
 
-/* An empty word would make clang take the next one for the value. */
+/* Refuses an empty word: clang would take the next argument for the value. */
 static bool take_word(const struct command *self, struct kernel_build *build, int option)
 {
     if (!optarg[0]) {
@@ -140,7 +140,7 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
     }
 }
 
-/* A pipe may never get a writer: a user who has one says so with '-'. */
+/* Refuses a pipe, which might never get a writer; a user who has a pipe passes it as standard input, with '-'. */
 static enum facet_status check_regular(int fd, const char *path, struct facet_error *error)
 {
     struct stat info;
@@ -159,7 +159,7 @@ static enum facet_status check_regular(int fd, const char *path, struct facet_er
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error)
 {
     bool standard = strcmp(path, "-") == 0;
-    /* Opening a pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
     FACET_CLEANUP_FD int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct kernel_text text = {0};
 
@@ -184,7 +184,7 @@ bool kernel_text_is_same(const char *source, const char *output)
            from.st_ino == to.st_ino;
 }
 
-/* "/dev/stdout" may lead to a file, which the process that opened it wants to read. */
+/* Whether `path` is the file that standard output is open on ("/dev/stdout"): a file that must not be replaced. */
 static bool is_standard_output(const char *path)
 {
     struct stat output, file;
@@ -198,7 +198,7 @@ static bool write_bytes(FILE *file, const void *bytes, size_t size)
     return fwrite(bytes, 1, size, file) == size && fflush(file) == 0;
 }
 
-/* A new file in the folder of `path`. NULL: errno says why. */
+/* Creates a temporary file in the folder of `path`. NULL: errno says why. */
 static FILE *open_beside(const char *path, char *ret_beside, size_t size)
 {
     const char *slash = strrchr(path, '/');
@@ -221,10 +221,8 @@ static FILE *open_beside(const char *path, char *ret_beside, size_t size)
     return file;
 }
 
-/*
- * Writes all of the bytes or none. A file that `path` already names is replaced, and its mode kept. false: errno says
- * why.
- */
+/* Writes all of the bytes or none. Replaces a file that `path` already names, and keeps its mode. False: errno says
+ * why. */
 static bool replace_file(const char *path, const struct stat *old, const void *bytes, size_t size)
 {
     char beside[FACET_PATH_SIZE];
@@ -257,7 +255,7 @@ enum facet_status kernel_text_write(const char *path, const void *bytes, size_t 
         return file && write_bytes(file, bytes, size) ? FACET_OK
                                                       : facet_error_errno(error, errno, "cannot write %s", path);
     }
-    FACET_CLEANUP_FREE char *real_path = exists ? realpath(path, NULL) : NULL; /* a link stays one */
+    FACET_CLEANUP_FREE char *real_path = exists ? realpath(path, NULL) : NULL; /* a link is kept */
     return replace_file(real_path ? real_path : path, exists ? &old : NULL, bytes, size)
                ? FACET_OK
                : facet_error_errno(error, errno, "cannot write %s", path);

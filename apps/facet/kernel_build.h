@@ -23,7 +23,7 @@
         "no-cache", no_argument, NULL, OPTION_NO_CACHE                                                                 \
     }
 
-/* Those of them that may be given several times. */
+/* The options of KERNEL_BUILD_LETTERS that may be given several times. */
 #define KERNEL_BUILD_REPEATS "-D", "-I"
 
 struct kernel_text {
@@ -35,12 +35,12 @@ struct kernel_build {
     const char *target; /* NULL: the default */
     uint32_t optimize;
     bool check, no_cache;
-    const char *only; /* an option that was given and says how to compile; NULL: there was none */
+    const char *only; /* a given option that only matters when a source is compiled; NULL: none */
     char **arguments; /* NULL-terminated */
     size_t argument_count;
 };
 
-/* Takes one option. False: it is none of these. *ret_wrong: its value was refused. */
+/* Takes one option. False: it is not an option of the compiler. *ret_wrong: its value was refused. */
 bool kernel_build_option(const struct command *self, struct kernel_build *build, int option, bool *ret_wrong);
 
 /* Cuts the words behind "--" off the command line and takes them as the compiler's arguments. False: out of memory. */
@@ -60,19 +60,19 @@ static inline void kernel_text_clear(struct kernel_text *text)
 }
 #define KERNEL_TEXT_CLEANUP __attribute__((cleanup(kernel_text_clear)))
 
-/* Compiles. With FACET_CORRUPT there may be an image with the compiler's remarks. */
+/* Compiles. After FACET_CORRUPT, an image may hold the compiler's remarks. */
 enum facet_status kernel_build_compile(const struct kernel_build *build, const char *name,
                                        const struct kernel_text *source, struct facet_image **ret_image,
                                        struct facet_error *error);
 
 /*
- * Refuses an image that comes with options of the compiler, which could not affect it: FACET_INVALID_ARGUMENT names the
- * option.
+ * Refuses options of the compiler that were given with an image, which they cannot affect. FACET_INVALID_ARGUMENT names
+ * the option.
  */
 enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
                                            struct facet_error *error);
 
-/* Names the argument at fault as it was typed: `source`, or an option, instead of the library's name for it. */
+/* Replaces the library's name of the argument at fault by the user's: `source`, or an option. */
 void kernel_build_blame(const char *source, struct facet_error *error);
 
 static inline void kernel_image_cleanup(struct facet_image **image)

@@ -99,7 +99,7 @@ void kernel_device_abandon(const struct kernel_device *device)
     facet_session_abandon(device->session, "was ended with the kernel that it ran");
 }
 
-/* The reason why the device itself ended the launch, as far as it is known here. */
+/* Reports a launch that the device itself ended; FACET_TIMEOUT means its limit on the time of a work-group. */
 static enum facet_status name_failure(enum facet_status status, const char *kernel, struct facet_error *error)
 {
     const char *limit = getenv("FACET_CPU_GROUP_LIMIT");
@@ -122,7 +122,7 @@ enum facet_status kernel_device_launch(const struct kernel_device *device, struc
 {
     enum facet_status status = facet_kernel_launch(kernel, device->stream, range, error);
 
-    /* The kernel begins before its launch is answered, and a crash of it may be faster than the answer. */
+    /* The kernel may begin, and even crash, before the provider answers the launch. */
     *ret_launched = status == FACET_OK || status == FACET_DEVICE_LOST;
     return status;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* "X", "X,Y" or "X,Y,Z"; how many they are, 0 when they are wrong. */
+/* Reads "X", "X,Y" or "X,Y,Z". Returns how many numbers there are; 0 when the text is wrong. */
 static uint32_t read_triple(const char *text, uint64_t numbers[3])
 {
     uint32_t count = 0;
@@ -49,7 +49,7 @@ bool kernel_range_option(const struct command *self, struct kernel_range *range,
     return true;
 }
 
-/* Numbers for dimensions that the launch does not have would do nothing. */
+/* Refuses numbers for dimensions that the launch does not have, as they would be ignored. */
 static enum facet_status check_dimensions(const struct kernel_range *given, struct facet_error *error)
 {
     const struct facet_range *range = &given->range;

@@ -2,7 +2,7 @@
 /*
  * The extent of a launch as people type it: --global, --group, --offset.
  *
- * Owns: reading the three, and their consistency. Never: knows a kernel; the library checks the numbers.
+ * Owns: reading these options, and their consistency. Never: knows a kernel; the library checks the numbers.
  */
 #ifndef FACET_KERNEL_RANGE_H
 #define FACET_KERNEL_RANGE_H
@@ -19,7 +19,7 @@ struct kernel_range {
 /* Takes OPTION_GLOBAL, _GROUP or _OFFSET. False: its value was refused. */
 bool kernel_range_option(const struct command *self, struct kernel_range *range, int option);
 
-/* Without --global takes a work-item for each of `count`, the first buffer's elements; 0: there is no buffer. */
+/* Without --global, takes one work-item for each of the first buffer's `count` elements; 0: there is no buffer. */
 enum facet_status kernel_range_complete(struct kernel_range *range, uint64_t count, struct facet_error *error);
 
 #endif

@@ -57,7 +57,7 @@ static bool take_argument(const struct command *self, struct request *request)
     return true;
 }
 
-/* INDEX=FILE, of an --arg that stands before it. */
+/* Takes --out INDEX=FILE, where INDEX counts the --arg options before it. */
 static bool take_output(const struct command *self, struct request *request)
 {
     char *end;
@@ -151,7 +151,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 
 /* --- the image -------------------------------------------------------------------------------------------------- */
 
-/* An image as it is, a source compiled for the device. */
+/* Reads the image, or compiles the source for the device. */
 static enum facet_status make_image(struct request *request, const struct kernel_device *device,
                                     struct facet_image **ret_image, struct facet_error *error)
 {
@@ -188,7 +188,7 @@ static enum facet_status check_target(const struct kernel_device *device, const 
                                 device->id, device->target);
 }
 
-/* Checks were requested: a run without them must not pass for a good one. */
+/* Refuses an unchecked image when checks were requested: a run without checks would look like one that passed them. */
 static enum facet_status check_checked(const struct request *request, const struct facet_image *image,
                                        struct facet_error *error)
 {
@@ -211,7 +211,7 @@ static enum facet_status choose_kernel(struct request *request, const struct fac
 
     if (request->kernel) {
         request->host_kernel = facet_image_find(image, request->kernel);
-        /* Missing: facet_kernel_load() lists the kernels. */
+        /* NULL is no error here: facet_kernel_load() refuses the name, and lists the kernels. */
         return FACET_OK;
     }
     if (!first)
@@ -259,7 +259,7 @@ static enum facet_status check_count(const struct request *request, struct facet
     return FACET_OK;
 }
 
-/* The scalar of which `type` is made ("float4*"), as clang names it; NULL for structs and names of the source's own. */
+/* The scalar of the argument's type: "float4*" is made of float. NULL for structs and typedefs of the source. */
 static const struct kernel_type *scalar_of(const struct facet_host_argument *argument)
 {
     static const struct kernel_type scalars[] = {
@@ -280,7 +280,7 @@ static const struct kernel_type *scalar_of(const struct facet_host_argument *arg
     return NULL;
 }
 
-/* Vectors of three and of four have the same size, and only that is compared later. */
+/* Vectors of three and of four elements have the same size, and later checks compare only sizes. */
 static bool has_count(const struct facet_host_argument *argument, const struct kernel_argument *given)
 {
     uint64_t lanes = strtoull(argument->type + strcspn(argument->type, "0123456789"), NULL, 10);
@@ -433,7 +433,7 @@ static enum facet_status execute_kernel(struct request *request, const struct ke
 
 /* --- results ---------------------------------------------------------------------------------------------------- */
 
-/* Buffers that the kernel may have written; those that it only reads are as they were. */
+/* Whether the argument is a buffer that the kernel may have written. */
 static bool is_result(const struct request *request, uint32_t index)
 {
     return request->arguments[index].form == KERNEL_FORM_BUFFER &&
@@ -523,7 +523,7 @@ static int print_outcome(const struct command *self, const struct request *reque
     return EXIT_DONE;
 }
 
-static bool keeps_source(const struct command *self, const struct request *request)
+static bool check_outputs(const struct command *self, const struct request *request)
 {
     for (uint32_t i = 0; i < request->argument_count; i++) {
         const char *output = request->arguments[i].output;
@@ -551,7 +551,7 @@ static int run_kernel(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, 1, "the source or image"))
         return EXIT_USAGE;
     request.source = argv[optind];
-    if (!keeps_source(self, &request))
+    if (!check_outputs(self, &request))
         return EXIT_USAGE;
     if (kernel_device_open(request.device, &device, &error) != FACET_OK ||
         make_image(&request, &device, &image, &error) != FACET_OK ||

@@ -55,7 +55,7 @@ static size_t show_character(const char *at, char *shown)
     return used ? used : 1;
 }
 
-/* The line, and a caret under the column: tabs stay tabs, so that it stands right however wide they are. */
+/* Prints the line, and a caret under the column. Tabs are kept above and below, whatever their width is. */
 static void print_line(const struct kernel_text *source, const struct facet_diagnostic *remark)
 {
     char text[LINE_MOST * (FACET_TEXT_SHOWN_SIZE - 1) + 1], below[sizeof text], shown[FACET_TEXT_SHOWN_SIZE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output of kernels, of the compiler's remarks and of its times, for people and as JSON.
+ * Descriptions of kernels, and the compiler's remarks and times: as text and as JSON.
  *
  * Owns: remarks with the source's line and a caret; the table of kernels.
  * Never: compiles or runs.
@@ -15,7 +15,7 @@
 /* The compiler's remarks on standard error, as clang shows them. `source` may be NULL. Returns how many are errors. */
 uint32_t kernel_view_remarks(const struct facet_image *image, const char *name, const struct kernel_text *source);
 
-/* Each NULL when out of memory. */
+/* These return NULL when out of memory. */
 json_t *kernel_remarks_json(const struct facet_image *image);
 json_t *kernel_kernels_json(const struct facet_image *image);
 json_t *kernel_statistics_json(const struct facet_image *image);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fork, exec, forwarding, wait. Never: installs a signal handler: signals are blocked and taken one by one. */
+/* Owns: fork, exec, forwarding, wait. Never: installs a signal handler; it takes blocked signals one by one. */
 #include "launch.h"
 
 #include <dirent.h>
@@ -37,7 +37,7 @@ static enum facet_status check_file(const char *path, const char *name, struct f
     return FACET_OK;
 }
 
-/* The first file on PATH that can be run wins; one that cannot is remembered only to tell 126 from 127. */
+/* Takes the first file on PATH that can be run. One that cannot be run decides only between exit status 126 and 127. */
 enum facet_status launch_check(const char *name, struct facet_error *error)
 {
     const char *path = getenv("PATH");
@@ -82,10 +82,10 @@ static bool prepare_environment(const struct launch_place *place)
            launch_cuda_enter(place->cuda) && launch_hip_enter(place->hip);
 }
 
-static void (*on_broken_pipe)(int) = SIG_DFL; /* the command's own settings */
+static void (*on_broken_pipe)(int) = SIG_DFL; /* the settings that the command gets back */
 static void (*on_long_file)(int) = SIG_DFL;
 
-/* Descriptors that this process was started with, up to this number; all above count as such. */
+/* Which descriptors below INHERITED_MOST this process was started with; higher ones always count as inherited. */
 enum { INHERITED_MOST = 1024 };
 static bool inherited[INHERITED_MOST];
 
@@ -107,19 +107,19 @@ static void note_inherited(int fd)
     inherited[fd] = true;
 }
 
-/* Libraries open descriptors that the command would inherit. */
+/* Keeps the command from inheriting descriptors that libraries opened in this process. */
 static void close_unless_inherited(int fd)
 {
     if (!inherited[fd])
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-void launch_survive_long_files(void)
+void launch_ignore_file_size_signal(void)
 {
     on_long_file = signal(SIGXFSZ, SIG_IGN);
 }
 
-void launch_begin(void)
+void launch_prepare(void)
 {
     on_broken_pipe = signal(SIGPIPE, SIG_IGN);
     each_descriptor(note_inherited);
@@ -148,8 +148,8 @@ static void forwarded_signals(sigset_t *ret_set)
 }
 
 /*
- * Job control: when the terminal's ^Z stops the command, this process stops too, so that the shell sees its job
- * stopped. Not after SIGSTOP, which was sent to the command alone and will be undone there.
+ * Whether the command has ended. When the terminal's ^Z stops the command, this process stops too, so that the shell
+ * sees its job stopped. It does not stop after SIGSTOP, which was sent to the command alone, as SIGCONT will be.
  */
 static bool has_ended(pid_t child, int *ret_status)
 {

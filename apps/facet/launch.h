@@ -17,7 +17,7 @@
 #include "launch_hip.h"
 
 #define LAUNCH_MAX_VGPUS 16
-#define LAUNCH_DIRS_SIZE (LAUNCH_MAX_VGPUS * 1024) /* as much as the interposers read */
+#define LAUNCH_DIRS_SIZE (LAUNCH_MAX_VGPUS * 1024) /* the most that the interposers read */
 
 struct launch_outcome {
     int exit_status; /* the command's own; 128 + n when signal n killed it */
@@ -29,7 +29,7 @@ enum facet_status launch_check(const char *name, struct facet_error *error);
 
 /* The surroundings of a tenant. The caller keeps what the members point to. */
 struct launch_place {
-    const char *vgpu_dirs;          /* the vGPU's segment; of several those of all, with ':' between them */
+    const char *vgpu_dirs;          /* the folders of the vGPUs' segments, with ':' between them */
     const char *layer;              /* the OpenCL layer */
     const struct launch_cuda *cuda; /* how CUDA programs enter */
     const struct launch_hip *hip;   /* how HIP programs enter */
@@ -37,17 +37,17 @@ struct launch_place {
 };
 
 /*
- * From now on a write beyond the file size limit (ulimit -f) fails instead of ending this process. The command gets the
- * signal's original setting.
+ * Ignores SIGXFSZ: a write beyond the file size limit (ulimit -f) then fails instead of ending this process. The
+ * command gets the signal's original setting.
  */
-void launch_survive_long_files(void);
+void launch_ignore_file_size_signal(void);
 
 /*
- * Before anything is opened: the command gets the descriptors that this process was started with, and no others. And
- * from now on a write to a pipe without a reader does not end this process, which has to clean up after the command.
- * The command gets the signal's original setting.
+ * Notes which descriptors this process was started with: the command gets only these, so this is called before others
+ * are opened. Also ignores SIGPIPE, because this process has to clean up after the command even when its output is
+ * closed. The command gets the signal's original setting.
  */
-void launch_begin(void);
+void launch_prepare(void);
 
 /*
  * Runs `command` inside the vGPU and waits for its end. Signals sent to this process alone are passed on; those of the

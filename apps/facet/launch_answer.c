@@ -30,12 +30,12 @@ static bool selects_devices(const char *name)
     return length > ending && strcmp(name + length - ending, DEVICES) == 0 && consists_of(name, CAPITAL);
 }
 
-/* Whether the variable is one that Facet defines, with a valid value; else `ret_why` says why not. */
+/* Whether Facet defines the variable, and its value is valid; else `ret_why` says why not. */
 static bool is_ours(const char *name, const char *value, struct facet_error *ret_why)
 {
     bool fits = false;
 
-    facet_error_set(ret_why, FACET_PERMISSION, "its value is none that Facet gives it");
+    facet_error_set(ret_why, FACET_PERMISSION, "Facet sets no such value");
     if (!value)
         return false;
     if (selects_devices(name))

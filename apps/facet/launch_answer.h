@@ -2,7 +2,7 @@
 /*
  * The parts of the daemon's answer about a vGPU that a program gets.
  *
- * Owns: the lists of accepted variables and folders. An answer could set LD_PRELOAD as well as anything else.
+ * Owns: the lists of accepted variables and folders; without them, an answer could set LD_PRELOAD.
  * Never: sets a variable.
  */
 #ifndef FACET_LAUNCH_ANSWER_H
@@ -14,7 +14,7 @@
 
 struct command;
 
-/* Before anything in it is opened. FACET_PERMISSION: other users can change the segment's folder. */
+/* Called before a file of the segment is opened. FACET_PERMISSION: other users can change its folder. */
 enum facet_status launch_answer_check_segment(const char *segment, struct facet_error *error);
 
 /*

@@ -3,7 +3,7 @@
  * How a program enters vGPUs of NVIDIA GPUs (limiter/entrance_cuda.h).
  *
  * Owns: the choice of the devices that the program sees, and setting the variables in its process.
- * Never: sets any of them for another device.
+ * Never: sets them when no vGPU is of such a GPU.
  */
 #ifndef FACET_LAUNCH_CUDA_H
 #define FACET_LAUNCH_CUDA_H
@@ -26,7 +26,7 @@ struct launch_cuda {
  */
 enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret_cuda, struct facet_error *error);
 
-/* Called in the child, before exec. An earlier value stays, behind the new one. False with errno when memory is out. */
+/* Called in the child, before exec. Puts values in front of those that variables have. False: no memory (errno). */
 bool launch_cuda_enter(const struct launch_cuda *cuda);
 
 #endif

@@ -3,7 +3,7 @@
  * How a program enters vGPUs of AMD GPUs (limiter/entrance_hip.h).
  *
  * Owns: the choice of the devices that the program sees, and setting the variables in its process.
- * Never: sets any of them for another device.
+ * Never: sets them when no vGPU is of such a GPU.
  */
 #ifndef FACET_LAUNCH_HIP_H
 #define FACET_LAUNCH_HIP_H
@@ -16,7 +16,7 @@
 
 struct launch_hip {
     char uuids[1024];  /* of the GPUs, with ',' between them; empty: none, nothing is set */
-    char indices[128]; /* as many numbers, from 0 on */
+    char indices[128]; /* one number for each UUID, counted from 0 */
     struct facet_entrance_hip entrance;
 };
 
@@ -27,7 +27,7 @@ struct launch_hip {
  */
 enum facet_status launch_hip_find(const char *segments, struct launch_hip *ret_hip, struct facet_error *error);
 
-/* Called in the child, before exec. An earlier value stays, behind the new one. False with errno when memory is out. */
+/* Called in the child, before exec. Puts values in front of those that variables have. False: no memory (errno). */
 bool launch_hip_enter(const struct launch_hip *hip);
 
 #endif

@@ -25,7 +25,7 @@ bool launch_put_in_front(const char *variable, const char *first)
     return setenv(variable, value, 1) == 0;
 }
 
-/* The head of a file that is an object for this kind of process; else what is wrong. */
+/* Reads the ELF header of a file. NULL: it did; else what is wrong with the file. */
 static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
 {
     FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
@@ -38,7 +38,7 @@ static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
     return NULL;
 }
 
-/* Does not check dependencies: the first call reports a missing one. */
+/* What is wrong with the library; NULL: nothing. Its dependencies are not checked: the first call reports them. */
 static const char *fault_of_library(const char *path)
 {
     ElfW(Ehdr) head, ours;

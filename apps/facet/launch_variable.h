@@ -7,12 +7,12 @@
 
 #include <facet/error.h>
 
-/* "first", or "first:before" when the variable is set already. False with errno when memory is out. */
+/* Sets the variable to "first", or to "first:before" when it has a value. False: no memory (errno). */
 bool launch_put_in_front(const char *variable, const char *first);
 
 /*
- * FACET_NOT_FOUND where the variable is set and names no shared library for this processor that can be read. For the
- * vendor's libraries: without them Facet's own, in front of them, would show the program no GPU, and no reason.
+ * Checks a variable that names a vendor's library. FACET_NOT_FOUND: it names no readable shared library for this
+ * processor. Facet's interposer stands before that library, and without it the program would see no GPU and no error.
  */
 enum facet_status launch_check_library(const char *variable, struct facet_error *error);
 

@@ -111,7 +111,7 @@ static ssize_t write_output(void *unused, const char *bytes, size_t size)
 }
 
 /*
- * The C library writes whenever its buffer is full, and the verb prints on: at the end errno belongs to another call.
+ * Makes standard output keep the errno of its first failed write, which may come long before the output is closed.
  */
 static void keep_output_error(void)
 {
@@ -123,7 +123,7 @@ static void keep_output_error(void)
     stdout = stream;
 }
 
-/* Output has arrived only when this succeeds: a full disk shows here. */
+/* Flushes standard output: an error such as a full disk may show only here. */
 static int close_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -134,10 +134,10 @@ static int close_output(int status)
 
 int main(int argc, char **argv)
 {
-    /* Only characters: numbers are read and written the same everywhere. */
+    /* Only LC_CTYPE: numbers are read and written alike in every locale. */
     setlocale(LC_CTYPE, "");
-    signal(SIGCHLD, SIG_DFL); /* the parent may ignore it; then no child's status would ever come */
-    launch_survive_long_files();
+    signal(SIGCHLD, SIG_DFL); /* if it stayed ignored, no child's status could be read */
+    launch_ignore_file_size_signal();
     /* Output to a closed descriptor is lost, and close_output() says so. */
     if (!facet_surroundings_open_streams())
         return EXIT_REFUSED;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet metrics`. Never: starts a daemon: without one, and without a program that publishes, there is nothing to
- * measure. */
+/* Owns: `facet metrics`. Never: starts a daemon, which would have nothing to measure. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +108,7 @@ static bool take_option(const struct command *self, struct options *options, int
     case OPTION_NODE:
         if (gethostname(options->node, sizeof options->node - 1) < 0 || !options->node[0])
             snprintf(options->node, sizeof options->node, "node");
-        facet_text_make_line(options->node); /* the kernel takes any bytes for it */
+        facet_text_make_line(options->node); /* a host name may hold any bytes */
         return add_subject(self, options, FACET_SUBJECT_NODE, options->node);
     case OPTION_CGROUP:
         return add_subject(self, options, FACET_SUBJECT_CONTAINER, optarg);

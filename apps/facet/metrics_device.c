@@ -25,8 +25,8 @@ void metrics_device_close(struct metrics_device *device)
     *device = (struct metrics_device){0};
 }
 
-/* A provider in its own process sees this session alone, in which nothing runs: zero would be wrong. */
-static bool can_tell(const struct facet_device_record *record)
+/* False for a provider that measures only its own process's work: this session runs nothing, and 0 would be wrong. */
+static bool can_measure_others(const struct facet_device_record *record)
 {
     return (record->info.capabilities & FACET_CAN_DEVICE_METRICS) &&
            !(record->provider->traits & FACET_PROVIDER_OWN_WORK);
@@ -38,7 +38,7 @@ static enum facet_status read_metrics(const struct metrics_device *device, struc
     enum facet_status status = FACET_UNSUPPORTED;
 
     *ret_metrics = (struct facet_device_metrics){.size = sizeof *ret_metrics};
-    if (can_tell(device->record))
+    if (can_measure_others(device->record))
         status = facet_session_provider(device->session)
                      ->metrics->device(facet_session_instance(device->session), device->record->info.index, ret_metrics,
                                        error);

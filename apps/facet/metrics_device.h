@@ -21,8 +21,8 @@ enum facet_status metrics_device_open(const struct facet_device_record *record, 
 void metrics_device_close(struct metrics_device *device);
 
 /*
- * Takes one sample. Values that the provider does not offer are absent. A reading that fails fails the first sample; in
- * later ones, all meters say why there is no value.
+ * Takes one sample. Values that the provider does not offer are absent. When the provider's reading fails, a first
+ * sample fails; in a later sample, each meter has the reason instead of a value.
  */
 enum facet_status metrics_device_look(const struct metrics_device *device, bool first,
                                       struct facet_measurement *measurements, uint32_t *count,

@@ -11,8 +11,8 @@
 #include "command.h"
 
 /*
- * The text, which the caller frees and which may be NULL when there is nothing; and the number of drivers in it. Warns
- * of drivers that publish impossible values.
+ * Returns the text, which the caller frees, and the number of drivers in it. The text may be NULL when there are none.
+ * Warns of drivers that publish impossible values.
  */
 enum facet_status metrics_of_library(const struct command *self, char **ret_text, uint32_t *ret_drivers,
                                      struct facet_error *error);

@@ -13,7 +13,7 @@
 #include "monitor/prometheus.h"
 #include "pci.h"
 
-/* One function's label; families with more than that have a second one. */
+/* One function's address as a label, and room for a second label, which some families have. */
 struct labels {
     char address[FACET_PCI_ADDRESS_SIZE];
     struct facet_label label[2];

@@ -5,7 +5,8 @@
 
 #include <facet/error.h>
 
-/* Of accelerators, and of the functions in their groups; the caller frees the text. `root` is "/" for this machine. */
+/* The metrics of accelerators and of the functions in their groups. The caller frees the text. `root` is "/" for this
+ * machine. */
 enum facet_status metrics_of_pci(const char *root, char **ret_text, struct facet_error *error);
 
 #endif

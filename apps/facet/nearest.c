@@ -14,7 +14,7 @@ static unsigned smaller_of(unsigned a, unsigned b)
 
 /*
  * How many letters must be inserted, dropped, replaced or swapped with their neighbour to turn one word into the other.
- * A swap looks two rows back, so three rows are kept.
+ * A swap looks two rows of the table back, so three rows are kept.
  */
 static unsigned edit_distance(const char *from, const char *to)
 {

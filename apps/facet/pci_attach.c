@@ -211,7 +211,7 @@ static enum facet_status check_function(const struct pci_attachment *attachment,
                            address, found->driver);
 }
 
-static bool is_asked_for(const struct pci_attachment *attachment, const struct facet_pci_function *function)
+static bool is_requested_function(const struct pci_attachment *attachment, const struct facet_pci_function *function)
 {
     for (uint32_t i = 0; i < attachment->request.count; i++)
         if (!attachment->functions[i].mdev &&
@@ -232,8 +232,8 @@ static void warn_of_group(const struct command *self, const struct pci_attachmen
         return;
     facet_pci_address_print(&found->address, address);
     for (uint32_t i = 0; (other = facet_pci_snapshot_at(attachment->snapshot, i)); i++) {
-        if (other->group != found->group || is_asked_for(attachment, other) || driver_is_harmless(other->driver) ||
-            driver_is_port(other->driver))
+        if (other->group != found->group || is_requested_function(attachment, other) ||
+            driver_is_harmless(other->driver) || driver_is_port(other->driver))
             continue;
         facet_pci_address_print(&other->address, member);
         command_warn(self, "'%s': no VM can open it while %s of the same IOMMU group %d has the host's driver '%s'",
@@ -241,7 +241,8 @@ static void warn_of_group(const struct command *self, const struct pci_attachmen
     }
 }
 
-/* A failed check stops an attachment, but printed arguments may be for another machine: there it only warns. */
+/* Checks the functions on this host. A failed check refuses an attachment, but only warns before printing arguments,
+ * which may be for another machine. */
 static enum facet_status scan_host(const struct command *self, struct pci_attachment *attachment,
                                    struct facet_error *error)
 {
@@ -259,7 +260,7 @@ static enum facet_status scan_host(const struct command *self, struct pci_attach
 
 /* --- printing --- */
 
-/* Quotes a text for a shell: in single quotes, unless it is safe without. */
+/* Prints a text as one word for a shell, in single quotes where it needs them. */
 static void print_quoted(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,./:+@%";
@@ -274,7 +275,7 @@ static void print_quoted(const char *text)
     putchar('\'');
 }
 
-/* Prints one option with its values a line, continued by '\\', so that a user can paste them into a script. */
+/* Prints one option and its values on each line, with '\\' at its end, so that a user can paste them into a script. */
 static void print_arguments(const struct facet_attach_texts *texts)
 {
     const char *text;
@@ -344,7 +345,7 @@ static json_t *report_json(const struct facet_attach_function *function, const s
     json_t *json = json_pack("{s:s, s:s, s:s*, s:i}", function->mdev ? "mdev" : "address",
                              function->mdev ? function->mdev : address, "id", report->id, "port",
                              report->port[0] ? report->port : NULL, "function", (int)report->function);
-    /* Absent is not zero: unknown values are left out. */
+    /* Unknown values are left out, as zero would be a value. */
     if (report->used != FACET_PCI_UNKNOWN)
         json_object_set_new(json, "used", json_boolean(report->used == FACET_PCI_YES));
     return json;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading operands, and the few files of the host that attaching needs. Never: fails for want of one of them. */
+/* Owns: reading operands, and the few files of the host that attaching needs. Never: fails when a file is missing. */
 #include "pci_attachment.h"
 
 #include <errno.h>
@@ -118,7 +118,7 @@ enum facet_status pci_attachment_begin(struct pci_attachment *attachment, struct
         return facet_error_errno(error, errno, "cannot open '%.80s'", root);
     attachment->deadline_ns = facet_clock_now_ns() + attachment->timeout_ns;
     read_kernel(attachment);
-    /* A machine that shows nothing may still be one to print for. */
+    /* On a machine without PCI, arguments can still be printed for another one. */
     enum facet_status status = facet_pci_scan(
         &(struct facet_pci_scan_config){
             .size = sizeof(struct facet_pci_scan_config), .flags = FACET_PCI_SCAN_ALL, .root = attachment->root_fd},
@@ -155,7 +155,7 @@ void pci_attachment_end(struct pci_attachment *attachment)
     facet_cleanup_fd(&attachment->root_fd);
 }
 
-/* The last part of where a link leads; empty when there is none. */
+/* Reads the last part of a symbolic link's target; empty when there is no link. */
 static void read_link(int folder, const char *name, char *ret_text, size_t size)
 {
     char target[512];
@@ -186,7 +186,7 @@ bool pci_attachment_has_mdev(const struct pci_attachment *attachment, const char
     return folder >= 0;
 }
 
-/* /dev/vfio/GROUP, and where the kernel has it /dev/vfio/devices/vfioN. */
+/* Finds /dev/vfio/GROUP and, on kernels that have it, /dev/vfio/devices/vfioN. */
 void pci_attachment_nodes(const struct pci_attachment *attachment, const struct facet_attach_function *function,
                           struct pci_nodes *ret_nodes)
 {

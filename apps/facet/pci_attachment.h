@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that `facet pci attach` and `facet pci detach` share: the functions named, and the host's view of them.
+ * The parts that `facet pci attach` and `facet pci detach` share: the named functions, and what the host knows of them.
  *
  * Owns: the texts behind a request, the host's root folder. Never: changes anything.
  */
@@ -40,7 +40,7 @@ struct pci_nodes {
     uint32_t count;
 };
 
-/* The VM that gets or loses the functions, which is named once; `expected` names the options for it. */
+/* Sets the kind of VM that gets or loses the functions; refuses a second one. `expected` names its options. */
 bool pci_attachment_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
                            const char *expected, int *ret_exit);
 
@@ -60,14 +60,14 @@ bool pci_attachment_has_mdev(const struct pci_attachment *attachment, const char
 void pci_attachment_nodes(const struct pci_attachment *attachment, const struct facet_attach_function *function,
                           struct pci_nodes *ret_nodes);
 
-/* "9.0" to FACET_ATTACH_VERSION(9, 0). */
+/* Reads "9.0" as FACET_ATTACH_VERSION(9, 0). */
 bool pci_attachment_version(const char *text, uint32_t *ret_version);
 
-/* QEMU, behind the attachment's socket. */
+/* Connects to QEMU on the attachment's socket. */
 enum facet_status pci_attachment_qmp(const struct pci_attachment *attachment, struct facet_qmp **ret_qmp,
                                      struct facet_error *error);
 
-/* The result, in a JSON object of this one member, where JSON is wanted; takes `list`. Returns the exit status. */
+/* With --json, prints {`member`: `list`}. Takes the reference to `list`. Returns the exit status. */
 int pci_attachment_print(const struct command *self, const struct pci_attachment *attachment, const char *member,
                          json_t *list);
 

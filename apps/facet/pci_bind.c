@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci bind`: functions to vfio, all or none. Never: goes on where the host differs from the plan. */
+/* Owns: `facet pci bind`: functions to vfio, all or none. Never: writes when the host differs from the plan. */
 #include "pci.h"
 #include "pci_manage.h"
 

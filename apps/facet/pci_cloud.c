@@ -47,7 +47,7 @@ static enum facet_status fail_call(const struct http_failure *failure, struct fa
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     case HTTP_NOT_CONNECTED:
     case HTTP_BROKEN:
-    case HTTP_OTHER_USER: /* never happens: `only_own` is not set, because the VM may be another user's */
+    case HTTP_OTHER_USER: /* never happens: `own_user_only` is not set, because the VM may be another user's */
         break;
     }
     return facet_error_set(error, FACET_IO, "%s", failure->reason);

@@ -9,11 +9,11 @@
 
 #include "pci_attachment.h"
 
-/* All functions or none. Fills `id` of the reports; the rest Cloud Hypervisor does not say. */
+/* Attaches all functions or none. Fills only `id` of the reports: Cloud Hypervisor reports nothing else. */
 enum facet_status pci_cloud_attach(const struct pci_attachment *attachment, struct facet_attach_report *ret_reports,
                                    struct facet_error *error);
 
-/* Until none is in the VM's tree of devices any more: that is when the guest has let go. */
+/* Detaches all functions, and waits until none is in the VM's device tree: then the guest has given them up. */
 enum facet_status pci_cloud_detach(const struct pci_attachment *attachment, struct facet_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: `facet pci detach`: out of the VM, then closed by its monitor; only after that may a function be unbound.
- * Never: unbinds it.
+ * Owns: `facet pci detach`: a function leaves the VM, and then the VM's monitor closes it; only then may it be unbound.
+ * Never: unbinds a function.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         }
     }
     if (attachment->target == PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "from which machine? expected one of " TARGETS);
+        *ret_exit = command_usage(self, "no virtual machine is named: expected one of " TARGETS);
         return false;
     }
     if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
@@ -50,7 +50,8 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 }
 
 /*
- * A device's node is closed a moment after it is out. If the monitor's /proc may not be read, its answer is believed.
+ * Waits until the VM's monitor has closed the function, which happens a moment after the guest gave it up. Warns, and
+ * does not fail, when that is unknown because the monitor's /proc cannot be read.
  */
 static enum facet_status wait_closed(const struct command *self, const struct pci_attachment *attachment, int64_t pid,
                                      const struct facet_attach_function *function, struct facet_error *error)
@@ -69,7 +70,7 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
     if (status == FACET_TIMEOUT)
         command_warn(self, "%s: another function of its group may be in the VM", reason.message);
     else if (status != FACET_OK)
-        command_warn(self, "whether the VM has closed it cannot be told: %s", reason.message);
+        command_warn(self, "cannot find out whether the VM has closed it: %s", reason.message);
     return FACET_OK;
 }
 

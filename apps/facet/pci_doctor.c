@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci doctor`: findings about this host, and their sources. Never: changes anything but by --probe, which
- * has the kernel reset the function that it opens. */
+/* Owns: `facet pci doctor`: findings about this host, and their sources. Never: changes anything without --probe, which
+ * makes the kernel reset the function that it opens. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const char help[] = "usage: facet pci doctor [--probe ADDRESS] [--root DI
 
 /* ---- other facts about the machine ---- */
 
-/* Distributions that have one QEMU only have it in a place of its own. */
+/* Distributions that ship QEMU for one architecture only install it as qemu-kvm. */
 static const char ask_version[] =
     "for qemu in qemu-system-$(uname -m) /usr/libexec/qemu-kvm; do "
     "command -v \"$qemu\" >/dev/null && exec \"$qemu\" --version; done 2>/dev/null; exit 127";
@@ -66,7 +66,7 @@ static uint64_t ask_memory_lock(void)
     return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-/* Access rights are not enough: there may be no driver behind it. */
+/* Opens /dev/kvm, because a file with the right mode may have no driver. */
 static uint32_t ask_kvm(void)
 {
     FACET_CLEANUP_FD int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -74,7 +74,7 @@ static uint32_t ask_kvm(void)
     return kvm >= 0 ? FACET_PCI_YES : FACET_PCI_NO;
 }
 
-/* Leaves all of it unknown for the files of another machine. */
+/* All is unknown when the files are those of another machine. */
 static struct facet_doctor_environment ask_environment(bool here)
 {
     struct facet_doctor_environment environment = {.size = sizeof environment};

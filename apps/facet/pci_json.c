@@ -26,7 +26,7 @@ static json_t *addresses_json(const struct facet_pci_address *addresses, size_t 
     return array;
 }
 
-/* Names of devices come from files that need not be UTF-8, and go to terminals as well. */
+/* Makes a device's name, which comes from a file and may be any bytes, UTF-8 without control characters. */
 static json_t *text_json(const char *text)
 {
     FACET_CLEANUP_FREE char *line = strdup(text);
@@ -219,7 +219,7 @@ static void add_users(json_t *object, const struct facet_pci_function *function)
     json_decref(uses);
 }
 
-/* A missing file is left out; one that exists and could not be read is listed. */
+/* Lists the attributes whose files exist and could not be read. */
 static void add_unread(json_t *object, const struct facet_pci_function *function)
 {
     json_t *unread = json_object();

@@ -32,7 +32,7 @@ static bool read_number(const char *text, uint32_t *ret_number)
     return true;
 }
 
-/* "alice", "alice:kvm", "1000", "1000:78"; without a group that of the user. */
+/* Reads "alice", "alice:kvm", "1000" or "1000:78". Without a group, it is the user's. */
 static bool read_owner(const char *text, struct pci_wish *wish)
 {
     char user[64];
@@ -129,7 +129,7 @@ bool pci_read_wish(const struct command *self, int argc, char **argv, const stru
     return true;
 }
 
-/* The wish as the library's request; `ret_inside` holds a part of it. */
+/* Makes the library's request, which points to `ret_inside`. */
 static struct facet_passthrough_request make_request(const struct pci_wish *wish,
                                                      struct facet_passthrough_wish *ret_inside)
 {
@@ -152,7 +152,7 @@ static void show_progress(void *user, const char *text)
     terminal_note(text);
 }
 
-/* A journal decides which values are written to which file: no other user may be able to change it. */
+/* Opens the folder of journals. A journal decides what is written to which file, so no other user may change it. */
 static enum facet_status open_state(bool must_write, int *ret_fd, struct facet_error *error)
 {
     char state[FACET_PATH_SIZE], path[FACET_PATH_SIZE + 16];
@@ -188,7 +188,7 @@ enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write,
     config.root = open(wish->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (config.root < 0)
         return facet_error_errno(error, errno, "cannot open the directory %s", wish->root);
-    if (is_here) /* journals are about this machine */
+    if (is_here) /* with --root, journals would be about another machine */
         status = open_state(must_write, &config.state, error);
     ret_manager->root = config.root;
     ret_manager->state = config.state;
@@ -204,8 +204,8 @@ void pci_manager_close(struct pci_manager *manager)
         close(manager->state);
 }
 
-/* A transaction is bounded by its deadlines; one that is cut short would have to be undone by recovery. */
-void pci_finish_first(void)
+/* A transaction ends within its deadlines; if a signal ended it earlier, recovery would have to undo it. */
+void pci_block_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     sigset_t set;
@@ -219,14 +219,14 @@ void pci_finish_first(void)
 static bool is_worth_it(uint32_t kind)
 {
     return kind != FACET_PASSTHROUGH_NOTE_ADOPTED && kind != FACET_PASSTHROUGH_NOTE_STALE &&
-           kind != FACET_PASSTHROUGH_NOTE_FAILED; /* that is the error's own text */
+           kind != FACET_PASSTHROUGH_NOTE_FAILED; /* its text is that of the error */
 }
 
 void pci_warn_notes(const struct command *self, const struct facet_passthrough_report *report)
 {
     char address[FACET_PCI_ADDRESS_SIZE];
 
-    bool has_adopted = false; /* then only such notes found no room */
+    bool has_adopted = false; /* if so, the lost notes are only about adopted functions */
 
     for (uint32_t i = 0; i < report->note_count; i++) {
         const struct facet_passthrough_note *note = &report->notes[i];
@@ -239,7 +239,7 @@ void pci_warn_notes(const struct command *self, const struct facet_passthrough_r
                      note->kind == FACET_PASSTHROUGH_NOTE_DAMAGED ? "" : " ", note->text);
     }
     if (report->notes_lost > 0 && !has_adopted)
-        command_warn(self, "and %u more that there was no room for", report->notes_lost);
+        command_warn(self, "%u more notes did not fit into the report", report->notes_lost);
 }
 
 void pci_recover_first(const struct command *self, struct facet_passthrough *manager)
@@ -255,7 +255,7 @@ void pci_recover_first(const struct command *self, struct facet_passthrough *man
 
 /* ---- executing ---- */
 
-/* Functions that vfio no longer has are in no list of Facet's, so the host is read. */
+/* Reads the host, because Facet lists only functions that vfio has. */
 static int print_returned(const struct command *self, const struct facet_passthrough_plan *plan)
 {
     char address[FACET_PCI_ADDRESS_SIZE];
@@ -351,7 +351,7 @@ int pci_change(const struct command *self, int argc, char **argv, const struct o
     enum facet_status status = pci_manager_open(&wish, true, &manager, &error);
     if (status)
         return command_refuse(self, wish.json, &error, NULL);
-    pci_finish_first();
+    pci_block_signals();
     pci_recover_first(self, manager.manager);
     status = pci_make_plan(&manager, &wish, &plan, &error);
     return status ? command_refuse(self, wish.json, &error, NULL) : execute_plan(self, &manager, plan, wish.json);

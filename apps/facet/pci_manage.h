@@ -45,7 +45,7 @@ struct pci_wish {
     const char *root;
 };
 
-/* False: the caller returns *ret_exit. `needs_address`: the command line must name at least one address. */
+/* Reads a command line, which must name an address if `needs_address`. False: the caller returns *ret_exit. */
 bool pci_read_wish(const struct command *self, int argc, char **argv, const struct option *words, bool needs_address,
                    struct pci_wish *ret_wish, int *ret_exit);
 
@@ -55,14 +55,14 @@ struct pci_manager {
     int root, state;
 };
 
-/* With `must_write` a missing folder of journals is made; otherwise the manager works without one. */
+/* Opens a manager. With `must_write` it creates a missing folder of journals; otherwise it works without one. */
 enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write, struct pci_manager *ret_manager,
                                    struct facet_error *error);
 void pci_manager_close(struct pci_manager *manager);
 #define PCI_CLEANUP_MANAGER __attribute__((cleanup(pci_manager_close)))
 
 /* Blocks signals until the program ends, so that a transaction that has begun is finished. */
-void pci_finish_first(void);
+void pci_block_signals(void);
 
 /* Undoes the changes that a crash left, and prints the notes that matter to a user as warnings. */
 void pci_recover_first(const struct command *self, struct facet_passthrough *manager);
@@ -88,7 +88,7 @@ void pci_warn_notes(const struct command *self, const struct facet_passthrough_r
 enum facet_status pci_make_plan(const struct pci_manager *manager, const struct pci_wish *wish,
                                 struct facet_passthrough_plan **ret_plan, struct facet_error *error);
 
-/* A verb that changes something: reads the wish, plans it and executes the plan; returns the exit status. */
+/* Runs a verb that changes something: reads the wish, makes the plan, executes it. Returns the exit status. */
 int pci_change(const struct command *self, int argc, char **argv, const struct option *words, bool unbind);
 
 #endif

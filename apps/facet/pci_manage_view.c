@@ -17,7 +17,7 @@ static json_t *address_json(const struct facet_pci_address *address)
     return json_string(text);
 }
 
-/* Serials and slots only where they are known. */
+/* Leaves out an unknown serial number or slot. */
 json_t *pci_identity_json(const struct facet_passthrough_identity *identity)
 {
     char model[24];
@@ -124,7 +124,7 @@ bool pci_print_verdict(const struct facet_passthrough_verdict *verdict)
     return complete;
 }
 
-static bool is_of(const struct facet_passthrough_plan *only, const struct facet_passthrough_entry *entry)
+static bool is_in_plan(const struct facet_passthrough_plan *only, const struct facet_passthrough_entry *entry)
 {
     for (size_t i = 0; only && i < only->function_count; i++)
         if (facet_pci_address_compare(&only->functions[i].address, &entry->identity.address) == 0)
@@ -156,7 +156,7 @@ bool pci_print_entries(const struct facet_passthrough_list *list, const struct f
     bool complete = table != NULL;
 
     for (size_t i = 0; complete && i < list->count; i++)
-        if (is_of(only, &list->entries[i]))
+        if (is_in_plan(only, &list->entries[i]))
             complete = add_entry(table, &list->entries[i]);
     return complete && scols_print_table(table) == 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: `facet pci persist`: rules that are applied at each start of the machine. Never: applies a rule to another
- * card.
+ * Owns: `facet pci persist`: rules that are applied at each start of the machine. Never: applies a rule to cards other
+ * than those that it was made for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void persist_close(struct persist *persist)
 }
 #define PERSIST_CLEANUP __attribute__((cleanup(persist_close)))
 
-/* $FACET_PCI_RULES_DIR is for tests and images that are built elsewhere. */
+/* $FACET_PCI_RULES_DIR names another folder, for tests and for images of other machines. */
 static enum facet_status open_rules(bool must_write, int *ret_fd, struct facet_error *error)
 {
     const char *chosen = getenv("FACET_PCI_RULES_DIR");
@@ -54,7 +54,7 @@ static enum facet_status open_rules(bool must_write, int *ret_fd, struct facet_e
     return FACET_OK;
 }
 
-/* True: all is open; else return *ret_exit. */
+/* False: the caller returns *ret_exit. */
 static bool open_persist(struct persist *persist, bool must_write_rules, bool must_write_state, int *ret_exit)
 {
     struct facet_error error = {0};
@@ -155,7 +155,7 @@ static void check_row(struct persist *persist, struct row *row)
     facet_passthrough_rule_check(persist->manager.manager, row->rule, &row->check, &row->plan, &row->error);
 }
 
-/* A failure counts as a refusal, with the first reason. */
+/* A failure makes the row `refused`, with the error's message. */
 static void apply_row(struct persist *persist, struct row *row)
 {
     if (facet_passthrough_rule_apply(persist->manager.manager, row->rule, &row->report, &row->check, &row->error) ==
@@ -246,7 +246,7 @@ static bool begin_writing(struct persist *persist, int argc, char **argv, int *r
     if (!pci_read_wish(persist->self, argc, argv, words, false, &persist->wish, ret_exit) ||
         !open_persist(persist, false, true, ret_exit))
         return false;
-    pci_finish_first();
+    pci_block_signals();
     pci_recover_first(persist->self, persist->manager.manager);
     return true;
 }
@@ -261,7 +261,7 @@ static int run_apply(const struct command *self, int argc, char **argv)
 
 /* ---- undo ---- */
 
-/* Back to the host, where Facet bound it; a rule that is not applied needs nothing. */
+/* Gives the rule's functions back to the host, if Facet bound them. */
 static void undo_row(struct persist *persist, struct row *row)
 {
     PCI_CLEANUP_PLAN struct facet_passthrough_plan *plan = NULL;

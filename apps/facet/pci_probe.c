@@ -9,7 +9,7 @@
 
 #include "passthrough/vfio/client.h"
 
-#define IOVA_IF_NOT_TOLD (UINT64_C(1) << 20)
+#define IOVA_DEFAULT (UINT64_C(1) << 20)
 
 struct probe {
     struct facet_vfio_space *space;
@@ -28,17 +28,17 @@ static enum facet_status read_identity(struct probe *probe, struct facet_error *
     return status;
 }
 
-/* An address that the IOMMU has, for one page. */
+/* Chooses an address for one page from the ranges that the IOMMU accepts. */
 static uint64_t choose_iova(const struct probe *probe, uint64_t page)
 {
     struct facet_vfio_space_info info = {0};
 
     if (facet_vfio_space_describe(probe->space, &info, NULL) != FACET_OK || info.range_count == 0)
-        return IOVA_IF_NOT_TOLD;
+        return IOVA_DEFAULT;
     return (info.ranges[0].start + page - 1) / page * page;
 }
 
-/* Mapped for reading: the function is not enabled, so nothing is read. */
+/* Maps a page for reading by the function, which never reads it, because it is not enabled. */
 static enum facet_status map_page(struct probe *probe, struct facet_error *error)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), iova = choose_iova(probe, page);

@@ -15,9 +15,9 @@
 #define PCI_PROBE_TEXT 200u
 
 /*
- * Opens the function through VFIO, reads its identity, and maps a page of memory for it. The kernel resets a function
- * that is opened and closed so, as it does for a virtual machine. `root` is a directory's descriptor. FACET_BAD_STATE:
- * it, or a member of its group, is not driven by vfio-pci. FACET_BUSY: a virtual machine has it. Else the errors of
+ * Opens the function through VFIO, reads its identity, and maps a page of memory for it. The kernel resets the function
+ * then, as it does for a virtual machine. `root` is a directory's descriptor. FACET_BAD_STATE: the function or a member
+ * of its group is not driven by vfio-pci. FACET_BUSY: a virtual machine has it. Other errors: those of
  * passthrough/vfio/client.h.
  */
 enum facet_status pci_probe(int root, const struct facet_pci_address *address, char ret_text[PCI_PROBE_TEXT],

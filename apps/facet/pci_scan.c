@@ -19,7 +19,7 @@ static const char help[] = "usage: facet pci scan [--all] [--root DIR] [--json]\
                            "  --root DIR  look at the copy of another machine's /sys, /proc and /dev in DIR\n"
                            "  --json      one object: host, functions, platforms\n";
 
-/* All of a group have the verdict of the group: it is made once. */
+/* The verdict on the function's group, which is made once and shared by all functions of the group. */
 static json_t *verdict_json(const struct facet_pci_snapshot *snapshot, const struct facet_pci_function *function,
                             json_t *groups)
 {
@@ -69,7 +69,7 @@ static const char *name_of(const json_t *function, char *buffer, size_t size)
     return buffer;
 }
 
-/* "16x 32 GT/s", as fast as it could be: an idle link is slow by itself. */
+/* "16x 32 GT/s": the fastest that the link can be, because an idle link slows itself down. */
 static const char *link_of(const json_t *function, char *buffer)
 {
     const json_t *link = json_object_get(function, "link_maximum");

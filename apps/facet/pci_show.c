@@ -98,7 +98,7 @@ static bool add_sriov(struct libscols_table *card, const json_t *sriov)
     return !sriov || view_card_add(card, "virtual functions", text);
 }
 
-/* "Held by none" is an answer only where holders could be read. */
+/* Says "no process" only where the processes that hold the function could be read. */
 static bool add_holders(struct libscols_table *card, const json_t *function)
 {
     char text[512] = "";
@@ -109,7 +109,7 @@ static bool add_holders(struct libscols_table *card, const json_t *function)
         bool is_same =
             index > 0 && view_number(holder, "pid") == view_number(json_array_get(holders, index - 1), "pid");
 
-        if (!is_same && used < sizeof text) /* by another node */
+        if (!is_same && used < sizeof text) /* a process may hold several nodes */
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (pid %" PRIu64 ")", used ? ", " : "",
                                      view_text(holder, "command"), view_number(holder, "pid"));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: `facet pci state` and `facet pci recover`: the present places of functions, and the remains of a crash. Never:
- * binds.
+ * Owns: `facet pci state` and `facet pci recover`: where functions are, and undoing what a crash interrupted.
+ * Never: binds a function.
  */
 #include <stdio.h>
 
@@ -96,7 +96,7 @@ static int print_report(const struct command *self, const struct facet_passthrou
     for (uint32_t i = 0; !json && i < report->note_count; i++)
         print_note(&report->notes[i]);
     if (!json && report->notes_lost > 0)
-        printf("and %u more that there was no room for\n", report->notes_lost);
+        printf("%u more notes did not fit into the report\n", report->notes_lost);
     if (!json && report->note_count == 0)
         printf("nothing is bound, and nothing was interrupted\n");
     return report->outcome == FACET_PASSTHROUGH_BROKEN ? EXIT_REFUSED : exit;
@@ -115,7 +115,7 @@ static int run_recover(const struct command *self, int argc, char **argv)
         return exit;
     if (pci_manager_open(&wish, true, &manager, &error) != FACET_OK)
         return command_refuse(self, wish.json, &error, NULL);
-    pci_finish_first();
+    pci_block_signals();
     enum facet_status status = facet_passthrough_recover(manager.manager, &report, &error);
     terminal_note_end();
     return status ? command_refuse(self, wish.json, &error, NULL) : print_report(self, &report, wish.json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci unbind`: functions back to where they came from. Never: guesses where that is. */
+/* Owns: `facet pci unbind`: gives functions back to their earlier drivers. Never: guesses such a driver. */
 #include "pci.h"
 #include "pci_manage.h"
 

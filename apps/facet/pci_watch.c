@@ -42,7 +42,7 @@ static bool is_shown(const struct watch_options *options, const struct facet_pci
 {
     if (options->all)
         return true;
-    /* Details are read of those that matter only. */
+    /* The scan skips details of functions that share no group with an accelerator. */
     return change->kind != FACET_PCI_CHANGE_SPEED &&
            (facet_pci_is_accelerator(change->function) ||
             change->function->unread[FACET_PCI_POWER] != FACET_PCI_UNREAD_SKIPPED);
@@ -131,7 +131,7 @@ static int watch_until(const struct command *self, struct facet_pci_watch *watch
     uint64_t end = options->timeout_ns ? now + options->timeout_ns : UINT64_MAX;
     struct facet_error error = {0};
 
-    /* From here on no change is missed: a caller that waits for that can see it. */
+    /* No change is missed from here on; a caller can wait for this line. */
     fprintf(stderr, "watching %u PCI functions%s\n", facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)),
             isatty(STDERR_FILENO) ? "; Ctrl-C ends" : "");
     for (; now < end; now = facet_clock_now_ns()) {
@@ -140,7 +140,7 @@ static int watch_until(const struct command *self, struct facet_pci_watch *watch
 
         if (status && status != FACET_TIMEOUT)
             return command_refuse(self, options->json, &error, NULL);
-        if (fflush(stdout) != 0) /* the reader has gone: the end of the command says so */
+        if (fflush(stdout) != 0) /* the reader is gone; close_output() reports it */
             return EXIT_REFUSED;
     }
     return EXIT_DONE;
@@ -200,7 +200,7 @@ static int run_watch(const struct command *self, int argc, char **argv)
         if (option == 'h' || option == '?')
             return option == 'h' ? command_help(self) : EXIT_USAGE;
         if (!read_option(&options, option, optarg))
-            return command_usage(self, "%s: 0.1 to 3600 seconds were expected, not \"%s\"",
+            return command_usage(self, "%s '%s': expected 0.1 to 3600 seconds",
                                  option == OPTION_TIMEOUT ? "--timeout" : "--interval", optarg);
     }
     return command_operands(self, argc, argv, 0, 0, "") ? watch_functions(self, &options) : EXIT_USAGE;

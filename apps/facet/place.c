@@ -30,7 +30,7 @@ static void drop_options(struct options *options)
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-/* "sim.device=0.5". Checks as much as is possible without a daemon. */
+/* Takes --slot sim.device=0.5. Checks as much as is possible without a daemon. */
 static bool add_slot(const struct command *self, struct options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -86,7 +86,7 @@ static bool take_option(const struct command *self, struct options *options, int
     }
 }
 
-/* True: go on with the operands; else return *ret_exit. */
+/* False: the caller returns *ret_exit. */
 static bool read_options(const struct command *self, int argc, char **argv, const struct option *words,
                          struct options *options, int *ret_exit)
 {
@@ -136,7 +136,7 @@ static int refuse_with_advice(const struct command *self, const struct options *
     return command_refuse(self, options->json, error, client->advice);
 }
 
-/* The configuration alone, so that it can be piped on; members that its form lacks are reported on standard error. */
+/* Prints only the configuration, for pipes. Warns of the members that the form cannot express. */
 static int print_rendered(const struct command *self, const json_t *answer)
 {
     const json_t *rendered = json_object_get(answer, "rendered"), *left;
@@ -165,7 +165,7 @@ static int print_answer(const struct command *self, const struct options *option
     return status;
 }
 
-static void suffix_of(const struct options *options, char *buffer, size_t size)
+static void write_render_query(const struct options *options, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%s%s", options->render ? "?render=" : "", options->render ? options->render : "");
 }
@@ -211,7 +211,7 @@ static int run_reserve(const struct command *self, int argc, char **argv)
     if (!options.slots)
         return command_usage(self, "nothing to reserve; give --slot NAME=AMOUNT, 'facet spec show' lists the slots");
     body = body_of(&options);
-    suffix_of(&options, path + strlen(FOLDER) - 1, sizeof path - strlen(FOLDER) + 1);
+    write_render_query(&options, path + strlen(FOLDER) - 1, sizeof path - strlen(FOLDER) + 1);
     if (check_options(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "POST", path, body, &answer, &error) != FACET_OK)
         return refuse_with_advice(self, &options, &error, &client);
@@ -260,7 +260,7 @@ static int run_show(const struct command *self, int argc, char **argv)
         return status;
     if (!command_operands(self, argc, argv, 1, 1, "the reservation"))
         return EXIT_USAGE;
-    suffix_of(&options, suffix, sizeof suffix);
+    write_render_query(&options, suffix, sizeof suffix);
     if (check_options(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call_in(&client, "GET", FOLDER, argv[optind], suffix, NULL, &answer, &error) != FACET_OK)
         return refuse_with_advice(self, &options, &error, &client);
@@ -331,7 +331,7 @@ static const struct command release = {
 
 static const struct command *const children[] = {&list, &show, &release, &place_fleet, &place_replay, NULL};
 
-/* The default verb: to reserve. */
+/* Runs the named verb; without one, reserves. */
 static int run_place(const struct command *self, int argc, char **argv)
 {
     if (argc > 1 && argv[1][0] != '-')

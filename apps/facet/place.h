@@ -2,7 +2,7 @@
 /*
  * The parts that the files of `facet place` share.
  *
- * Owns: its verbs of other files, reading a file whole, the table of grants.
+ * Owns: the declarations of verbs, reading a whole file, the table of grants.
  * Never: decides a grant.
  */
 #ifndef FACET_PLACE_H
@@ -14,11 +14,11 @@
 
 extern const struct command place_replay, place_fleet;
 
-/* All of a file, or of its first bytes when it has more than `most`: one byte more is enough to refuse it. The caller
- * frees it; NULL with errno when it cannot be read. */
+/* Reads a file. Stops after the first read beyond `most` bytes, by which the caller sees that the file is too long. The
+ * caller frees the text. NULL: the file cannot be read (errno). */
 char *place_read_file(const char *path, size_t most, size_t *ret_size);
 
-/* A line for each grant of reservations (docs/api.md). */
+/* Prints a line for each grant of the reservations (docs/api.md). */
 int place_print_table(const struct command *self, const json_t *reservations);
 
 #endif

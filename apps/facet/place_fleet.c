@@ -17,7 +17,7 @@ enum { OPTION_NODES = 1000, OPTION_PLACED, OPTION_JOB, OPTION_JOBS, OPTION_POLIC
 #define FILE_BYTES ((size_t)1 << 30)
 #define MIB_MOST   (INT64_MAX >> 20)
 
-/* A node by its name, and where it is in the list. */
+/* A node's name, and its index in the list. */
 struct node_name {
     const char *name;
     uint32_t node;
@@ -68,7 +68,7 @@ static enum facet_status read_number(const json_t *job, const char *member, int6
     return FACET_OK;
 }
 
-/* The members of a list of jobs; those of a placement as well, where it is one. */
+/* Refuses members that a job does not have; a placed job has those of a placement as well. */
 static enum facet_status check_members(const json_t *job, bool placed, struct facet_error *error)
 {
     static const char *const known[] = {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec",
@@ -128,7 +128,7 @@ static int compare_names(const void *left, const void *right)
     return strcmp(((const struct node_name *)left)->name, ((const struct node_name *)right)->name);
 }
 
-/* The output names a node, and the input finds it by that name: each needs a name of its own, which is text. */
+/* Refuses a missing or repeated name, because output and input refer to nodes by name. */
 static enum facet_status check_names(const struct fleet *fleet, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -262,7 +262,7 @@ static enum facet_status read_placed(struct fleet *fleet)
     if (!copy)
         return facet_error_set(fleet->error, FACET_NO_MEMORY, "out of memory for %s", fleet->placed_file);
     memcpy(copy, text, length);
-    if (strlen(copy) < length) /* the placements behind it would be lost */
+    if (strlen(copy) < length) /* the placements after a zero byte would be lost */
         return facet_error_set(fleet->error, FACET_INVALID_ARGUMENT, "%s: a zero byte, expected text",
                                fleet->placed_file);
     return place_lines(fleet, copy);

@@ -26,7 +26,7 @@ static void print_lines(const char *prefix, const char *lines)
     }
 }
 
-/* A `#` begins a directive in TAP, and a control byte could begin a line. */
+/* Replaces `#`, which begins a directive in TAP, and control bytes, which could begin a line. */
 static void print_id(const char *id)
 {
     for (; *id; id++)

@@ -23,7 +23,7 @@ struct report {
     json_t *results; /* NULL: print TAP */
 };
 
-/* The diagnostic as the block that TAP has for it, so that programs can read it too. */
+/* Prints the diagnostic as TAP's YAML block, so that programs can read it. */
 static void print_block(const char *diagnostic)
 {
     printf("  ---\n");
@@ -132,7 +132,7 @@ struct request {
     bool json, verbose;
 };
 
-/* True: go on; else return *ret_exit. */
+/* False: the caller returns *ret_exit. */
 static bool read_options(const struct command *self, int argc, char **argv, struct request *ret_request, int *ret_exit)
 {
     static const struct option words[] = {
@@ -185,7 +185,7 @@ static int run_suite(const struct command *self, const struct request *request)
 
     if (!request->json)
         printf("TAP version 13\n");
-    fflush(NULL); /* the children must not print it again */
+    fflush(NULL); /* a child process would print what is buffered again */
     if (facet_conformance_run(&request->options, take_result, &report, &summary, &error) != FACET_OK) {
         json_decref(report.results);
         return command_refuse(self, request->json, &error, NULL);
@@ -208,7 +208,7 @@ static int run_check(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (request.options.only && !is_group(request.options.only))
         return refuse_group(self, request.options.only);
-    /* A bare name is a file here, as for every command; dlopen() would search the system's libraries for it. */
+    /* A name without a slash is a file in the current folder; dlopen() would search the system's libraries for it. */
     FACET_CLEANUP_FREE char *path = realpath(argv[optind], NULL);
     if (!path)
         return command_usage(self, "%s: there is no such file", argv[optind]);

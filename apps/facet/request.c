@@ -11,8 +11,8 @@
 
 #include "command.h"
 
-/* Stands for an unknown device while only the form of a percentage is checked. */
-#define SOME_MEMORY (UINT64_C(1) << 40)
+/* Stands for the unknown memory of a device while only the form of a percentage is checked. */
+#define PLACEHOLDER_MEMORY (UINT64_C(1) << 40)
 
 bool request_option(struct request *request, int option, const char *value)
 {
@@ -52,13 +52,13 @@ bool request_option(struct request *request, int option, const char *value)
     }
 }
 
-bool request_limits(const struct request *request)
+bool request_has_limits(const struct request *request)
 {
     return request->memory || request->compute || request->template_id || request->idle_freeze ||
            request->reservation || request->oversubscribe;
 }
 
-const char *request_given(const struct request *request)
+const char *request_first_given(const struct request *request)
 {
     return request->device          ? "--device"
            : request->memory        ? "--memory"
@@ -73,7 +73,7 @@ const char *request_given(const struct request *request)
                                     : NULL;
 }
 
-/* Whole seconds; "0" is never. */
+/* Reads whole seconds; "0" means never. */
 static enum facet_status parse_seconds(const char *text, uint64_t *ret_seconds, struct facet_error *error)
 {
     size_t digits = strspn(text, "0123456789");
@@ -125,7 +125,7 @@ enum facet_status request_check(const struct request *request, struct facet_erro
 
     enum facet_status status = check_names(request, error);
     if (status == FACET_OK && request->memory)
-        status = parse_memory(request->memory, SOME_MEMORY, &bytes, error);
+        status = parse_memory(request->memory, PLACEHOLDER_MEMORY, &bytes, error);
     if (status == FACET_OK && request->compute)
         status = facet_parse_compute(request->compute, "compute", &milli, &limit, error);
     if (status == FACET_OK && request->mode)

@@ -36,21 +36,21 @@ struct request {
         "name", required_argument, NULL, OPTION_NAME                                                                   \
     }
 
-/* Takes an option; false when it is another one. */
+/* Takes one of these options. False: it is another option. */
 bool request_option(struct request *request, int option, const char *value);
 
 /* Whether any of the options limits the program. */
-bool request_limits(const struct request *request);
+bool request_has_limits(const struct request *request);
 
 /* The first option given, as typed ("--memory"); NULL when none was. */
-const char *request_given(const struct request *request);
+const char *request_first_given(const struct request *request);
 
 /* All checks that need no device. */
 enum facet_status request_check(const struct request *request, struct facet_error *error);
 
 /*
- * The body for POST or PATCH /v1/vgpus; asks the daemon for the device's memory when a percentage needs it. `device`
- * is the device that percentages mean; NULL: the first. The caller owns *ret_body.
+ * Makes the body for POST or PATCH /v1/vgpus. Asks the daemon for the memory of `device` (NULL: the first one) when the
+ * request has a percentage of it. The caller owns *ret_body.
  */
 enum facet_status request_body(const struct request *request, struct client *client, const char *device,
                                json_t **ret_body, struct facet_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet run`: from options to the command's own exit status. Never: creates anything before all is checked. */
+/* Owns: `facet run`, from options to the command's own exit status. Never: creates a vGPU for a wrong request. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,15 +29,15 @@ enum { DELETE_ATTEMPTS = 5, DELETE_PAUSE_NS = 20 * 1000 * 1000 };
 struct options {
     struct request request;
     const char *vgpus[LAUNCH_MAX_VGPUS], *report;
-    size_t vgpu_count; /* 0: one is made */
+    size_t vgpu_count; /* 0: a vGPU is created for the command */
     bool verbose;
 };
 
 /* A vGPU that the command runs in. */
 struct joined_vgpu {
     json_t *vgpu;
-    int hold_fd;                      /* keeps it until then; -1 when not held */
-    struct facet_usage_totals before; /* of a vGPU that existed before */
+    int hold_fd;                      /* keeps an ephemeral vGPU alive while the command runs; -1: not held */
+    struct facet_usage_totals before; /* the counts when the command started */
     uint64_t before_ns, device_time_before_ns;
 };
 
@@ -51,8 +51,8 @@ struct run {
     struct client client;
     struct joined_vgpu joined[LAUNCH_MAX_VGPUS];
     size_t count;
-    bool created;  /* the only one was made here, and is removed */
-    bool launches; /* the command is known to start programs out of reach */
+    bool created;  /* the only vGPU was created here, and is removed */
+    bool launches; /* the command is a known launcher (run_launcher.h) */
 };
 
 static void run_cleanup(struct run *run)
@@ -85,7 +85,7 @@ static bool add_vgpu(const struct command *self, struct options *options, const 
     return true;
 }
 
-/* True: go on with the command at optind; else return *ret_exit. */
+/* True: the command begins at optind. False: the caller returns *ret_exit. */
 static bool read_options(const struct command *self, int argc, char **argv, struct options *options, int *ret_exit)
 {
     static const struct option words[] = {
@@ -120,7 +120,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 
 static bool check_usage(const struct command *self, int argc, const struct options *options)
 {
-    const char *given = request_given(&options->request);
+    const char *given = request_first_given(&options->request);
 
     if (optind >= argc) {
         command_usage(self, "the command is missing; for example 'facet run -m 256M -c 30 -- clinfo'");
@@ -186,7 +186,7 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
                               : status;
 }
 
-/* The daemon measures each vGPU that it serves. Processes that enter another one have no limits that hold. */
+/* Refuses a vGPU that the daemon does not serve, and so does not measure: its limits would not hold. */
 static enum facet_status check_served(const json_t *vgpu, struct facet_error *error)
 {
     if (view_has(vgpu, "idle_frozen"))
@@ -196,7 +196,8 @@ static enum facet_status check_served(const json_t *vgpu, struct facet_error *er
                                                           : "the daemon does not serve it");
 }
 
-/* Holds it too, so that it is not destroyed before the command is attached; another holder keeps it just as well. */
+/* Joins an existing vGPU, and holds it, so that it is not destroyed before the command enters. After FACET_BUSY,
+ * another holder keeps it. */
 static enum facet_status join_vgpu(struct run *run, const char *name, struct facet_error *error)
 {
     struct joined_vgpu *joined = &run->joined[run->count];
@@ -259,7 +260,7 @@ static void describe_vgpu(const struct run *run, const json_t *vgpu)
             view_text(vgpu, "device"), view_text(vgpu, "device_name"), memory, compute, view_text(vgpu, "mode"));
 }
 
-/* Which of the totals after the run can be believed (FACET_BELIEVED_*): tenants can write the segment. */
+/* Which totals after the run are plausible (FACET_BELIEVED_*): tenants can write the segment. */
 static uint32_t believed_totals(const struct joined_vgpu *joined, const struct facet_usage_totals *after)
 {
     uint64_t limit = view_number(joined->vgpu, "memory_limit_bytes"), now_ns = facet_clock_now_ns();
@@ -273,13 +274,13 @@ static uint32_t believed_totals(const struct joined_vgpu *joined, const struct f
     return facet_belief_check(&belief, after, most, now_ns);
 }
 
-/* NULL, which is left out, for a total that cannot be believed. */
+/* NULL for an implausible total; json_pack() then leaves the member out. */
 static json_t *amount_json(uint32_t believed, uint32_t bit, uint64_t number)
 {
     return believed & bit ? json_integer((json_int_t)number) : NULL;
 }
 
-/* Amounts of this run alone: a vGPU that existed before has counted others already. */
+/* Reports the amounts of this run alone, without what an existing vGPU counted before. */
 static json_t *report_json(const struct run *run, const struct facet_usage_totals *after, uint64_t device_time_ns,
                            const struct launch_outcome *outcome)
 {
@@ -301,7 +302,7 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
                      "exit_status", outcome->exit_status);
 }
 
-/* A program does not always say why it failed: this says whether it reached the device, and was refused memory. */
+/* Says whether the program reached the device and was refused memory, because a failed program may not say so. */
 static void print_summary(const struct run *run, const struct joined_vgpu *joined)
 {
     char peak[VIEW_SIZE], name[VIEW_SIZE] = "";
@@ -323,14 +324,14 @@ static void print_summary(const struct run *run, const struct joined_vgpu *joine
 }
 
 /*
- * An unused vGPU is reported only when it was meant to limit something: a program that needs no device and was given no
- * limits is no mistake. No process enters a simulated one, which was reported before.
+ * Whether to warn when no program entered the vGPU: only if limits or a summary were requested, since a program without
+ * limits need not use a device. No process can enter a simulated vGPU, of which describe_vgpu() warned.
  */
 static bool expects_entry(const struct run *run, const json_t *vgpu)
 {
     bool wants_summary = run->options.verbose || run->options.vgpu_count || run->launches;
 
-    return (wants_summary || request_limits(&run->options.request)) &&
+    return (wants_summary || request_has_limits(&run->options.request)) &&
            !json_is_true(json_object_get(vgpu, "simulated"));
 }
 
@@ -356,7 +357,7 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
     return report_finish(&run->report, json, error);
 }
 
-/* A daemon that dies during the call may hold its socket for another moment: hence a few tries, with a pause. */
+/* Retries a few times, because a daemon that dies during the call may hold its socket for another moment. */
 static enum facet_status delete_vgpu(struct run *run, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = DELETE_PAUSE_NS};
@@ -371,8 +372,8 @@ static enum facet_status delete_vgpu(struct run *run, struct facet_error *error)
 }
 
 /*
- * Takes the vGPU back at once instead of leaving that to the daemon's next round; when the daemon is gone, another one
- * is started for it. Processes that the command left behind keep the vGPU (busy); then it goes with the last of them.
+ * Removes the vGPU now, instead of waiting until the daemon finds it unused. Starts another daemon if this one is gone.
+ * FACET_BUSY: processes of the command still run, and the daemon removes the vGPU when the last of them ends.
  */
 static void remove_vgpu(struct run *run)
 {
@@ -395,7 +396,7 @@ static int refuse_command(const struct run *run, const struct facet_error *error
     return error->status == FACET_PERMISSION ? EXIT_NOT_EXECUTABLE : EXIT_NOT_FOUND;
 }
 
-/* The folders of all of them, as FACET_VGPU_DIR lists them, and the variables that their devices need. */
+/* Joins the folders of all vGPUs, as FACET_VGPU_DIR lists them, and the variables that their devices need. */
 static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIRS_SIZE], json_t *environment,
                                      struct facet_error *error)
 {
@@ -492,7 +493,7 @@ static int run_run(const struct command *self, int argc, char **argv)
     run.command = argv + optind;
     if (run.options.verbose)
         unknown_warn(self);
-    launch_begin();
+    launch_prepare();
     return run_command(&run);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the warnings about a virtual GPU that its program does not use; see run_advice.h. Never: prints more
- * than a line for each.
+ * Owns: the warnings about a virtual GPU that its program does not use; see run_advice.h. Never: prints more than one
+ * line for each.
  */
 #include "run_advice.h"
 
@@ -13,7 +13,7 @@
 /* The differences between the two kinds of GPU. */
 struct kind {
     bool (*is_of)(const char *address);
-    const char *property; /* of the device: why programs find no GPU */
+    const char *property; /* the device's property that says why programs find no GPU */
     const char *programs, *remedy;
     const char *beginning; /* the first charge of a program */
 };
@@ -25,7 +25,7 @@ static const struct kind kinds[] = {
      "install ROCm's libamdhip64.so", "a HIP context"},
 };
 
-/* NULL for a device of another kind, or where the segment cannot be read. */
+/* NULL: the device is of another kind, or the segment cannot be read. */
 static const struct kind *kind_of(const json_t *vgpu)
 {
     struct facet_segment_device device;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Owns: recognizing launchers on a command line; see run_launcher.h. Never: reads a file, or relies on more than the
- * words.
- */
+/* Owns: recognizing launchers by the words of a command line; see run_launcher.h. Never: reads a file. */
 #include "run_launcher.h"
 
 #include <ctype.h>
@@ -84,24 +81,24 @@ static const struct launcher launchers[] = {
     {"nsenter", ROOT, NULL},
 };
 
-/* Options that a launcher answers itself, where they are its only word. */
+/* Options that start no program when they are the launcher's only word. */
 static const char *const answers[] = {"-V", "--version", "-h", "--help", "-ls", "-list"};
 
-/* Words that say of what the subcommand behind them is: `docker container run`. */
+/* Words that may stand before the subcommand, as in `docker container run`. */
 static const char *const nouns[] = {"container", "pod", "service", "play"};
 
-/* Without one of them a program enters no virtual GPU. */
+/* The variables that a program needs to enter a virtual GPU. */
 static const char *const entrances[] = {"OPENCL_LAYERS", "FACET_VGPU_DIR"};
 
 enum { UNLESS_OPTION = -1 };
 
-/* Commands that only run another one: the letters of their options that take a value, the long ones that may have it in
- * the next word, how many words come before the command (UNLESS_OPTION: one, where no option is first), and the letters
- * of options whose value is a shell's text. */
+/* A command that only runs another command. */
 struct wrapper {
-    const char *name, *valued, *valued_long;
-    int words;
-    const char *text;
+    const char *name;
+    const char *valued;      /* the letters of its options that take a value */
+    const char *valued_long; /* its long options whose value may be the next word */
+    int words;               /* how many words come before the command; UNLESS_OPTION: one, if no option is first */
+    const char *text;        /* the letters of its options whose value is a shell's text */
 };
 
 static const struct wrapper wrappers[] = {
@@ -177,8 +174,8 @@ static bool is_assignment(const char *word)
     return length && !isdigit((unsigned char)word[0]) && word[length] == '=';
 }
 
-/* Options of their own, with or without values, come before a subcommand: a word is none for certain, and ends the
- * search, only where no option comes before it. */
+/* Searches the words for a subcommand that starts a program. The launcher's own options may come first. A word directly
+ * behind an option may be its value, so the search ends only at another word that is no such subcommand. */
 static bool has_starting_subcommand(const struct launcher *launcher, char *const *words)
 {
     bool may_be_value = false;
@@ -245,13 +242,13 @@ static bool clears_environment(const struct wrapper *wrapper, const char *option
     return strcmp(wrapper->name, "exec") == 0 && letter_in(option, wrapper->valued, 'c');
 }
 
-/* `command -v sudo` only says where it is. */
+/* `command -v sudo` does not run sudo. */
 static bool prints_path_only(const struct wrapper *wrapper, const char *option)
 {
     return strcmp(wrapper->name, "command") == 0 && (letter_in(option, "", 'v') || letter_in(option, "", 'V'));
 }
 
-/* The value of an option that is a text, in the same word or the next: "-S TEXT", "-STEXT", "--split-string=TEXT". */
+/* An option's value, in the same word or the next: "-S TEXT", "-STEXT", "--split-string=TEXT". NULL: another option. */
 static const char *text_of(char *const *words, const char *valued, char letter, const char *name)
 {
     const char *position = letter ? letter_in(*words, valued, letter) : NULL;
@@ -272,7 +269,7 @@ static bool is_entrance(const char *name, size_t length)
     return false;
 }
 
-/* The name, for a warning, of the wrapper's option in this word that removes variables; NULL: none does. */
+/* If this word is an option that removes the variables, its name for a warning; else NULL. */
 static const char *option_that_removes(const struct wrapper *wrapper, char *const *words)
 {
     const char *name;
@@ -288,14 +285,14 @@ static const char *option_that_removes(const struct wrapper *wrapper, char *cons
     return (*words)[length] && !(*words)[length + 1] && is_entrance(*words, length) ? "env" : NULL;
 }
 
-static bool is_cleared(const char *option, struct run_launcher *ret_launcher)
+static bool report_cleared_environment(const char *option, struct run_launcher *ret_launcher)
 {
     *ret_launcher = (struct run_launcher){.description = USER};
     snprintf(ret_launcher->name, sizeof ret_launcher->name, "%s", option);
     return true;
 }
 
-/* Wrappers that take a shell's text for their one word. */
+/* Whether the wrapper's only operand is a shell's text. */
 static bool takes_text(const struct wrapper *wrapper)
 {
     static const char *const names[] = {"watch", "eval", "sg"};
@@ -308,7 +305,7 @@ static int words_before(const struct wrapper *wrapper, char *const *words)
     return wrapper->words == UNLESS_OPTION ? *words && **words != '-' : wrapper->words;
 }
 
-/* The command gets words that are read later. */
+/* Searches a command that gets more words when it runs, from xargs or parallel. */
 static bool find_with_unknown_words(char *const *command, int depth, struct run_launcher *ret_launcher)
 {
     char more[] = "...", *words[WORDS + 2];
@@ -348,7 +345,7 @@ static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *word
             words++;
     }
     if (clearing_option && *words)
-        return is_cleared(clearing_option, ret_launcher);
+        return report_cleared_environment(clearing_option, ret_launcher);
     if (*words && !words[1] && takes_text(wrapper))
         return find_in_script(*words, depth, ret_launcher);
     if (strcmp(wrapper->name, "xargs") == 0 || strcmp(wrapper->name, "parallel") == 0)
@@ -361,7 +358,7 @@ static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *word
 #define BETWEEN " \t"
 #define ENDS    ";|&()\n" /* a command */
 
-/* The unread text, and room for its words: without quotes and with their ends they need no more room than the text. */
+/* The unread text, and a buffer for its words. As quotes are dropped, the words fit into as many bytes as the text. */
 struct text {
     const char *position;
     char *buffer;
@@ -373,7 +370,7 @@ static bool is_end(const char *position)
     return !*position || (strchr(ENDS, *position) && (position[0] != '&' || position[1] != '>'));
 }
 
-/* Between words, a line that goes on and a comment count as blanks. */
+/* Skips blanks between words; continued lines and comments count as blanks. */
 static void skip_blanks(struct text *text)
 {
     for (;;) {
@@ -400,7 +397,7 @@ static char *read_word(struct text *text)
             quote = quote ? 0 : *text->position;
         } else {
             *text->buffer++ = *text->position;
-            if (!quote && strchr("<>", *text->position) && text->position[1] == '&') /* ">&2": not an end either */
+            if (!quote && strchr("<>", *text->position) && text->position[1] == '&') /* in ">&2", '&' ends no command */
                 *text->buffer++ = *++text->position;
         }
     }
@@ -413,7 +410,7 @@ static bool precedes_command(const char *word)
     return is_assignment(word) || is_among(word, before_commands, sizeof before_commands / sizeof before_commands[0]);
 }
 
-/* "2>/dev/null", "&>" */
+/* Whether the word begins a redirection: "2>/dev/null", "&>". */
 static bool is_redirection(const char *word)
 {
     const char *position = word + strspn(word, "0123456789&");
@@ -421,7 +418,7 @@ static bool is_redirection(const char *word)
     return *position == '<' || *position == '>';
 }
 
-/* One command, up to what ends it; redirections may stand before, between and behind its words. */
+/* Reads one command of the text, up to its end, without its redirections, and searches it. */
 static bool find_in_command(struct text *text, int depth, struct run_launcher *ret_launcher)
 {
     char *words[WORDS + 1];
@@ -453,7 +450,7 @@ static bool find_in_script(const char *script, int depth, struct run_launcher *r
     return false;
 }
 
-/* `env -S TEXT REST...`: the text's words are as if they had been given, options and assignments among them. */
+/* Searches `env -S TEXT REST...`: env takes the words of TEXT, options and assignments too, as its own arguments. */
 static bool find_in_split_text(const struct wrapper *env, const char *script, char *const *following, bool cleared,
                                int depth, struct run_launcher *ret_launcher)
 {
@@ -472,7 +469,7 @@ static bool find_in_split_text(const struct wrapper *env, const char *script, ch
     return depth < DEPTH && find_behind_wrapper(env, words, depth + 1, ret_launcher);
 }
 
-static bool in_shell(char *const *words, int depth, struct run_launcher *ret_launcher)
+static bool find_in_shell_command(char *const *words, int depth, struct run_launcher *ret_launcher)
 {
     static const char *const valued[] = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"};
 
@@ -486,7 +483,7 @@ static bool in_shell(char *const *words, int depth, struct run_launcher *ret_lau
 }
 
 /* find ... -exec COMMAND ... ; gdb ... --args COMMAND ... */
-static bool in_search(char *const *words, int depth, struct run_launcher *ret_launcher)
+static bool find_behind_exec_option(char *const *words, int depth, struct run_launcher *ret_launcher)
 {
     static const char *const before[] = {"-exec", "-execdir", "-ok", "-okdir", "-args", "--args"};
 
@@ -505,9 +502,9 @@ static bool find_launcher(char *const *command, int depth, struct run_launcher *
     if (is_launcher(name, command + 1, ret_launcher))
         return true;
     if (is_among(name, shells, sizeof shells / sizeof shells[0]))
-        return in_shell(command + 1, depth, ret_launcher);
+        return find_in_shell_command(command + 1, depth, ret_launcher);
     if (strcmp(name, "find") == 0 || strcmp(name, "gdb") == 0)
-        return in_search(command + 1, depth, ret_launcher);
+        return find_behind_exec_option(command + 1, depth, ret_launcher);
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
         if (strcmp(name, wrappers[i].name) == 0)
             return find_behind_wrapper(&wrappers[i], command + 1, depth, ret_launcher);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that start a program out of a virtual GPU's reach: not as their own child, or without the variables by which
- * programs enter it.
+ * Launchers: commands that start a program outside the virtual GPU, because it is not their own child or does not get
+ * the variables by which programs enter.
  *
- * Owns: the list of them, and finding one behind env, nice and the like, and in the text for a shell.
- * Never: runs or refuses anything. It does not see programs that a script or program starts in its turn.
+ * Owns: the list of launchers, and finding one behind env, nice and the like, and in a shell's -c text.
+ * Never: runs or refuses anything, or looks into a script file.
  */
 #ifndef FACET_RUN_LAUNCHER_H
 #define FACET_RUN_LAUNCHER_H
@@ -18,7 +18,7 @@ struct run_launcher {
     const char *description;      /* "starts programs in a container": a verb and where */
 };
 
-/* True when `command`, as execvp() would run it, is one or leads to one. */
+/* Whether `command`, as execvp() would run it, is a launcher or runs one. */
 bool run_launcher_find(char *const *command, struct run_launcher *ret_launcher);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet simulate`: its options and its order of work. Never: places anything itself. */
+/* Owns: `facet simulate`: reads options and lists, runs the simulations, prints the results. Never: places a job. */
 #include "simulate.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static bool add_all_policies(struct simulate *simulate)
     return true;
 }
 
-/* Each part between commas. False: it was refused. */
+/* Passes each part between commas to `take`. False: a part was refused. */
 static bool for_each_part(const struct command *self, struct simulate *simulate, const char *text,
                           bool (*take)(const struct command *, struct simulate *, const char *))
 {
@@ -97,13 +97,13 @@ static bool for_each_part(const struct command *self, struct simulate *simulate,
     }
 }
 
-/* Percent with at most one digit behind the point. */
+/* Takes a load in percent, with at most one digit behind the point. */
 static bool add_load(const struct command *self, struct simulate *simulate, const char *text)
 {
     char *end = NULL;
     unsigned long load = strtoul(text, &end, 10);
 
-    load = load > LOAD_MOST ? LOAD_MOST * 10 + 1 : load * 10; /* ten times a huge one may be a small one */
+    load = load > LOAD_MOST ? LOAD_MOST * 10 + 1 : load * 10; /* avoids an overflow */
     if (end != text && end[0] == '.' && end[1] >= '0' && end[1] <= '9') {
         load += (unsigned long)(end[1] - '0');
         end += 2;
@@ -114,7 +114,7 @@ static bool add_load(const struct command *self, struct simulate *simulate, cons
     }
     if (simulate->load_count == SIMULATE_LOADS_MOST ||
         (simulate->load_count > 0 && simulate->loads[simulate->load_count - 1] >= load)) {
-        command_usage(self, "--load '%s': expected at most %u that rise", text, SIMULATE_LOADS_MOST);
+        command_usage(self, "--load '%s': expected at most %u rising loads", text, SIMULATE_LOADS_MOST);
         return false;
     }
     simulate->loads[simulate->load_count++] = (uint32_t)load;
@@ -236,7 +236,7 @@ static bool check_options(const struct command *self, struct simulate *simulate)
     return true;
 }
 
-/* The loads that are reported, and for a plot others between them, all rising. */
+/* Makes the rising points: the loads that are reported and, for a plot, more loads between them. */
 static void make_points(struct simulate *simulate)
 {
     uint32_t last = simulate->load_count ? simulate->loads[simulate->load_count - 1] : 0, load = 0;
@@ -307,7 +307,7 @@ static enum facet_status read_lists(struct simulate *simulate, struct facet_erro
     return status;
 }
 
-/* Before the work rather than after it: checks that the plot can be written, and that it overwrites no list. */
+/* Checks before the long work that the plot can be written, and that it overwrites no list. */
 static enum facet_status check_plot(const struct simulate *simulate, struct facet_error *error)
 {
     const char *const lists[] = {simulate->node_file, simulate->job_file};

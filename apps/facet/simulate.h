@@ -24,9 +24,9 @@ struct simulate {
     uint32_t policies[FACET_PLACEMENT_POLICIES];
     uint32_t policy_count;
     uint64_t seeds, seed_base;
-    uint32_t loads[SIMULATE_LOADS_MOST]; /* permille, rising: those that are reported */
+    uint32_t loads[SIMULATE_LOADS_MOST]; /* the loads that are reported, in permille, rising */
     uint32_t load_count;
-    uint32_t points[FACET_SIMULATE_LOADS]; /* those and the points of the plot */
+    uint32_t points[FACET_SIMULATE_LOADS]; /* `loads`, and more loads for the plot */
     uint32_t point_count;
     uint32_t threads, moves, stretch;
     bool json, departures, learn;
@@ -50,7 +50,7 @@ static inline const struct facet_simulate_result *simulate_result(const struct s
     return &simulate->results[policy * simulate->seeds + seed];
 }
 
-/* Which of the points a reported load is. */
+/* The index of a reported load in `points`. */
 uint32_t simulate_point(const struct simulate *simulate, uint32_t load);
 struct simulate_mean simulate_mean(const struct simulate *simulate, uint32_t policy);
 /* "100", "97.5": a load in percent, as it was typed. Returns `buffer`. */

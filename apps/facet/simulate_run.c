@@ -43,7 +43,7 @@ static enum facet_status run_one(const struct simulate *simulate, uint64_t numbe
     return facet_simulate(&config, &simulate->results[number], error);
 }
 
-/* The number of a run that no thread has yet; UINT64_MAX when there is none, or one failed. */
+/* The number of the next run; UINT64_MAX when all runs have begun, or one has failed. */
 static uint64_t next_run(struct work *work)
 {
     uint64_t number = UINT64_MAX;

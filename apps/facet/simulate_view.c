@@ -7,7 +7,7 @@
 #include "simulate.h"
 #include "view.h"
 
-/* Only significant digits, so that lines stay readable. */
+/* Rounds a number, so that lines stay readable. */
 static json_t *rounded_json(double value, double digits)
 {
     return json_real(round(value * digits) / digits);
@@ -28,7 +28,7 @@ static json_t *percents_json(const struct simulate *simulate, const struct simul
     return object;
 }
 
-/* The input that repeats a run: seed and order of the nodes. */
+/* What repeats each run: its seed and the order of the nodes. */
 static json_t *runs_json(const struct simulate *simulate, uint32_t policy)
 {
     json_t *array = json_array();

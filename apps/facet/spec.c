@@ -127,7 +127,7 @@ static bool read_show(const struct command *self, int argc, char **argv, struct 
     return command_operands(self, argc, argv, 0, 0, "");
 }
 
-/* The places of the devices that were named, each once. */
+/* The indices of the devices that were named, each once. */
 static enum facet_status choose_devices(const struct facet_device_table *devices, const struct show *show,
                                         uint32_t *ret_chosen, uint32_t *ret_count, struct facet_error *error)
 {
@@ -231,7 +231,7 @@ static enum facet_status read_document(const char *name, char **ret_text, size_t
     return read_stream(file, name, ret_text, ret_bytes, error);
 }
 
-/* The kind of that name; false when it does not exist. */
+/* The kind of document with that name. False: there is none. */
 static bool find_kind(const char *name, uint32_t *ret_kind)
 {
     for (uint32_t kind = 0; facet_document_name(kind); kind++) {
@@ -243,7 +243,7 @@ static bool find_kind(const char *name, uint32_t *ret_kind)
     return false;
 }
 
-/* The kind in a document; a node's when it has none. */
+/* The kind that a document names; a node document when it names none. */
 static uint32_t guess_kind(const char *text, size_t bytes)
 {
     json_t *json = json_loadb(text, bytes, 0, NULL);
@@ -300,7 +300,7 @@ static int print_violations_json(const struct command *self, const char *kind,
     return inventory_print_json(self, json);
 }
 
-/* Names of files and members may hold anything: they must not end the line, or control the terminal. */
+/* Prints `text`, the name of a file or member, without line ends and control characters, and then the rest. */
 static void print_line(const char *text, const char *format, ...) FACET_PRINTF(2, 3);
 static void print_line(const char *text, const char *format, ...)
 {

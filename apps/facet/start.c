@@ -55,8 +55,8 @@ static enum facet_status open_log(int *ret_fd, struct facet_error *error)
 }
 
 /*
- * In the daemon's process: keeps only the log, the pipe, and the variables that surroundings.h allows, because the
- * daemon serves all of this user's programs, not just the one that happened to start it.
+ * Runs in the daemon's process. Keeps only the log, the pipe, and the variables that surroundings.h allows, because the
+ * daemon serves all of this user's programs, not only the program that started it.
  */
 _Noreturn static void become_daemon(const char *program, int log, int ready)
 {
@@ -124,7 +124,7 @@ static bool wait_with_progress(int fd)
     return ready;
 }
 
-/* One byte or the end of the pipe: success. A line: the reason for the failure. */
+/* The daemon writes an empty line, or closes the pipe, for success; else it writes the reason of its failure. */
 static enum facet_status read_verdict(int fd, struct facet_error *error)
 {
     char line[320];
@@ -137,7 +137,7 @@ static enum facet_status read_verdict(int fd, struct facet_error *error)
             used += (size_t)got;
     } while ((got > 0 && used > 1 && used < sizeof line - 1 && line[used - 1] != '\n') || (got < 0 && errno == EINTR));
     if (got < 0)
-        return facet_error_errno(error, errno, "cannot hear from facetd");
+        return facet_error_errno(error, errno, "cannot read the report of facetd");
     if (used <= 1)
         return FACET_OK;
     line[used] = '\0';

@@ -55,7 +55,7 @@ static enum facet_status take_sample(struct client *client, struct top_sample *s
     return FACET_OK;
 }
 
-/* False when it is time to leave: ^C, or the reader of the output has gone. */
+/* False: the command must end, after ^C or because the reader of its output is gone. */
 static bool pause_for(uint64_t ns, const sigset_t *end_signals)
 {
     const struct timespec interval = facet_ns_timespec(ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: rates, bars and the table of `facet top`. Never: flickers: a frame is written over the last one at once. */
+/* Owns: rates, bars and the table of `facet top`. Never: clears the screen: each frame is written over the last one. */
 #include "top_view.h"
 
 #include <inttypes.h>
@@ -59,12 +59,12 @@ static char *draw_bar(uint64_t milli, char *buffer, size_t size)
 
 static const char *share_color(const json_t *vgpu)
 {
-    uint64_t share = view_number(vgpu, "share_milli"), request_text = view_number(vgpu, "compute_request_milli");
+    uint64_t share = view_number(vgpu, "share_milli"), guarantee = view_number(vgpu, "compute_request_milli");
 
     if (strcmp(view_text(vgpu, "state"), "frozen") == 0)
         return "blue";
-    /* Less than asked for while launches wait would be a broken promise: it must catch the eye. */
-    return share + 20 < request_text && view_number(vgpu, "throttled_ns") ? "yellow" : "green";
+    /* Yellow: the vGPU gets less than its guarantee while launches wait. */
+    return share + 20 < guarantee && view_number(vgpu, "throttled_ns") ? "yellow" : "green";
 }
 
 static bool add_line(struct libscols_table *table, const json_t *vgpu, const json_t *earlier, uint64_t interval_ns)
@@ -126,7 +126,7 @@ static struct libscols_table *build_table(const struct top_sample *before, const
     return NULL;
 }
 
-/* Home, every line erased to its end, the rest erased: nothing blinks. */
+/* Moves the cursor to the top, and erases each line's end and the rest of the screen, so that nothing flickers. */
 static void paint_screen(const char *text)
 {
     fputs("\033[H", stdout);

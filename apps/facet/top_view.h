@@ -14,8 +14,8 @@ struct top_sample {
 };
 
 /*
- * Prints a frame; rates are between the two samples, and missing when both are the same. `redraw` paints over the last
- * frame. `trouble`, when not NULL, says why nothing is newer. False when it could not be built.
+ * Prints a frame. Rates are those between the two samples, and missing when both are the same sample. `redraw` paints
+ * over the last frame. `trouble`, when not NULL, says why there is no newer sample. False: out of memory.
  */
 bool top_view_print(const struct top_sample *before, const struct top_sample *now, bool redraw, const char *trouble);
 

@@ -8,12 +8,12 @@
 enum { UNKNOWN_NAME_SIZE = 64 };
 
 /*
- * The next such variable from `*at` on, which begins as 0: its name, and its value. False: there is no further one.
- * `ret_nearest` is the name that was meant, as far as that can be guessed; else NULL.
+ * Finds the next such variable from `*at` on, which is 0 for the first call: its name, and its value. False: there are
+ * no more. *ret_nearest is a known name that resembles it, or NULL.
  */
 bool unknown_next(size_t *at, char ret_name[UNKNOWN_NAME_SIZE], const char **ret_value, const char **ret_nearest);
 
-/* A warning for each. */
+/* Warns of each such variable. */
 void unknown_warn(const struct command *self);
 
 #endif

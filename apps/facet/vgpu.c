@@ -15,7 +15,7 @@ struct options {
 
 #define COMMON_WORDS {"no-start", no_argument, NULL, OPTION_NO_START}, COMMAND_OPTION_JSON, COMMAND_OPTION_HELP
 
-/* True: go on with the operands; else return *ret_exit. */
+/* False: the caller returns *ret_exit. */
 static bool read_options(const struct command *self, int argc, char **argv, const char *letters,
                          const struct option *words, struct options *options, int *ret_exit)
 {
@@ -99,7 +99,7 @@ static int run_list(const struct command *self, int argc, char **argv)
     return vgpu_print_list(self, answer);
 }
 
-/* show, freeze and resume: one call about one vGPU. */
+/* Runs show, freeze or resume: makes one call about one vGPU. */
 static int run_one(const struct command *self, int argc, char **argv, const char *method, const char *suffix,
                    int (*print)(const struct command *self, const json_t *vgpu))
 {
@@ -164,7 +164,7 @@ static int run_set(const struct command *self, int argc, char **argv)
         return status;
     if (!command_operands(self, argc, argv, 1, 1, "the vGPU"))
         return EXIT_USAGE;
-    if (!request_given(&options.request))
+    if (!request_first_given(&options.request))
         return command_usage(self, "nothing to set; give -m, -c, --priority or --idle-freeze");
     if (request_check(&options.request, &error) != FACET_OK ||
         client_open(&client, !options.no_start, &error) != FACET_OK ||

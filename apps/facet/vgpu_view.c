@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "view.h"
 
-/* For a value that is not measured, or cannot be believed. */
+/* For a value that is not measured, or is implausible. */
 #define NOT_KNOWN "not known"
 
 /* "partitioned 1g.10gb" */
@@ -41,7 +41,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu)
                     9);
 }
 
-/* Beside a row in which numbers are missing. */
+/* Warns of a vGPU in whose row numbers are missing. */
 static void warn_of_absent_numbers(const struct command *self, const json_t *vgpu)
 {
     static const char *const members[] = {"memory_used_bytes", "memory_peak_bytes",  "device_time_ns", "launches",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The form of amounts and tables for people.
+ * Amounts and tables as text for people.
  *
  * Owns: short forms of sizes and shares; tables through libsmartcols, whole when piped, fitted on a terminal.
  * Never: prints colours anywhere but on a terminal, or at all with NO_COLOR or TERM=dumb.
@@ -41,7 +41,7 @@ char *view_milli(uint64_t milli, char *buffer);                     /* "30%", "0
 char *view_compute(uint64_t request, uint64_t limit, char *buffer); /* "30%", "30:60%"; "-" when best effort */
 char *view_seconds(uint64_t ns, char *buffer);                      /* "12.345 s" */
 
-/* Members of an answer. Missing text is "", a missing number is 0; ask view_has() where absent is not zero. */
+/* Members of an answer. Missing text is "", a missing number is 0; view_has() tells a missing number from 0. */
 const char *view_text(const json_t *object, const char *member);
 uint64_t view_number(const json_t *object, const char *member);
 bool view_has(const json_t *object, const char *member);

@@ -22,7 +22,7 @@ struct entry {
     char id[VGPU_ID_SIZE];
     bool listed;
     struct audit_result result;
-    uint64_t above_since_ns; /* 0: it is not */
+    uint64_t above_since_ns; /* since when the driver counts more; 0: it does not */
 };
 
 struct audit {
@@ -136,7 +136,7 @@ static void compare_vgpus(struct audit *audit, const struct daemon *daemon, cons
     free(old);
 }
 
-/* Only there does a driver count beside the limiter. */
+/* Whether processes of the vGPU are on an NVIDIA GPU: elsewhere the limiter's charge is the only count. */
 static bool runs_on_nvidia(const struct daemon *daemon, const struct vgpu_info *info)
 {
     const struct facet_device_record *device = NULL;

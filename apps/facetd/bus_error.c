@@ -9,7 +9,7 @@
 
 static uintptr_t page_size;
 
-/* Maps an empty page over the lost one. A fault that is not a lost page of a file ends the daemon as usual. */
+/* Maps an empty page over a page that its file lost. Any other fault ends the daemon as usual. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     (void)context;

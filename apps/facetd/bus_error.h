@@ -7,9 +7,8 @@
 #define FACETD_BUS_ERROR_H
 
 /*
- * From now on a page of a file that no longer exists reads as zeros in this process, instead of ending it. The
- * segment's checks then find the damage (scheduler_view.damaged), and all other vGPUs go on. Call once, before threads
- * start.
+ * Makes pages beyond the end of a truncated file read as zeros in this process, instead of ending it. The segment's
+ * checks then find the damage (scheduler_view.damaged), and all other vGPUs go on. Call once, before threads start.
  */
 void bus_error_survive(void);
 

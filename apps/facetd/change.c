@@ -10,7 +10,7 @@
 
 #define RETRY_NS (10 * FACET_NS_PER_S)
 
-/* With the change lock. */
+/* Called with the change lock. */
 static enum facet_status find_vgpu(const struct registry *registry, const char *ref, struct vgpu **ret_vgpu,
                                    struct facet_error *error)
 {
@@ -24,7 +24,7 @@ static enum facet_status find_vgpu(const struct registry *registry, const char *
 
 /* --- changing --------------------------------------------------------------------------------------------------- */
 
-/* Passes the row's limits to the scheduler. Both calls fail only for a vGPU that it does not have. */
+/* Passes the row's limits to the scheduler. Both calls fail only for a vGPU that the scheduler does not have. */
 static enum facet_status apply_row(struct registry *registry, const struct vgpu *vgpu, const struct vgpu_row *row,
                                    struct facet_error *error)
 {
@@ -64,7 +64,7 @@ static enum facet_status replace_row(struct registry *registry, struct vgpu *lis
 
 static enum facet_status check_ready(const struct vgpu *vgpu, struct facet_error *error)
 {
-    /* No change reaches the processes in a segment that cannot be believed. */
+    /* The processes in a damaged segment would not see the change. */
     if (vgpu->row.state == ROW_READY && vgpu->damaged)
         return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "vGPU %s: %.250s", vgpu->row.name, vgpu->trouble);
     if (vgpu->row.state == ROW_READY)
@@ -98,8 +98,8 @@ enum facet_status registry_change(struct registry *registry, const char *ref, co
     if (status == FACET_OK)
         status = change_limits(registry, vgpu, request, error);
     if (status == FACET_OK) {
-        registry_tell(registry, vgpu, ret_info);
-        registry_tell_crowding(registry, request, ret_info);
+        registry_copy_info(registry, vgpu, ret_info);
+        registry_warn_of_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);
     return status;
@@ -125,14 +125,14 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
     if (status == FACET_OK)
         status = set_frozen(registry, vgpu, frozen, error);
     if (status == FACET_OK)
-        registry_tell(registry, vgpu, ret_info);
+        registry_copy_info(registry, vgpu, ret_info);
     pthread_mutex_unlock(&registry->change);
     return status;
 }
 
 /* --- removing --------------------------------------------------------------------------------------------------- */
 
-/* The segment goes last: one that cannot be removed is a stray, which the next start removes. */
+/* Removes the segment, the last step of a removal. If that fails, the next start removes it as a stray. */
 static void withdraw_vgpu(struct registry *registry, const struct vgpu *listed)
 {
     struct facet_error withdraw_error;
@@ -143,8 +143,8 @@ static void withdraw_vgpu(struct registry *registry, const struct vgpu *listed)
 }
 
 /*
- * Its provider cannot be asked now: the removal is recorded, no tenant is admitted any more, and the rest follows
- * later.
+ * Records the removal of a vGPU whose provider cannot be called now. From then on no tenant is admitted; the provider's
+ * part is given back later.
  */
 static enum facet_status postpone_removal(struct registry *registry, struct vgpu *listed,
                                           const struct facet_error *reason, struct vgpu_removal *removal,
@@ -186,15 +186,17 @@ static enum facet_status release_part(struct registry *registry, const struct vg
     return FACET_OK;
 }
 
-/* Whether it is removed now as far as possible. A missing device is not back before the daemon starts again. */
+/* Whether to remove the vGPU as far as possible now, and the rest later: when its device is missing until the daemon
+ * starts again or, with force, when its provider is lost. */
 static bool can_postpone(const struct vgpu *vgpu, enum facet_status status, bool force)
 {
     return status != FACET_OK && (!vgpu->device || (force && (status == FACET_DEVICE_LOST || status == FACET_TIMEOUT)));
 }
 
 /*
- * The provider's part first, because it may refuse; then the row: once that is on disk the vGPU is gone. A daemon that
- * is killed in between leaves a row without a part, which the next start takes again.
+ * Gives the provider's part back first, because the provider may refuse, and then deletes the row: from then on the
+ * vGPU is gone. If the daemon is killed in between, the next start finds a row without a part, and takes the part
+ * again.
  */
 static enum facet_status destroy_vgpu(struct registry *registry, struct vgpu *vgpu, bool force,
                                       struct vgpu_removal *removal, struct facet_error *error)
@@ -210,7 +212,7 @@ static enum facet_status destroy_vgpu(struct registry *registry, struct vgpu *vg
         return facet_error_prefix(error, "vGPU %s", vgpu->row.name);
     }
     status = registry_delete_row(registry, vgpu->row.id, error);
-    if (status != FACET_OK) { /* the part that was given back is taken again */
+    if (status != FACET_OK) { /* takes the part again */
         if (mode_is_spatial(vgpu->row.limits.mode))
             vgpu_serve_again(registry, vgpu);
         return status;
@@ -221,8 +223,7 @@ static enum facet_status destroy_vgpu(struct registry *registry, struct vgpu *vg
 }
 
 /*
- * The rest of one that is half made or half removed. With force, the part on a device that never comes back is left
- * there.
+ * Removes the rest of a half-made or half-removed vGPU. With force, forgets the vGPU's part on a missing device.
  */
 static enum facet_status finish_removal(struct registry *registry, struct vgpu *vgpu, bool force,
                                         struct vgpu_removal *removal, struct facet_error *error)
@@ -286,7 +287,7 @@ static void tidy_vgpu(struct registry *registry, struct vgpu *vgpu, uint64_t now
     bool is_unfinished = vgpu->row.state != ROW_READY;
     bool is_removable = is_unfinished || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
 
-    if (is_unfinished && !vgpu->device) /* the device table is of the daemon's start */
+    if (is_unfinished && !vgpu->device) /* no device comes back while the daemon runs */
         return;
     if (is_removable) {
         if (remove_vgpu(registry, vgpu, false, &removal, &error) == FACET_OK)
@@ -306,7 +307,7 @@ void registry_tidy(struct registry *registry, uint64_t now_ns)
 {
     if (pthread_mutex_trylock(&registry->change) != 0)
         return;
-    /* From the end, since removing one moves those after it. */
+    /* From the end, since removing an entry moves the entries after it. */
     for (size_t i = registry->count; i-- > 0;)
         if (now_ns >= registry->vgpus[i].retry_after_ns)
             tidy_vgpu(registry, &registry->vgpus[i], now_ns);

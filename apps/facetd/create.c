@@ -4,7 +4,7 @@
  * Never: acknowledges a vGPU that is not in the database, or leaves a partition behind without a record.
  *
  * A vGPU that needs its provider first records the part that it is about to take (ROW_CREATING, with template and
- * place). A daemon that finds such a row knows that no client was told of the vGPU, and removes what there is of it.
+ * place). No client was told of a vGPU with such a row, so a daemon that finds one removes all that exists of the vGPU.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "base/log.h"
 #include "vgpu.h"
 
-/* `facet run` creates its vGPU and then holds it: an ephemeral vGPU is given that long. */
+/* The time for which an ephemeral vGPU is kept until `facet run`, which created it, holds it. */
 #define EPHEMERAL_GRACE_NS (2 * FACET_NS_PER_S)
 
-/* --- planning: all that can be refused without touching anything ------------------------------------------------ */
+/* --- planning: checks that change nothing ----------------------------------------------------------------------- */
 
 static enum facet_status make_id(const struct registry *registry, char *ret_id, struct facet_error *error)
 {
@@ -35,7 +35,7 @@ static enum facet_status make_id(const struct registry *registry, char *ret_id, 
     return facet_error_set(error, FACET_INTERNAL, "16 random vGPU ids in a row were taken");
 }
 
-/* The requested name, else the first free of vgpu-1, vgpu-2, ... */
+/* Chooses the requested name, or else the first free one of vgpu-1, vgpu-2, ... */
 static enum facet_status choose_name(const struct registry *registry, const struct request *request, char *ret_name,
                                      struct facet_error *error)
 {
@@ -57,7 +57,7 @@ static enum facet_status choose_name(const struct registry *registry, const stru
     return facet_error_set(error, FACET_INTERNAL, "%zu vGPUs have more names than there are", registry->count);
 }
 
-/* Modes that do not go together on one device are refused; the error names the vGPU that is in the way. */
+/* Refuses a mode that does not go together with an existing vGPU's on the device; the error names that vGPU. */
 static enum facet_status check_neighbours(const struct registry *registry, const struct facet_device_record *device,
                                           uint32_t mode, struct facet_error *error)
 {
@@ -77,7 +77,7 @@ static enum facet_status check_neighbours(const struct registry *registry, const
 }
 
 /*
- * Where the device does not enforce memory limits itself, only this check keeps its memory from being promised twice.
+ * Refuses to promise memory twice in mode hard, on a device that does not enforce memory limits itself.
  */
 static enum facet_status check_hard_memory(const struct registry *registry, const struct facet_device_record *device,
                                            const struct facet_limits *limits, struct facet_error *error)
@@ -97,7 +97,7 @@ static enum facet_status check_hard_memory(const struct registry *registry, cons
                                 limits->memory_bytes, promised, device_bytes, device->id);
 }
 
-/* Only the interposer of CUDA can swap; elsewhere, and in a part of the device, the promise could not be kept. */
+/* Refuses oversubscription where memory cannot be swapped: only CUDA's interposer swaps, and in no spatial mode. */
 static enum facet_status check_oversubscription(const struct facet_device_record *device, const struct request *request,
                                                 uint32_t mode, struct facet_error *error)
 {
@@ -118,7 +118,7 @@ static enum facet_status check_oversubscription(const struct facet_device_record
     return FACET_OK;
 }
 
-/* A provider that lost its state would give the parts of existing vGPUs away: they take their parts again first. */
+/* Lets vGPUs whose parts are gone take them again first: a provider that lost its state would give the parts away. */
 static enum facet_status check_parts(struct registry *registry, const struct facet_device_record *device,
                                      struct facet_error *error)
 {
@@ -139,7 +139,7 @@ static enum facet_status check_parts(struct registry *registry, const struct fac
     return status;
 }
 
-/* "a (1g.10gb)" or "b (37.5 %, 30 GiB)" */
+/* Writes "a (1g.10gb)" or "b (37.5 %, 30 GiB)". */
 static size_t describe_holder(const struct vgpu_row *row, char *buffer, size_t size)
 {
     char memory[16];
@@ -151,7 +151,7 @@ static size_t describe_holder(const struct vgpu_row *row, char *buffer, size_t s
                             row->limits.compute_request_milli % 10, memory);
 }
 
-/* Why the device is full: names the vGPUs that have parts of it. Returns `status`. */
+/* Adds to the error the vGPUs that have parts of the full device. Returns `status`. */
 static enum facet_status list_holders(const struct registry *registry, const struct facet_device_record *device,
                                       enum facet_status status, struct facet_error *error)
 {
@@ -248,7 +248,7 @@ static enum facet_status plan_vgpu(struct registry *registry, const struct reque
 
 /* --- making ----------------------------------------------------------------------------------------------------- */
 
-/* The row is written but not committed while the segment is made, so that a refusal leaves no trace anywhere. */
+/* Makes the segment between writing the row and committing it, so that a failure leaves neither. */
 static enum facet_status settle_vgpu(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     bool row_exists = vgpu->row.state == ROW_CREATING;
@@ -283,7 +283,7 @@ static enum facet_status take_part(struct registry *registry, struct vgpu *vgpu,
     return list_holders(registry, vgpu->device, status, error);
 }
 
-/* Rolls back. A part that cannot be removed now stays in the list, says why, and is tried again. */
+/* Undoes a creation. If the part cannot be removed now, the vGPU stays in the list with the reason, and is retried. */
 static void roll_back(struct registry *registry, struct vgpu *vgpu)
 {
     struct facet_error error;
@@ -300,7 +300,7 @@ static void roll_back(struct registry *registry, struct vgpu *vgpu)
 static enum facet_status create_spatial(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     vgpu->row.state = ROW_CREATING;
-    if (!vgpu->row.limits.memory_bytes) /* the database requires an amount; the partition decides */
+    if (!vgpu->row.limits.memory_bytes) /* the database requires an amount, which the partition will decide */
         vgpu->row.limits.memory_bytes = MEMORY_UNDECIDED;
     enum facet_status status = registry_write_row(registry, store_insert, &vgpu->row, error);
     if (status != FACET_OK)
@@ -313,7 +313,8 @@ static enum facet_status create_spatial(struct registry *registry, struct vgpu *
     return status;
 }
 
-/* The environment is a convenience here: without it the program finds all devices, and its limits hold in any case. */
+/* Makes a vGPU without a part of its own. Goes on without the environment: the program then finds all devices, and its
+ * limits still hold. */
 static enum facet_status create_timed(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
@@ -323,7 +324,7 @@ static enum facet_status create_timed(struct registry *registry, struct vgpu *vg
     return settle_vgpu(registry, vgpu, error);
 }
 
-/* A device grants in steps; a grant of more than was requested gets one warning. */
+/* Warns of a grant of more than was requested, since a device grants in steps. */
 static void warn_of_surplus(const struct facet_limits *requested, struct vgpu_info *info)
 {
     const struct vgpu_slice *slice = &info->row.slice;
@@ -358,9 +359,9 @@ enum facet_status registry_create(struct registry *registry, const struct reques
                                                  : create_timed(registry, &vgpu, error);
     if (status == FACET_OK) {
         registry_add(registry, &vgpu);
-        registry_tell(registry, &vgpu, ret_info);
+        registry_copy_info(registry, &vgpu, ret_info);
         warn_of_surplus(&requested, ret_info);
-        registry_tell_crowding(registry, request, ret_info);
+        registry_warn_of_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: becoming a background process. Never: keeps a descriptor of the starting process, whose caller may wait for its
- * end.
+ * Owns: becoming a background process. Never: keeps a descriptor of the starting process; a caller that reads from one
+ * to its end would wait for the daemon.
  */
 #include "detach.h"
 
@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/paths.h"
 
-/* A log longer than this is begun anew at the next start. */
+/* A log longer than this is emptied at the next start. */
 #define LOG_MAX ((off_t)1 << 20)
 
 static void close_others(int keep)
@@ -42,7 +42,7 @@ static enum facet_status open_log(const char *path, int *ret_fd, struct facet_er
     return FACET_OK;
 }
 
-/* The process that was started: passes the result on. */
+/* Runs in the process that was started: waits for the background's result, and passes it on. */
 _Noreturn static void wait_for_result(int fd)
 {
     char line[1024];
@@ -102,7 +102,7 @@ enum facet_status detach(const char *log_path, struct ready *ready, struct facet
     return chdir("/") == 0 ? FACET_OK : facet_error_errno(error, errno, "changing to folder /");
 }
 
-/* The reader may have gone: that is no failure of the daemon. */
+/* Reports `line`. That its reader is gone is no failure of the daemon. */
 static void report_to(int *fd, const char *line)
 {
     if (*fd < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going to the background, and telling the starting process how it went.
+ * Going to the background, and reporting to the starting process whether that went well.
  *
  * Owns: the fork, the background's standard streams, and the descriptors that report readiness: an empty line for
  * "ready", else one line that says why not.
@@ -22,7 +22,7 @@ struct ready {
  */
 enum facet_status detach(const char *log_path, struct ready *ready, struct facet_error *error);
 
-/* Reports it once; later calls do nothing. */
+/* Report the result once; later calls do nothing. */
 void ready_succeeded(struct ready *ready);
 void ready_failed(struct ready *ready, const struct facet_error *error);
 

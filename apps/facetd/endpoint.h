@@ -6,7 +6,7 @@
  * Never: knows the HTTP library.
  *
  * An endpoint fills `ret_answer` and returns FACET_OK, or returns an error: the server makes the error's JSON and its
- * HTTP status. It runs on the thread of its connection: one that waits for a provider delays no other call.
+ * HTTP status. It runs on the thread of its connection, so that waiting for a provider delays no other call.
  */
 #ifndef FACETD_ENDPOINT_H
 #define FACETD_ENDPOINT_H
@@ -15,7 +15,7 @@
 
 #include "registry.h"
 
-/* The parts that every endpoint may read. Does not change while the server runs. */
+/* The daemon's parts, which every endpoint may read. The struct does not change while the server runs. */
 struct daemon {
     struct registry *registry;
     const struct facet_device_table *devices;

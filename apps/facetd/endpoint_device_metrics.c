@@ -9,7 +9,7 @@
 #include "device/describe.h"
 #include "tenants.h"
 
-/* All readings, so that each family is written once over all devices. */
+/* The readings of all devices: a family is written once, with the samples of all of them. */
 struct readings {
     const struct facet_device_table *devices;
     struct device_reading *list;
@@ -92,7 +92,7 @@ static bool has_metric(const struct device_reading *reading, uint64_t bit)
     return reading->has_metrics && (reading->metrics.valid & bit);
 }
 
-/* Begins the family with its first sample: a family without one is left out, because absent is not zero. */
+/* Begins a family before its first sample. A family without samples is left out, because absent is not zero. */
 static void begin_family(struct facet_prometheus *text, bool *begun, const char *name, enum facet_metric_type type,
                          const char *help)
 {
@@ -150,7 +150,7 @@ static void write_throttle(struct facet_prometheus *text, const struct readings 
     }
 }
 
-/* One sample per health, 1 for the present one: the usual form of an enumeration. */
+/* Writes one sample per health, 1 for the present one and 0 for the others, as is usual for an enumeration. */
 static void write_health(struct facet_prometheus *text, const struct readings *readings)
 {
     bool begun = false;
@@ -231,7 +231,7 @@ static const struct process_metric {
      facet_prometheus_ratio, process_compute},
 };
 
-/* The name of a worker, which is a vGPU's id. */
+/* The name of the vGPU whose id a worker has. */
 static const char *name_of(const struct readings *readings, const char *id)
 {
     for (size_t i = 0; i < readings->info_count; i++)
@@ -264,7 +264,7 @@ static void write_process_metric(struct facet_prometheus *text, const struct pro
 
 /* --- all of it -------------------------------------------------------------------------------------------------- */
 
-/* A provider knows the vGPUs that it was asked to limit; the segments tell which vGPU each other process is in. */
+/* Names the vGPU of each process: providers report only vGPUs that they limit, so segments show the others. */
 static enum facet_status name_workers(struct readings *readings, struct facet_error *error)
 {
     struct tenants tenants;

@@ -3,7 +3,7 @@
  * The measurements of providers as Prometheus text: devices, their links, the processes on them.
  *
  * Owns: the list of those metrics and their names.
- * Never: asks a provider: it writes values that were read within the last second.
+ * Never: calls a provider; it writes values that were read within the last second.
  */
 #ifndef FACETD_ENDPOINT_DEVICE_METRICS_H
 #define FACETD_ENDPOINT_DEVICE_METRICS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls under /v1/devices, and GET /v1/providers. Never: says that a device is well when it is not known. */
+/* Owns: the calls under /v1/devices, and GET /v1/providers. Never: reports an unknown health as ok. */
 #include <stdio.h>
 
 #include "device/describe.h"
 #include "device/json.h"
 #include "endpoint.h"
 
-/* Replaces the health of the start by the present one. */
+/* Replaces the device's health at the daemon's start by its present one. */
 static void set_health(const struct daemon *daemon, const struct facet_device_record *device, json_t *object)
 {
     char reason[360];
@@ -28,7 +28,7 @@ enum facet_status endpoint_devices(const struct daemon *daemon, const struct cal
     return answer_json(200, answer, ret_answer, error);
 }
 
-/* The identity of a partition among others. */
+/* The members by which a partition is recognized. */
 static struct facet_partition_info identity_of(const json_t *part)
 {
     struct facet_partition_info info = {.size = sizeof info};
@@ -60,7 +60,7 @@ static void set_owners(const struct daemon *daemon, const struct facet_device_re
     }
 }
 
-/* Values that only the open provider knows are absent while it is lost; `health_reason` says why. */
+/* Values that only the open provider has are absent while it is lost; `health_reason` says why. */
 enum facet_status endpoint_device(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                   struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: GET /v1/events. Never: waits for one. */
+/* Owns: GET /v1/events. Never: waits for an event. */
 #include <stdlib.h>
 
 #include "base/integer.h"

@@ -8,7 +8,7 @@
 #include "base/variables.h"
 #include "endpoint.h"
 
-/* The variables that decide which devices the daemon finds: a user who misses a device can compare them. */
+/* The variables that decide which devices the daemon finds; the command compares them with its own. */
 static json_t *environment_json(void)
 {
     json_t *object = json_object();
@@ -20,7 +20,7 @@ static json_t *environment_json(void)
         if (!(*entry)[length] || !(*entry)[length + 1] || !facet_variable_is_of_devices(*entry))
             continue;
         snprintf(name, sizeof name, "%.*s", (int)length, *entry);
-        json_object_set_new(object, name, json_string(*entry + length + 1)); /* without a value that is no text */
+        json_object_set_new(object, name, json_string(*entry + length + 1)); /* a value that is not UTF-8 is left out */
     }
     return object;
 }

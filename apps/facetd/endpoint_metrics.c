@@ -117,7 +117,7 @@ static void fill_labels(const struct vgpu_info *info, struct facet_label labels[
     labels[2] = (struct facet_label){"device", info->row.device_id};
 }
 
-/* A family without a sample is left out: absent is not zero. */
+/* Writes one family. A family without samples is left out, because absent is not zero. */
 static void write_vgpu_metric(struct facet_prometheus *text, const struct vgpu_metric *metric,
                               const struct vgpu_info *infos, size_t count)
 {
@@ -136,7 +136,7 @@ static void write_vgpu_metric(struct facet_prometheus *text, const struct vgpu_m
     }
 }
 
-/* The driver's count beside the charged memory. */
+/* Writes the driver's own count of each vGPU's memory. */
 static void write_audit(struct facet_prometheus *text, struct audit *audit, const struct vgpu_info *infos, size_t count)
 {
     struct facet_label labels[LABEL_COUNT];
@@ -155,7 +155,7 @@ static void write_audit(struct facet_prometheus *text, struct audit *audit, cons
     }
 }
 
-/* One sample per state, 1 for the present one: the usual form of an enumeration. */
+/* Writes one sample per state, 1 for the present one and 0 for the others, as is usual for an enumeration. */
 static void write_states(struct facet_prometheus *text, const struct vgpu_info *infos, size_t count)
 {
     struct facet_label labels[LABEL_COUNT + 1];

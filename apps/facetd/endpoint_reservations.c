@@ -26,7 +26,7 @@ static json_t *amount_json(int64_t amount)
 
 /* --- known health ------------------------------------------------------------------------------------------------- */
 
-/* A provider may have been lost since the registry read it: the sessions know without waiting for it. */
+/* Sets the part's `trouble` if its device failed since the registry read it. Waits for no provider. */
 static void note_health(const struct daemon *daemon, struct reservation_part *part)
 {
     const struct facet_device_record *device;
@@ -89,7 +89,7 @@ static json_t *reservation_json(const struct reservation *reservation)
     return object;
 }
 
-/* `ret_last` is one of them, when there is any. */
+/* Sets the names of the vGPUs in the reservation. *ret_last is the last of them, if there is any. */
 static enum facet_status set_vgpus(const struct daemon *daemon, const struct reservation *reservation, json_t *object,
                                    struct vgpu_info *ret_last, struct facet_error *error)
 {
@@ -132,7 +132,7 @@ static json_t *left_json(const struct facet_violations *left)
     return array;
 }
 
-/* `{}`, or with nothing in any of its members, as {"env": []}. */
+/* Whether an object is empty, or all its members are: {}, {"env": []}. */
 static bool is_empty(const json_t *value)
 {
     const char *name;
@@ -146,7 +146,7 @@ static bool is_empty(const json_t *value)
     return true;
 }
 
-/* An empty configuration would look like one with an effect. */
+/* Sets the rendered configuration. Refuses an empty one, which would look as if it had an effect. */
 static enum facet_status set_rendered(const struct facet_workload *workload, uint32_t form, const char *warning,
                                       json_t *object, struct facet_error *error)
 {
@@ -170,7 +170,7 @@ static enum facet_status set_rendered(const struct facet_workload *workload, uin
     return FACET_OK;
 }
 
-/* A process has one vGPU: with several in the reservation, the user who starts it chooses. */
+/* Enters the reservation's only vGPU. With several, warns: a process is in one, which the user must choose. */
 static void enter_reservation(const json_t *object, const struct reservation *reservation, const struct vgpu_info *vgpu,
                               struct facet_workload *workload, char *warning, size_t size)
 {
@@ -201,15 +201,15 @@ static enum facet_status set_workload(const struct daemon *daemon, const struct 
     if (status != FACET_OK)
         return status;
     json_object_set_new(object, "workload", json_loads(text, 0, NULL));
-    facet_text_make_line(warning); /* words may have been cut */
+    facet_text_make_line(warning); /* the text may have been cut within a character */
     if (warning[0])
         set_text(object, "warning", warning);
     return form ? set_rendered(workload, *form, warning, object, error) : FACET_OK;
 }
 
 /*
- * The full answer. A grant stays granted: a configuration that cannot be made now is a warning, and can be asked for
- * again.
+ * Makes the full answer. The grant holds even when its configuration cannot be made now: that becomes a warning, and
+ * the client can ask for the configuration again.
  */
 static enum facet_status answer_reservation(const struct daemon *daemon, const struct reservation *reservation,
                                             unsigned http, const uint32_t *form, struct answer *ret_answer,

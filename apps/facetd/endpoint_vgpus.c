@@ -38,7 +38,7 @@ static void set_row(json_t *object, const struct vgpu_row *row)
     set_integer(object, "created_ns", row->created_ns);
 }
 
-/* The provider's part, in the modes that have one. */
+/* Sets the provider's part, in the modes hard and partitioned. */
 static void set_slice(json_t *object, const struct vgpu_row *row)
 {
     const struct vgpu_slice *slice = &row->slice;
@@ -59,7 +59,7 @@ static void set_slice(json_t *object, const struct vgpu_row *row)
         set_integer(object, "granted_compute_units", slice->compute_units);
 }
 
-/* Lines "NAME=value" as an object. */
+/* The lines "NAME=value" as a JSON object. */
 static json_t *environment_json(const struct vgpu_environment *environment)
 {
     json_t *object = json_object();
@@ -100,7 +100,7 @@ static void set_view(json_t *object, const struct scheduler_view *view)
     json_object_set_new(object, "memory_stuck", json_boolean(view->stuck));
 }
 
-/* The driver's count, where there is one; an excess is the warning when there is no other. */
+/* Sets the driver's count, if there is one, and warns of an excess, if there is no other warning. */
 static void set_audit(json_t *object, const struct daemon *daemon, const struct vgpu_info *info)
 {
     char driver[16], charged[16], warning[256];
@@ -118,7 +118,7 @@ static void set_audit(json_t *object, const struct daemon *daemon, const struct 
     set_text(object, "warning", warning);
 }
 
-/* Processes that could not enter it: each saw no device, and wrote the reason to its standard error. */
+/* Sets the count of processes that could not enter. Each saw no device, and wrote the reason to its standard error. */
 static void set_refused(json_t *object, const struct vgpu_info *info)
 {
     char reason[FACET_REFUSED_REASON_SIZE], warning[FACET_REFUSED_REASON_SIZE + 128];

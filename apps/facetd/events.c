@@ -8,7 +8,7 @@
 
 struct events {
     pthread_mutex_t lock; /* guards all below */
-    uint64_t last;        /* number of the newest; 0: none yet */
+    uint64_t last;        /* the number of the newest event; 0: none yet */
     struct daemon_event ring[EVENTS_KEPT];
 };
 

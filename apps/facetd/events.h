@@ -18,18 +18,19 @@ struct events; /* opaque */
 
 struct daemon_event {
     uint64_t sequence;
-    char device_id[64]; /* empty when it is about no device that the daemon knows */
+    char device_id[64]; /* empty: the event is about no device that the daemon knows */
     struct facet_event event;
 };
 
 struct events *events_open(void); /* NULL when out of memory */
 void events_close(struct events *events);
 
-/* Keeps a copy, under the next number. */
+/* Copies the event into the ring, under the next number. */
 void events_add(struct events *events, const char *device_id, const struct facet_event *event);
 
 /*
- * Copies those above `after`, oldest first, into room for EVENTS_KEPT; returns the count. *ret_last: the newest number.
+ * Copies the events with numbers above `after`, oldest first. `ret_events` has room for EVENTS_KEPT. Returns the count.
+ * *ret_last: the newest number.
  */
 uint32_t events_read(struct events *events, uint64_t after, struct daemon_event *ret_events, uint64_t *ret_last);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the thread that accepts connections and the check of each first head; see front.h. Never: waits for one caller
- * while another one waits.
+ * Owns: the thread that accepts connections, and the check of each head; see front.h. Never: lets a slow caller delay
+ * another one.
  *
- * A head is read in the socket without taking it out (MSG_PEEK), so that the library still reads all of it. The socket
- * cannot be asked to wait for more than it has: a caller that sends a head in pieces is polled every few milliseconds.
+ * A head is read without taking it out of the socket (MSG_PEEK), so that the library still reads all of it. poll()
+ * cannot wait for more than the bytes that are there already, so the rest of a head is polled for every few
+ * milliseconds.
  */
 #include "front.h"
 
@@ -29,11 +30,11 @@
 
 #define CALLER_MOST_NS (30 * FACET_NS_PER_S)
 #define POLL_NS        (2 * FACET_NS_PER_MS)
-#define STOP_CHECK_MS  50 /* how often a thread that waits sees that the front stops */
-#define FULL_MS        5
+#define STOP_CHECK_MS  50 /* how often a waiting thread checks whether the front stops */
+#define FULL_MS        5  /* how often a full front looks for room */
 
 /*
- * How long, and how much, the rest of a refused caller's data is read: otherwise the caller would not see the reason.
+ * The most time and the most bytes for which a refused caller's remaining data is read; see linger_on_socket().
  */
 #define LINGER_MS    1000
 #define LINGER_BYTES (1u << 20)
@@ -92,7 +93,8 @@ static void send_all(int fd, const char *data, size_t size)
     }
 }
 
-/* A connection that is closed with unread data is reset, and the caller may never read its answer. */
+/* Reads the caller's remaining data: closing with unread data would reset the connection, and the caller might lose its
+ * answer. */
 static void linger_on_socket(int fd)
 {
     char discarded[4096];
@@ -131,7 +133,8 @@ static void refuse_connection(int fd, const struct head_refusal *refusal)
     linger_on_socket(fd);
 }
 
-/* The system has no thread for it. No thread lingers either: an answer sent before the end can still be read. */
+/* Refuses a connection for which no thread can start. Does not linger, which would delay others: the caller may still
+ * read its answer. */
 static void refuse_busy(int fd)
 {
     struct head_refusal refusal = {.http = 503};
@@ -142,7 +145,7 @@ static void refuse_busy(int fd)
     answer_refusal(fd, &refusal);
 }
 
-/* The uid of the process that connected, kept by the kernel. */
+/* Whether the user of the process that connected may call the daemon. */
 static bool may_call(int fd, struct head_refusal *refusal)
 {
     struct ucred peer;
@@ -150,7 +153,7 @@ static bool may_call(int fd, struct head_refusal *refusal)
 
     refusal->http = 403;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
-        facet_error_set(&refusal->error, FACET_PERMISSION, "cannot tell who is calling");
+        facet_error_set(&refusal->error, FACET_PERMISSION, "cannot read the user of the calling process");
         return false;
     }
     if (peer.uid == 0 || peer.uid == geteuid())
@@ -168,8 +171,8 @@ static void sleep_for(uint64_t ns)
 }
 
 /*
- * Polls until the head is complete. HEAD_INCOMPLETE: it never is. A part of a head keeps the socket readable: it is
- * judged once, and the naps become longer until there is more of it.
+ * Polls until the head is complete. HEAD_INCOMPLETE: it never became so. An incomplete head keeps the socket readable,
+ * so it is judged once, and the pauses grow until more of it has arrived.
  */
 static enum head_verdict wait_for_head(const struct front *front, int fd, struct head_refusal *ret_refusal)
 {
@@ -193,7 +196,7 @@ static enum head_verdict wait_for_head(const struct front *front, int fd, struct
 
         if (verdict != HEAD_INCOMPLETE)
             return verdict;
-        if (received <= 0 || ended) /* it ended before its head did */
+        if (received <= 0 || ended) /* the connection ended within its head */
             return HEAD_INCOMPLETE;
         seen_size = size;
         pause_ns = POLL_NS;
@@ -252,7 +255,7 @@ static void *front_main(void *argument)
     struct pollfd ready[] = {{.fd = front->listener, .events = POLLIN}, {.fd = front->wake, .events = POLLIN}};
 
     while (!atomic_load(&front->stopping)) {
-        /* Connections above the bound wait in the socket's backlog, and take the place of one that does nothing. */
+        /* Connections above the bound wait in the socket's backlog, until an idle one is hung up on. */
         bool full = atomic_load(&front->callers) >= front->connections_most;
 
         if (full && poll(ready, 1, 0) > 0)

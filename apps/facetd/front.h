@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check in front of the HTTP library: accepts connections, and hands on those whose request has a single reading.
+ * The check before the HTTP library: accepts connections, and hands on those whose request can be read in one way only.
  *
  * Owns: the listening socket, a thread that accepts, and one for each connection until its request's head has arrived;
  * the answers to connections that are refused: other users, and malformed heads (head.h).
@@ -23,7 +23,7 @@ enum facet_status front_start(int fd, unsigned connections_most, front_serve_fun
 /* Accepts no more connections, and hangs up on those that were not handed on. NULL is allowed. */
 void front_stop(struct front *front);
 
-/* Connections that wait to be accepted, or for the rest of their head. */
+/* How many connections wait to be accepted, or have not sent all of their head. */
 unsigned front_connections(struct front *front);
 
 #endif

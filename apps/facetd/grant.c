@@ -121,7 +121,7 @@ bool grant_is_part(const struct vgpu_row *row, const struct facet_partition_info
            strcmp(info->template_id, slice->template_id) == 0;
 }
 
-/* A partition that is another vGPU's by uuid and place is left to it: the provider forgot it, and made it again. */
+/* Makes the row's partition. A provider that forgot its partitions may return another vGPU's; that one is refused. */
 static enum facet_status make_partition(const struct provider_use *use, const struct facet_device_record *device,
                                         struct vgpu_row *row, const struct grant_others *others,
                                         struct facet_error *error)
@@ -139,7 +139,7 @@ static enum facet_status make_partition(const struct provider_use *use, const st
     return FACET_OK;
 }
 
-/* The row's partition among those that exist; FACET_NOT_FOUND when it does not exist, or is another vGPU's. */
+/* Finds the row's partition. FACET_NOT_FOUND: it does not exist, or is another vGPU's. */
 static enum facet_status find_partition(const struct provider_use *use, const struct vgpu_row *row,
                                         const struct grant_others *others, struct facet_partition_info *ret_info,
                                         struct facet_error *error)
@@ -191,7 +191,7 @@ static enum facet_status release_partition(const struct provider_use *use, const
                               : status;
 }
 
-/* A partition whose creation was never reported has no uuid in its row, and is known by its place. */
+/* Whether the partition may be the row's. A row without a uuid, whose creation was cut short, is matched by place. */
 static bool may_be_part(const struct vgpu_row *row, const struct facet_partition_info *info)
 {
     if (row->slice.partition_uuid[0])
@@ -254,7 +254,7 @@ static enum facet_status clear_limits(const struct provider_use *use, const stru
     return status == FACET_NOT_FOUND ? FACET_OK : status;
 }
 
-/* A limit that the device cannot enforce by itself is left to the limiter, as in mode soft. */
+/* Sets the limits that the device can enforce. The limiter enforces the others, as in mode soft. */
 static enum facet_status set_limits(const struct provider_use *use, const struct facet_device_record *device,
                                     struct vgpu_row *row, struct facet_error *error)
 {
@@ -288,7 +288,7 @@ static enum facet_status keep_limits(const struct provider_use *use, const struc
     return status;
 }
 
-/* --- both ------------------------------------------------------------------------------------------------------- */
+/* --- partitions and hard limits --------------------------------------------------------------------------------- */
 
 enum facet_status grant_take(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
                              const struct grant_others *others, struct facet_error *error)

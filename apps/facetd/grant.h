@@ -15,22 +15,21 @@
 #include "sessions.h"
 #include "store.h"
 
-/* The other vGPUs' partitions of the device: two vGPUs never have the same one. */
+/* Tells whether a partition is another vGPU's, because two vGPUs never have the same partition. */
 struct grant_others {
     bool (*own)(const void *context, const struct facet_partition_info *info);
     const void *context;
 };
 
 /*
- * Whether it is the partition of the row. A uuid alone does not decide: a provider that lost its state may give it to
- * another one.
+ * Whether `info` describes the row's partition. A uuid alone does not decide: a provider that lost its state may give
+ * the uuid to another partition.
  */
 bool grant_is_part(const struct vgpu_row *row, const struct facet_partition_info *info);
 
 /*
- * Before anything is made: chooses the template and the first slice of a partition, so that the row of the database can
- * tell a later daemon which partition to look for. `request` holds the template's id, if one was named; `row` its
- * limits.
+ * Chooses the template and the first slice of a partition before it is made, so that the row of the database tells a
+ * later daemon which partition to look for. `request` may name a template; `row` holds the limits.
  */
 enum facet_status grant_choose(struct sessions *sessions, const struct facet_device_record *device,
                                const struct request *request, struct vgpu_row *row, struct facet_error *error);
@@ -48,20 +47,20 @@ enum facet_status grant_look(struct sessions *sessions, const struct facet_devic
                              struct facet_error *error);
 
 /*
- * Makes sure that an acknowledged row still has its part, after a restart of anything: a part that vanished is taken
- * again with the same template and place, or the same limits. `row` is updated where the identity changed.
+ * Makes sure, after a restart of the daemon or the provider, that an acknowledged row still has its part. A part that
+ * vanished is taken again with the same template and place, or the same limits; `row` gets its new identity.
  */
 enum facet_status grant_keep(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
                              const struct grant_others *others, struct facet_error *error);
 
-/* Gives it back. FACET_BUSY while it is in use; FACET_NOT_FOUND when it is gone already, which is harmless. */
+/* Gives the part back. FACET_BUSY while it is in use; FACET_NOT_FOUND when it is gone already, which is harmless. */
 enum facet_status grant_release(struct sessions *sessions, const struct facet_device_record *device,
                                 const struct vgpu_row *row, const struct grant_others *others,
                                 struct facet_error *error);
 
 /*
- * Removes the part that a vGPU may have got whose creation or removal was cut short: by its worker's name, or the
- * partition of its template in its place.
+ * Removes the part, if any, of a vGPU whose creation or removal was cut short. It is found by the worker's name, or as
+ * a partition of the row's template at the row's place.
  */
 enum facet_status grant_undo(struct sessions *sessions, const struct facet_device_record *device,
                              const struct vgpu_row *row, const struct grant_others *others, struct facet_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the grammar of a request's head, as far as RFC 9112 has one reading. Never: accepts a head that it leaves open.
+ * Owns: the grammar of a request's head, as far as RFC 9112 defines it. Never: accepts a head that the RFC leaves open.
  */
 #include "head.h"
 
@@ -19,7 +19,7 @@ struct text {
 struct headers {
     uint32_t count;
     bool length, host, encoded;
-    bool must_have_host; /* RFC 9112, 3.2: of HTTP/1.1 */
+    bool must_have_host; /* a request of HTTP/1.1 (RFC 9112, 3.2) */
 };
 
 static bool is_token(char byte)
@@ -48,7 +48,7 @@ static bool is_word(struct text text, const char *word)
     return text.length == strlen(word) && strncasecmp(text.at, word, text.length) == 0;
 }
 
-/* The line at `at`, without its end; *ret_next is where the next begins. False: its end has not arrived. */
+/* Reads the line at `at`, without its end. *ret_next: the next line. False: the line's end has not arrived. */
 static bool next_line(const char *at, const char *end, struct text *ret_line, const char **ret_next)
 {
     const char *feed = memchr(at, '\n', (size_t)(end - at));
@@ -94,8 +94,8 @@ static bool is_encoded_slash(const char *code)
 }
 
 /*
- * A path from the root. Percent codes have two digits, and none is NUL, which would end the path early, or a '/', which
- * the library decodes before the path is cut into its parts: it would be taken for one between two of them.
+ * Checks a path from the root. Each percent code has two digits. It may not encode a NUL, which would end the path
+ * early, or a '/', which would separate two parts, because the library decodes the path before it is split.
  */
 static bool check_target(struct text target, struct head_refusal *refusal)
 {
@@ -159,8 +159,8 @@ static bool check_first_line(struct text line, struct headers *headers, struct h
 /* ---- headers ---- */
 
 /*
- * Digits alone; the value may be too large for any type. HTTP allows blanks behind it, but the library takes them for a
- * part of the number and would answer with its own page.
+ * Accepts digits alone, whose value may be too large for any type. HTTP allows blanks behind them, but the library
+ * would take these for a part of the number, and answer with its own page.
  */
 static bool check_length(struct text value, struct headers *headers, struct head_refusal *refusal)
 {
@@ -217,7 +217,8 @@ static bool check_line(struct text line, struct headers *headers, struct head_re
     return check_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed_text(value), headers, refusal);
 }
 
-/* A body without a length would be answered by the library itself if it is malformed. */
+/* Checks the headers together. Refuses a body without a length: if it were malformed, the library would answer
+ * itself. */
 static bool check_all_lines(const struct headers *headers, struct head_refusal *refusal)
 {
     if (headers->must_have_host && !headers->host)
@@ -231,8 +232,8 @@ static bool check_all_lines(const struct headers *headers, struct head_refusal *
     return true;
 }
 
-/* The end is not there: whether it may still come, after so many bytes, and so many of the first line if that is open.
- */
+/* The verdict on a head whose end has not arrived after `size` bytes, `line_size` of them in an unfinished first
+ * line. */
 static enum head_verdict too_long(size_t size, size_t line_size, struct head_refusal *refusal)
 {
     if (line_size > HEAD_LINE_MAX) {

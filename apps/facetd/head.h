@@ -2,8 +2,8 @@
 /*
  * The head of an HTTP request, its first line and headers: checked before the HTTP library reads it.
  *
- * Owns: the rules for a head. The library accepts some heads with two readings (a NUL that ends a path early, two
- * lengths), and answers others with pages of its own; none of these reach it.
+ * Owns: the rules for a head. The library accepts some ambiguous heads (a NUL that ends a path early, two lengths), and
+ * answers others with pages of its own. None of these heads reaches it.
  * Never: reads a socket or decodes a path.
  *
  * Thread rule: pure functions, callable from any thread.
@@ -21,8 +21,8 @@
 #define HEAD_MAX      ((size_t)16 * 1024)
 
 /*
- * The most headers, and the most arguments behind '?': for more the library would run out of its memory for a
- * connection, and answer with its own page.
+ * The most headers, and the most arguments behind '?'. With more, the library would exceed its memory for a connection,
+ * and answer with its own page.
  */
 #define HEAD_HEADERS_MAX   100u
 #define HEAD_ARGUMENTS_MAX 16u
@@ -33,7 +33,7 @@ enum head_verdict {
     HEAD_BAD, /* refuse it */
 };
 
-/* `http` and `error` are set for a bad one; `no_body` when its answer may not have a body (HEAD). */
+/* Set with HEAD_BAD. `no_body`: the answer may not have a body, as the request's method is HEAD. */
 struct head_refusal {
     unsigned http;
     bool no_body;

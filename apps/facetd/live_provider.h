@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One live provider, shared by sessions.c (its life) and reading.c (its readings).
+ * One live provider, shared by sessions.c, which opens and restarts it, and reading.c, which reads it.
  *
  * Owns: struct live_provider.
- * Never: is seen by other files.
+ * Never: is included by other files.
  */
 #ifndef FACETD_LIVE_PROVIDER_H
 #define FACETD_LIVE_PROVIDER_H
@@ -20,7 +20,7 @@ enum live_provider_state {
     LIVE_PROVIDER_LOST,
 };
 
-/* A device of the table in this provider. */
+/* A device of the device table that this provider drives. */
 struct provided_device {
     const struct facet_device_record *record;
     bool present;   /* the provider lists it now */
@@ -39,7 +39,7 @@ struct live_provider {
     enum live_provider_state state;
     bool thread_started, stopping, was_lost, look_is_due;
     bool reports_restart;          /* the thread is reporting a restart, and restarts nothing meanwhile */
-    struct facet_error loss;       /* of a loss */
+    struct facet_error loss;       /* why the provider was lost */
     unsigned users;                /* callers between use and release */
     struct facet_session *session; /* replaced by the thread alone, and only while there are no users */
     unsigned failures;             /* in a row */
@@ -58,7 +58,7 @@ enum facet_status live_provider_list(struct live_provider *live, struct facet_er
 /* Reads events, health and metrics of all its devices, and keeps copies. A failure is part of the reading. */
 void live_provider_read(struct live_provider *live, struct events *events);
 
-/* Adds an event of the daemon's own making, about all its devices. */
+/* Adds an event about each of the provider's devices, in the daemon's name. */
 void live_provider_announce(struct live_provider *live, struct events *events, uint32_t health, const char *message);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: taking the daemon's lock. Never: trusts the file's content; the process id in it is for people. */
+/* Owns: taking the daemon's lock. Never: decides by the file's content: its process id is only for messages. */
 #include "lock.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * The lock that decides which process is the daemon of a runtime folder.
  *
  * Owns: <runtime>/facetd.lock. The kernel drops the lock when its holder dies; the file stays and means nothing.
- * Never: waits.
+ * Never: waits for the lock.
  */
 #ifndef FACETD_LOCK_H
 #define FACETD_LOCK_H
@@ -15,7 +15,7 @@
 /* Takes the lock; it is held until *ret_fd is closed. FACET_BUSY names the process that has it. */
 enum facet_status lock_take(const char *runtime_dir, int *ret_fd, struct facet_error *error);
 
-/* Whether the file on which `fd` holds the lock is still the one that others will find. */
+/* Whether the locked file `fd` is still the one at the lock's path. */
 bool lock_is_ours(const char *runtime_dir, int fd);
 
 #endif

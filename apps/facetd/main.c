@@ -2,7 +2,7 @@
 /*
  * facetd: the daemon of one machine's (or one user's) vGPUs.
  *
- * Owns: the order in which its parts start and stop, signals, and the decision to leave.
+ * Owns: the order in which the daemon's parts start and stop, signals, and the decision to end.
  * Never: answers a call itself.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@
 #define TAKE_OVER_NS    (30 * FACET_NS_PER_S)
 #define RETRY_NS        (20 * FACET_NS_PER_MS)
 #define LAST_ANSWERS_NS (FACET_NS_PER_S)
-/* A command that was refused asks once more, for the reason. */
+/* A command that was refused makes a second call, for the reason; these are the times to wait for it. */
 #define FOLLOW_UP_NS       (200 * FACET_NS_PER_MS)
 #define FOLLOW_UPS_MOST_NS (2 * FACET_NS_PER_S)
 
@@ -56,15 +56,15 @@ struct main_loop {
     bool has_no_program_device; /* private, and programs can run on no device */
 };
 
-/* It can only refuse, or simulate: the next one may find new devices. A vGPU on a simulated device is a use. */
+/* Whether no program can run and no vGPU has a device. Such a daemon ends: the next one may find new devices. */
 static bool can_run_no_program(const struct main_loop *loop)
 {
     return loop->has_no_program_device && !registry_has_devices(loop->daemon->registry);
 }
 
 /*
- * Calls keep a daemon alive, but not one that is of no use. That one waits a moment for a caller's next question,
- * unless callers ask without end.
+ * Calls keep a daemon alive. A daemon on which no program can run waits only a moment for the next call of a caller,
+ * and no longer than FOLLOW_UPS_MOST_NS in all.
  */
 static bool is_idle(struct main_loop *loop, uint64_t now_ns)
 {
@@ -78,10 +78,10 @@ static bool is_idle(struct main_loop *loop, uint64_t now_ns)
 }
 
 /*
- * Hides the socket, so that a new caller starts a daemon that waits for this one's lock; and serves the earlier callers
- * to the end. Comes back when one of them left work.
+ * Hides the socket, so that a new caller starts another daemon, which waits for the lock, and serves the earlier
+ * callers. Shows the socket again, and returns false, when one of them created work.
  */
-static bool leave_daemon(struct main_loop *loop)
+static bool prepare_exit(struct main_loop *loop)
 {
     uint64_t until = facet_clock_now_ns() + LAST_ANSWERS_NS;
 
@@ -108,13 +108,13 @@ static bool must_leave(struct main_loop *loop)
     if (!can_run_no_program(loop) && now - loop->idle_since_ns < loop->idle_exit_ns)
         return false;
     loop->idle_since_ns = now;
-    return leave_daemon(loop);
+    return prepare_exit(loop);
 }
 
 /*
- * A cleaner of temporary folders may remove the daemon's files. The socket is bound again; without the lock's file
- * another daemon may have begun, and without the folder the segments are gone too: both are left to the next daemon to
- * repair.
+ * A cleaner of temporary folders may remove the daemon's files. The socket is bound again. Without the lock's file
+ * another daemon may have started, and without the folder the segments are gone too: then the daemon ends, and the next
+ * one repairs both.
  */
 static enum facet_status keep_reachable(struct main_loop *loop, struct facet_error *error)
 {
@@ -203,7 +203,7 @@ static enum facet_status open_parts(const struct options *options, struct daemon
     return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
 }
 
-/* Programs cannot run on a simulated device: another shell may find a real one. */
+/* Whether programs can run on any device; a simulated device does not count. */
 static bool takes_programs(const struct facet_device_table *devices)
 {
     bool found = false;
@@ -217,7 +217,7 @@ static bool takes_programs(const struct facet_device_table *devices)
     return found;
 }
 
-/* Every part in its order; each is stopped when a later one fails, as at the end. */
+/* Starts all parts in order, serves, and stops the parts, also when a later one cannot start. */
 static enum facet_status serve_clients(const struct options *options, const sigset_t *signals, int lock,
                                        struct ready *ready, struct facet_error *error)
 {
@@ -252,8 +252,8 @@ static enum facet_status serve_clients(const struct options *options, const sigs
 }
 
 /*
- * A private daemon that finds another one waits until that one answers, and is then not needed: *ret_fd stays -1. Or it
- * waits until the other has gone, and takes its place.
+ * Takes the lock. If another daemon has it, a private daemon waits until that daemon answers, and is then not needed
+ * (*ret_fd stays -1), or until that daemon has ended, and takes its place.
  */
 static enum facet_status take_lock(const struct options *options, int *ret_fd, struct facet_error *error)
 {
@@ -271,8 +271,8 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
     return status;
 }
 
-/* Blocked in every thread, so that only serve_until_signal() sees them; set regardless of the starting process's own
- * settings. */
+/* Blocks the signals in every thread, so that only serve_until_signal() receives them, whatever settings the starting
+ * process had. */
 static void block_signals(sigset_t *ret_signals)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -283,19 +283,20 @@ static void block_signals(sigset_t *ret_signals)
     sigprocmask(SIG_BLOCK, ret_signals, NULL);
 }
 
-/* It serves other shells as well, whose users would not see why they wait. */
+/* Warns of settings of the starting shell that remain, because a private daemon serves other shells as well. */
 static void warn_of_surroundings(const struct options *options)
 {
     char kept_settings[256];
 
     if (options->private && facet_surroundings_tell_rest(kept_settings, sizeof kept_settings))
-        facet_log(FACET_LOG_WARNING,
-                  "this daemon keeps of the shell that started it what it may not undo: %s; where that matters, end it "
-                  "and start it from another shell",
-                  kept_settings);
+        facet_log(
+            FACET_LOG_WARNING,
+            "this daemon cannot undo settings of the shell that started it: %s; if they matter, end it and start it "
+            "from another shell",
+            kept_settings);
 }
 
-/* A private daemon has none of them: its environment is made of the names that Facet knows. */
+/* Warns of unknown variables. A private daemon has none, since its environment holds only known names. */
 static void warn_of_variables(void)
 {
     for (char **entry = environ; entry && *entry; entry++)
@@ -305,8 +306,8 @@ static void warn_of_variables(void)
 }
 
 /*
- * The user who starts a private daemon does not know that it serves other shells too: one that could not is not
- * started.
+ * Prepares streams, signals and limits. Limits that are too low for other shells' programs only get a warning, except
+ * in a private daemon, whose user does not know that it serves them too: it is refused.
  */
 static enum facet_status prepare_process(const struct options *options, sigset_t *ret_signals,
                                          struct facet_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of a measurement. Never: fails for a device that cannot be read: its meters then say why. */
+/* Owns: the order of a measurement. Never: fails when a device cannot be read; the device's meters then say why. */
 #include "measured.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define POINTS 16u /* measurements that statistics cover */
 
 struct measured {
-    pthread_mutex_t lock; /* of a sample: a subject is one thread's at a time */
+    pthread_mutex_t lock; /* held during a sample, since only one thread may use a subject */
     const struct facet_device_table *devices;
     struct sessions *sessions;
     int proc;

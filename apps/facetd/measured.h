@@ -2,7 +2,7 @@
 /*
  * The node and its devices as they were measured, sample by sample (facet/measurement.h).
  *
- * Owns: a subject for each, over the last samples; a sample is taken on request.
+ * Owns: a subject for the node and for each device, with its last samples; a sample is taken on request.
  * Never: takes a sample by itself: rates and utilizations are those between two calls.
  *
  * Thread rule: measured_look() from any thread.
@@ -19,7 +19,7 @@ enum facet_status measured_open(const struct facet_device_table *devices, struct
                                 struct measured **ret_measured, struct facet_error *error);
 void measured_close(struct measured *measured); /* NULL is allowed */
 
-/* One sample, and all of it as JSON, which the caller frees. */
+/* Takes one sample of all subjects, and returns it as JSON, which the caller frees. */
 enum facet_status measured_look(struct measured *measured, char **ret_text, struct facet_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the description of a live provider's device. Never: says that a device is well when that is not known. */
+/* Owns: the description of a live provider's device. Never: reports an unknown health as ok. */
 #include "node.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The node document as the daemon knows it now: the device table, and its live providers.
  *
  * Owns: reading it from the live providers.
- * Never: fails because a provider is lost: its devices are then there, unavailable, and offer nothing.
+ * Never: fails when a provider is lost; its devices are then listed as unavailable.
  *
  * Thread rule: any thread. Calls providers, each with a deadline.
  */

@@ -20,7 +20,7 @@ struct occupancy {
 
 /* --- from the document -------------------------------------------------------------------------------------------- */
 
-/* The input of the maps; texts are the document's, except the names of maps. */
+/* The input of the maps. It borrows texts from the document, but owns the names of maps. */
 struct map_plan {
     struct facet_map_config maps[FACET_MAPS_MOST];
     char names[FACET_MAPS_MOST][RESERVATION_SLOT_SIZE];
@@ -147,7 +147,7 @@ void occupancy_close(struct occupancy *occupancy)
 
 /* --- existing holdings -------------------------------------------------------------------------------------------- */
 
-/* The id by which people know a device: for a partition, the id of its device. */
+/* Copies the device's Facet id; for a partition, the id of the device that holds it. */
 static void copy_facet_id(const struct occupancy *occupancy, const struct facet_spec_device *device, char *buffer)
 {
     struct facet_spec_device parent = *device;
@@ -157,7 +157,7 @@ static void copy_facet_id(const struct occupancy *occupancy, const struct facet_
     snprintf(buffer, FACET_DEVICE_ID_SIZE, "%s", parent.facet_id ? parent.facet_id : "");
 }
 
-/* Why a part has no place in the maps. */
+/* Sets why a part has no place in the maps. */
 static void explain_absence(const struct occupancy *occupancy, struct reservation_part *part)
 {
     struct facet_spec_device device;
@@ -175,7 +175,7 @@ static void explain_absence(const struct occupancy *occupancy, struct reservatio
     facet_text_make_line(part->trouble); /* it may have been cut within a character */
 }
 
-/* A granted part is held for as long as there is a place for it, also on an unhealthy device. */
+/* Takes a granted part, if there is a place for it, also on an unhealthy device. */
 static enum facet_status hold_part(struct occupancy *occupancy, struct reservation_part *part,
                                    struct facet_error *error)
 {
@@ -265,7 +265,7 @@ static enum facet_status add_parts(struct occupancy *occupancy, const struct fac
     return status;
 }
 
-/* The argument `request` of the maps is `slots` in the daemon's API. */
+/* Renames the maps' argument `request` to `slots`, as it is called in the daemon's API. */
 static void name_argument(struct facet_error *error)
 {
     if (error && strcmp(error->argument, "request") == 0)
@@ -289,7 +289,7 @@ static uint32_t sum_capacity(const struct occupancy *occupancy, const char *slot
     return found;
 }
 
-/* A request for more than the whole capacity is refused finally: no release could satisfy it. */
+/* Refuses a request for more than the whole capacity, which no release could satisfy. */
 static enum facet_status check_capacities(const struct occupancy *occupancy, const struct reservation *reservation,
                                           struct facet_error *error)
 {

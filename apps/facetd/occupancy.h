@@ -5,9 +5,9 @@
  *
  * Owns: the conversion of the document's slots and devices into places, and the treatment of a reservation whose device
  * is missing, in whole or in part.
- * Never: remembers anything: it is made anew for each decision, so that a decision after a restart is the same.
+ * Never: outlives a decision: it is made anew for each, so that a restart changes no decision.
  *
- * Thread rule: one thread's at a time.
+ * Thread rule: one thread at a time.
  */
 #ifndef FACETD_OCCUPANCY_H
 #define FACETD_OCCUPANCY_H
@@ -19,21 +19,21 @@
 struct facet_maps_refusal;
 struct occupancy; /* opaque */
 
-/* `spec` is borrowed, and must outlive the occupancy. `strategy` is that of the request which will be planned. */
+/* `spec` is borrowed, and must outlive the occupancy. `strategy` is that of the request to be planned. */
 enum facet_status occupancy_open(const struct facet_spec *spec, uint32_t strategy, struct occupancy **ret_occupancy,
                                  struct facet_error *error);
 void occupancy_close(struct occupancy *occupancy); /* NULL is allowed */
 
 /*
- * Takes the parts of a reservation as far as they exist: a missing one is explained in the part's `trouble`, and its
- * present place is in its `facet_id`. Call with older reservations first: of a place that became smaller the first one
- * gets the rest.
+ * Takes the parts of a reservation as far as their devices exist. Sets each part's `facet_id` to its present device,
+ * and the `trouble` of a missing part. Call with older reservations first: when a place became smaller, the first one
+ * gets what is left.
  */
 enum facet_status occupancy_hold(struct occupancy *occupancy, struct reservation *reservation,
                                  struct facet_error *error);
 
 /*
- * Takes a vGPU's part of a device or partition that no reservation covers; at most the free rest. Takes nothing when
+ * Takes a vGPU's part of a device or partition that no reservation covers, or as much as is free. Takes nothing when
  * the document has no such device.
  */
 enum facet_status occupancy_withhold(struct occupancy *occupancy, const char *slot_device, const char *device_id,

@@ -42,7 +42,7 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* A full disk shows when the stream is closed. */
+/* Prints `text` and exits. Closes the stream to see errors such as a full disk. */
 _Noreturn static void answer(const char *text)
 {
     if (fputs(text, stdout) < 0 || fclose(stdout) != 0) {

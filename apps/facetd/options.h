@@ -8,7 +8,7 @@
 #include "base/paths.h"
 
 struct options {
-    bool private;    /* leave when there is nothing to do; give way to another daemon without a word */
+    bool private;    /* end when there is nothing to do, and silently when another daemon serves */
     bool foreground; /* stay in this process and terminal */
     int ready_fd;    /* receives the result of starting (detach.h); -1 when not requested */
     char socket[FACET_PATH_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rules of docs/api.md about modes. Never: ignores a member of a request: it is honoured, or refused. */
+/* Owns: the rules of docs/api.md about modes. Never: ignores a member of a request. */
 #include "plan.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static enum facet_status check_mode(const struct facet_device_record *device, ui
                                 device->id, facet_mode_name((enum facet_mode)mode), modes);
 }
 
-/* The capacity that limits are compared with: a device that does not report its memory refuses by itself. */
+/* The capacity that limits are compared with. A device with unknown memory is not bounded: it refuses by itself. */
 static uint64_t device_memory(const struct facet_device_record *device)
 {
     return device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : UINT64_MAX;
@@ -47,7 +47,7 @@ static enum facet_status need_memory(const struct facet_device_record *device, s
                                 "device %s does not say how much memory it has; name an amount", device->id);
 }
 
-/* A member that a mode does not take is refused: ignoring it would promise more than is kept. */
+/* Refuses a member that the mode does not take, because ignoring it would break a promise. */
 static enum facet_status check_members(const struct request *request, struct facet_error *error)
 {
     uint32_t mode = request->limits.mode;
@@ -83,7 +83,7 @@ static bool asks_compute(const struct request *request)
     return (request->present & REQUEST_COMPUTE_REQUEST) && request->limits.compute_request_milli;
 }
 
-/* Rounded up, so that the requested amount fits. */
+/* `amount` * `part` / `whole`, rounded up, so that the requested amount fits. */
 static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -91,7 +91,7 @@ static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
     return (uint64_t)(((wide)amount * part + whole - 1) / whole);
 }
 
-/* Memory or compute may be left out: it then gets the same share as the other. */
+/* Completes the limits of mode hard: memory or compute, when left out, gets the same share as the other. */
 static enum facet_status fill_hard(const struct request *request, const struct facet_device_record *device,
                                    struct facet_limits *limits, struct facet_error *error)
 {

@@ -70,7 +70,7 @@ enum facet_status live_provider_list(struct live_provider *live, struct facet_er
 
 /* --- events ---------------------------------------------------------------------------------------------------- */
 
-/* A partition's event names the partition, every other one the device. After a hot-plug the indexes differ. */
+/* The id of the event's device: by uuid if it is in the table, else by index, which a hot-plug may have changed. */
 static const char *device_id_of(const struct live_provider *live, const struct facet_event *event)
 {
     for (uint32_t i = 0; i < live->device_count; i++)
@@ -93,7 +93,7 @@ static void read_events(struct live_provider *live, struct events *events)
 
     query.after = live->events_seen;
     if (facet_listing_read(&query, &items, &count, &error) != FACET_OK)
-        return; /* no events, or a loss, which the caller checks */
+        return; /* there are no events, or the provider is lost, which the caller checks */
     list = items;
     for (uint32_t i = 0; i < count; i++) {
         const char *id = device_id_of(live, &list[i]);
@@ -144,8 +144,8 @@ static void read_health(const struct live_provider *live, uint32_t index, struct
 }
 
 /*
- * A reading that failed is absent; a failure of the device or the provider shows in its health. A provider that works
- * in its own process has none either: no vGPU runs in the daemon's, and zero would be wrong.
+ * Reads the metrics; a value whose reading fails is absent, and the health shows the failure. Skips the device's
+ * metrics of a provider that measures only its own process's work: no vGPU runs in that process, and 0 would be wrong.
  */
 static void read_metrics(const struct live_provider *live, const struct provided_device *provided,
                          struct device_reading *reading)

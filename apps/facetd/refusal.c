@@ -29,7 +29,7 @@ unsigned refusal_http(enum facet_status status)
     }
 }
 
-/* A client of the daemon opens no devices: the daemon does, and again by itself when one was lost. */
+/* The advice for a status. A client need not reopen a lost device, because the daemon restarts its provider. */
 static const char *advice_of(enum facet_status status)
 {
     return status == FACET_DEVICE_LOST ? "the provider is started again; try in a moment" : facet_status_advice(status);
@@ -42,7 +42,7 @@ char *refusal_text(const struct facet_error *error)
     json_object_set_new(inner, "code", json_string(facet_status_name(error->status)));
     if (error->argument[0])
         json_object_set_new(inner, "argument", json_string(error->argument));
-    /* A message with bytes that are no text is replaced by the status's own text. */
+    /* A message that is not UTF-8 is replaced by the status's own text. */
     json_t *message = json_string(error->message);
     json_object_set_new(inner, "message", message ? message : json_string(facet_status_text(error->status)));
     json_object_set_new(inner, "advice", json_string(advice_of(error->status)));

@@ -9,7 +9,7 @@
 
 unsigned refusal_http(enum facet_status status);
 
-/* The text to be sent, which the caller frees; NULL when there was no memory for it. */
+/* The JSON to be sent, which the caller frees; NULL: no memory. */
 char *refusal_text(const struct facet_error *error);
 
 #endif

@@ -25,7 +25,7 @@ struct vgpu *registry_look_up(const struct registry *registry, const char *ref)
     return NULL;
 }
 
-/* Sum of the guarantees on the device of `vgpu`: may exceed the whole, and then shares are weights. */
+/* The sum of the guarantees on the device of `vgpu`. If it exceeds the device, the guarantees act as weights. */
 static uint64_t guaranteed_milli(const struct registry *registry, const struct vgpu *vgpu)
 {
     uint64_t sum = 0;
@@ -75,8 +75,8 @@ static uint64_t promised_bytes(const struct registry *registry, const char *devi
     return sum;
 }
 
-/* A client that requests an amount may believe that it is reserved; one warning says that it is not. */
-void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
+/* Warns that a requested memory limit is not reserved, when the limits on the device exceed its memory. */
+void registry_warn_of_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
 {
     const struct vgpu_row *row = &info->row;
     const struct facet_device_record *device = NULL;
@@ -167,14 +167,14 @@ void registry_publish(struct registry *registry, struct vgpu *place, const struc
     pthread_mutex_unlock(&registry->lock);
 }
 
-void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info)
+void registry_copy_info(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info)
 {
     pthread_mutex_lock(&registry->lock);
     vgpu_describe(registry, vgpu, ret_info);
     pthread_mutex_unlock(&registry->lock);
 }
 
-/* If two name the same partition, which no daemon makes, the first has it. */
+/* The vGPU that has the partition. If two rows name it, which no daemon writes, the first vGPU has it. */
 static const struct vgpu *owner_of(const struct registry *registry, const struct facet_device_record *device,
                                    const struct facet_partition_info *partition)
 {
@@ -301,7 +301,7 @@ bool registry_has_devices(struct registry *registry)
     return has;
 }
 
-/* An ephemeral one is removed while this daemon lives, except the rest of one whose device is missing. */
+/* Whether this daemon will remove the vGPU: an ephemeral one, unless it is half removed and its device is missing. */
 static bool is_awaited(const struct vgpu *vgpu)
 {
     return vgpu->row.ephemeral && (vgpu->row.state == ROW_READY || vgpu->device);

@@ -2,13 +2,13 @@
 /*
  * The vGPUs of this daemon, and the reservations.
  *
- * Owns: the list; every change to an entry, as a transaction over the database, the segment and the scheduler: either
- * all three have it or none has, and a change answered with FACET_OK survives kill -9.
+ * Owns: the list, and every change to an entry. A change is a transaction over the database, the segment and the
+ * scheduler: either all three have it or none has, and a change answered with FACET_OK survives kill -9.
  * Never: speaks HTTP, or decides shares.
  *
- * Thread rule: every function from any thread, except open and close. Two locks: a change holds the first over disk and
- * provider, so there is one at a time; a reader takes the second, which is held for moments. Scheduler threads take
- * neither.
+ * Thread rule: every function from any thread, except open and close. There are two locks. A change holds the first,
+ * also while it waits for disk and provider, so there is one change at a time. A reader takes the second, which is held
+ * only for moments. Scheduler threads take neither.
  */
 #ifndef FACETD_REGISTRY_H
 #define FACETD_REGISTRY_H
@@ -27,7 +27,7 @@ enum vgpu_state {
     VGPU_IDLE,
     VGPU_RUNNING,
     VGPU_FROZEN,
-    VGPU_REMOVING, /* half made or half removed: the rest goes as soon as its provider allows */
+    VGPU_REMOVING, /* half made or half removed; the daemon removes the rest as soon as the provider allows */
     VGPU_STATE_COUNT,
 };
 
@@ -35,8 +35,8 @@ enum vgpu_state {
 struct vgpu_info {
     struct vgpu_row row;
     enum vgpu_state state;
-    bool measured; /* `view` was measured; false while its device is absent */
-    bool damaged;  /* some numbers of it cannot be believed, or none */
+    bool measured; /* `view` was measured; false while the vGPU's device is absent */
+    bool damaged;  /* some or all of its numbers are implausible */
     struct scheduler_view view;
     char segment[FACET_PATH_SIZE];
     char warning[256]; /* empty when there is none */
@@ -44,15 +44,15 @@ struct vgpu_info {
     bool simulated; /* its device does not exist */
 };
 
-/* The warning of a removal that went well. */
+/* The result of a removal. */
 struct vgpu_removal {
     char warning[360]; /* empty when there is none */
 };
 
 /*
- * Restores the vGPUs of the database: adopts the segments that are left, makes those that are missing, moves corrupt
- * ones aside, and removes segments that no vGPU has. A vGPU whose device is missing is kept, with a warning. `parts`
- * are borrowed, and must outlive the registry.
+ * Restores the vGPUs of the database: adopts existing segments, makes missing ones, moves corrupt ones aside, and
+ * removes those that belong to no vGPU. A vGPU whose device is missing is kept, with a warning. `parts` are borrowed,
+ * and must outlive the registry.
  */
 struct registry_parts {
     const struct facet_device_table *devices;
@@ -80,9 +80,9 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
                                       struct vgpu_info *ret_info, struct facet_error *error);
 
 /*
- * FACET_BUSY while a process or holder has it, unless `force`. A vGPU whose device is missing, and with force one whose
- * provider is lost, is removed as far as possible now, and entirely when they are back. With force, such a rest is
- * forgotten when its device is missing.
+ * FACET_BUSY while a process or holder has the vGPU, unless `force`. If its device is missing or, with force, its
+ * provider is lost, it is removed as far as possible now, and entirely when they are back. A second call with force
+ * forgets the rest of a vGPU whose device is missing.
  */
 enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force,
                                    struct vgpu_removal *ret_removal, struct facet_error *error);
@@ -92,13 +92,13 @@ enum facet_status registry_list(struct registry *registry, struct vgpu_info **re
                                 struct facet_error *error);
 size_t registry_count(struct registry *registry);
 
-/* Whether any vGPU has a device that is there. */
+/* Whether the device of any vGPU exists. */
 bool registry_has_devices(struct registry *registry);
 
 /*
- * Grants the items of `wanted` (with its strategy, affinity and name; an empty name is made up), on the node as it is
- * now, and records the grant. With `dry_run` nothing is kept, and there is no id. FACET_NO_SPACE and other errors name
- * the slot; FACET_ALREADY_EXISTS: the name. The caller clears *ret_reservation, here and in the next two.
+ * Grants the items of `wanted` (with its strategy, affinity and name; an empty name gets a default), on the node as it
+ * is now, and records the grant. With `dry_run` nothing is kept, and there is no id. FACET_NO_SPACE and other errors
+ * name the slot; FACET_ALREADY_EXISTS: the name. The caller clears *ret_reservation, also in the next two functions.
  */
 enum facet_status registry_reservation_create(struct registry *registry, const struct reservation *wanted, bool dry_run,
                                               struct reservation *ret_reservation, struct facet_error *error);
@@ -106,10 +106,11 @@ enum facet_status registry_reservation_find(struct registry *registry, const cha
                                             struct reservation *ret_reservation, struct facet_error *error);
 enum facet_status registry_reservation_list(struct registry *registry, struct reservation_list *ret_list,
                                             struct facet_error *error);
-/* FACET_BUSY while a vGPU is in it; FACET_NOT_FOUND when it was released before. */
+/* FACET_BUSY while a vGPU is in the reservation; FACET_NOT_FOUND when it was released before. */
 enum facet_status registry_reservation_release(struct registry *registry, const char *ref, struct facet_error *error);
 
-/* A provider came back: makes sure that its vGPUs have their parts again, and removes the rests of half-made ones. */
+/* After a provider came back: makes sure that its vGPUs have their parts, and finishes the removal of half-made
+ * ones. */
 void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider);
 
 /* The name of the vGPU that has a partition; false when none has. */
@@ -122,7 +123,7 @@ bool registry_partition_owner(struct registry *registry, const struct facet_devi
  */
 void registry_tidy(struct registry *registry, uint64_t now_ns);
 
-/* Whether no vGPU is in use, and no ephemeral one is left. */
+/* Whether no vGPU is in use, and no ephemeral vGPU remains. */
 bool registry_idle(struct registry *registry);
 
 const char *vgpu_state_name(enum vgpu_state state);

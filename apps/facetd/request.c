@@ -71,7 +71,7 @@ static enum facet_status read_milli(const json_t *value, const char *member, uin
     return status;
 }
 
-/* Ids are names, too. */
+/* Reads a name, or an id, which has the form of a name. */
 static enum facet_status read_valid_name(const json_t *value, const char *member, char *ret_name, size_t size,
                                          struct facet_error *error)
 {
@@ -214,7 +214,7 @@ static const struct member {
 
 enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
 
-/* "name, device, ...": the members that are allowed in place of an unknown one. */
+/* Lists the allowed members, "name, device, ...", for the refusal of an unknown one. */
 static void list_members(uint32_t allowed, char *buffer, size_t size)
 {
     size_t used = 0;

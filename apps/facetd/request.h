@@ -41,7 +41,7 @@ enum request_member {
 /* The longest idle time that freezes: a year. */
 #define REQUEST_IDLE_FREEZE_MAX (365u * 24 * 3600)
 
-/* The request. A member whose bit is clear was not named: `limits` then holds its default. */
+/* The request. A member whose bit in `present` is clear was not named, and has its default. */
 struct request {
     uint32_t present; /* enum request_member */
     char name[FACET_NAME_SIZE];
@@ -50,7 +50,7 @@ struct request {
     struct facet_limits limits;
     bool ephemeral;
     uint32_t idle_freeze_s;
-    char reservation[FACET_NAME_SIZE]; /* id or name of the one that it is in */
+    char reservation[FACET_NAME_SIZE]; /* id or name of the reservation that the vGPU is in; empty: none */
     bool oversubscribe;
 };
 
@@ -65,7 +65,7 @@ enum facet_status request_parse(const char *body, size_t size, uint32_t allowed,
 /* A request that names nothing. */
 void request_init(struct request *request);
 
-/* The limits `base`, overridden by those that the request names. */
+/* The limits `base`, with those that the request names in their place. */
 struct facet_limits request_apply(const struct request *request, const struct facet_limits *base);
 
 #endif

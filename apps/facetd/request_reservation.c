@@ -21,7 +21,7 @@ static enum facet_status refuse_member(const char *member, const char *expected,
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, member, "%s: expected %s", member, expected);
 }
 
-/* A decimal as text, or a whole number: a JSON number with a fraction may already have lost digits. */
+/* Reads a decimal as text, or a whole number. Refuses a JSON number with a fraction, which may have lost digits. */
 static enum facet_status read_amount(const char *slot, const json_t *value, int64_t *ret_amount,
                                      struct facet_error *error)
 {

@@ -128,7 +128,7 @@ static enum facet_status add_record(struct facet_resources *resources, uint32_t 
     return facet_resources_add(resources, &record, error);
 }
 
-/* The key under which the place of a part is written, so that a vanished device can still be named. */
+/* The key under which a part's device is recorded, so that messages can name it even when it has vanished. */
 static void place_key(const struct reservation_part *part, char buffer[static PLACE_KEY_SIZE])
 {
     snprintf(buffer, PLACE_KEY_SIZE, "%s %s", part->slot, part->device);
@@ -196,7 +196,8 @@ static enum facet_status take_record(struct reservation *reservation, const stru
 {
     if (!record_fits(record) ||
         (record->kind == FACET_RESOURCES_HANDLE && strcmp(record->text[0], reservation->id) != 0))
-        return facet_error_set(error, FACET_CORRUPT, "reservation '%s': what is written belongs to another one",
+        return facet_error_set(error, FACET_CORRUPT,
+                               "reservation '%s': its text in the database is that of another reservation",
                                reservation->id);
     switch (record->kind) {
     case FACET_RESOURCES_REQUEST:
@@ -211,7 +212,7 @@ static enum facet_status take_record(struct reservation *reservation, const stru
     }
 }
 
-/* The granted amount of a slot is the requested one: no reservation is made any other way. */
+/* Whether the granted parts of a slot sum to the requested amount, as they do in each reservation. */
 static bool is_granted(const struct reservation *reservation, const struct reservation_item *item)
 {
     struct facet_spec_slot_name parts;
@@ -228,7 +229,7 @@ static bool is_granted(const struct reservation *reservation, const struct reser
     return item->amount > 0 && left == 0 && facet_spec_parse_slot_name(item->slot, &parts, NULL) == FACET_OK;
 }
 
-static bool is_asked_for(const struct reservation *reservation, const struct reservation_part *part)
+static bool is_requested_part(const struct reservation *reservation, const struct reservation_part *part)
 {
     for (uint32_t i = 0; i < reservation->item_count; i++)
         if (strcmp(reservation->items[i].slot, part->slot) == 0)
@@ -236,7 +237,7 @@ static bool is_asked_for(const struct reservation *reservation, const struct res
     return false;
 }
 
-/* The checksum shows that a text is undamaged, not that it is all of a reservation. */
+/* Refuses an incomplete reservation: the checksum proves only that its text is undamaged. */
 static enum facet_status check_whole(const struct reservation *reservation, bool named, struct facet_error *error)
 {
     bool whole = named && reservation->item_count > 0 && reservation->item_count <= RESERVATION_ITEMS_MOST;
@@ -244,11 +245,12 @@ static enum facet_status check_whole(const struct reservation *reservation, bool
     for (uint32_t i = 0; whole && i < reservation->item_count; i++)
         whole = is_granted(reservation, &reservation->items[i]);
     for (uint32_t i = 0; whole && i < reservation->part_count; i++)
-        whole = is_asked_for(reservation, &reservation->parts[i]);
+        whole = is_requested_part(reservation, &reservation->parts[i]);
     return whole ? FACET_OK
-                 : facet_error_set(error, FACET_CORRUPT,
-                                   "reservation '%s' (%s): what is written is not all of one, or not what was granted",
-                                   reservation->name, reservation->id);
+                 : facet_error_set(
+                       error, FACET_CORRUPT,
+                       "reservation '%s' (%s): its text in the database is incomplete, or not what was granted",
+                       reservation->name, reservation->id);
 }
 
 enum facet_status reservation_from_row(const struct reservation_row *row, struct reservation *ret_reservation,

@@ -31,9 +31,9 @@ struct reservation_item {
 struct reservation_part {
     char slot[RESERVATION_SLOT_SIZE];
     char device[RESERVATION_DEVICE_SIZE];
-    char facet_id[FACET_DEVICE_ID_SIZE]; /* of the device, or the one that holds the partition, as last seen */
+    char facet_id[FACET_DEVICE_ID_SIZE]; /* of the device, or of the device that holds the partition, as last read */
     int64_t amount;
-    char trouble[160]; /* why it cannot be used now; empty when it can. Not written down */
+    char trouble[160]; /* why it cannot be used now; empty when it can. Not in the text form */
 };
 
 struct reservation {
@@ -48,7 +48,7 @@ struct reservation {
     uint32_t part_count;
 };
 
-/* Its own copy of everything. */
+/* Copies the reservation with its lists. */
 enum facet_status reservation_copy(const struct reservation *reservation, struct reservation *ret_copy,
                                    struct facet_error *error);
 void reservation_clear(struct reservation *reservation); /* frees what it holds */
@@ -58,7 +58,7 @@ enum facet_status reservation_add_item(struct reservation *reservation, const ch
 enum facet_status reservation_add_part(struct reservation *reservation, const char *slot, const char *device,
                                        const char *facet_id, int64_t amount, struct facet_error *error);
 
-/* Whether a part of it cannot be used now. */
+/* Whether any part of the reservation cannot be used now. */
 bool reservation_is_impaired(const struct reservation *reservation);
 
 /*
@@ -70,7 +70,7 @@ enum facet_status reservation_to_row(const struct reservation *reservation, stru
 enum facet_status reservation_from_row(const struct reservation_row *row, struct reservation *ret_reservation,
                                        struct facet_error *error);
 
-/* Several, in the order of their creation. */
+/* Reservations in the order of their creation. */
 struct reservation_list {
     struct reservation *items;
     size_t count, capacity;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reservations as changes of the registry: planned on the node as it is now, written, then acknowledged; and the
- * division of devices between reservations and vGPUs (ADR 17).
- * Never: acknowledges a reservation that is not in the database, drops one because its device is missing, or grants a
- * part that an older one or a vGPU has.
+ * Owns: reservations as changes of the registry, each planned on the node as it is now, written, then acknowledged; and
+ * the division of devices between reservations and vGPUs (ADR 17).
+ * Never: acknowledges a reservation that is not in the database, drops a reservation whose device is missing, or grants
+ * a part that an older reservation or a vGPU has.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void drop_node_view(struct node_view *node_view)
 }
 #define CLEANUP_NODE_VIEW __attribute__((cleanup(drop_node_view)))
 
-/* The part of its device that a vGPU of mode hard has to itself, rounded up: the larger of its shares. */
+/* The part of the device that a vGPU of mode hard has to itself: the larger of its shares of memory and compute. */
 static int64_t hard_share_of(const struct vgpu_row *row, const struct facet_device_record *device)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -61,7 +61,8 @@ static int64_t hard_share_of(const struct vgpu_row *row, const struct facet_devi
 }
 
 /*
- * A partition, and its device as a whole: that would be offered while the partition, which will be made again, is gone.
+ * Withholds the partition, and its whole device, which would otherwise be offered while the partition is gone until it
+ * is made again.
  */
 static enum facet_status withhold_partition(struct registry *registry, struct occupancy *occupancy,
                                             const struct vgpu *vgpu, struct facet_error *error)
@@ -76,7 +77,7 @@ static enum facet_status withhold_partition(struct registry *registry, struct oc
                : status;
 }
 
-/* Parts that no reservation covers: a vGPU in a reservation has no others. */
+/* Withholds the parts of vGPUs that are in no reservation. */
 static enum facet_status withhold_vgpus(struct registry *registry, struct occupancy *occupancy,
                                         struct facet_error *error)
 {
@@ -136,7 +137,7 @@ void reserve_look(struct registry *registry)
     if (registry->reservations.count == 0)
         return;
     if (read_node(registry, FACET_MAP_EVENLY, &node_view, &error) != FACET_OK) {
-        facet_log(FACET_LOG_WARNING, "cannot tell how the reservations are: %s", error.message);
+        facet_log(FACET_LOG_WARNING, "cannot read the state of the reservations: %s", error.message);
         return;
     }
     for (size_t i = 0; i < registry->reservations.count; i++)
@@ -181,7 +182,7 @@ static enum facet_status choose_id(const struct registry *registry, struct reser
     return status;
 }
 
-/* Room for one more, so that nothing can fail once it is written. */
+/* Makes room for another reservation, so that adding it cannot fail once it is in the database. */
 static enum facet_status reserve_entry(struct registry *registry, struct facet_error *error)
 {
     struct reservation_list *list = &registry->reservations;
@@ -236,7 +237,7 @@ static enum facet_status settle_reservation(struct registry *registry, const str
     return FACET_OK;
 }
 
-/* Adds to a refusal the reservations that have some of the slot: a reservation, and where. */
+/* Adds to a refusal the first reservation that has some of the slot. */
 static void name_holder(const struct registry *registry, const char *slot, struct facet_error *error)
 {
     char amount[FACET_AMOUNT_SIZE];
@@ -391,7 +392,7 @@ static int64_t reserved_by(const struct registry *registry, const struct reserva
     return sum;
 }
 
-/* The parts of a device that vGPUs of mode hard have: those in a reservation, or those in none (id ""). */
+/* The sum of the parts of a device that vGPUs of mode hard have, in the reservation `id`, or ("") in none. */
 static int64_t sum_hard_shares(const struct registry *registry, const struct facet_device_record *device,
                                const char *id)
 {
@@ -485,7 +486,7 @@ static const struct reservation_part *usable_part(const struct reservation *rese
     return NULL;
 }
 
-/* The obstacle found last may have gone by now. */
+/* The first usable device. If there was none at the last look, looks at the devices again. */
 static enum facet_status first_device(struct registry *registry, const char *id, const char **ret_device,
                                       struct facet_error *error)
 {
@@ -516,7 +517,7 @@ enum facet_status reserve_resolve(struct registry *registry, const char *ref, ch
     return ret_device ? first_device(registry, ret_id, ret_device, error) : FACET_OK;
 }
 
-/* Mode soft would give all of the device to a request without limits: here that is all of the reservation's part. */
+/* Gives a request of mode soft without limits the reservation's part of the device, instead of all of the device. */
 void reserve_default(const struct registry *registry, const char *id, const struct facet_device_record *device,
                      struct request *request)
 {
@@ -547,7 +548,7 @@ enum facet_status reserve_check(const struct registry *registry, const struct vg
 
 /* --- start-up ----------------------------------------------------------------------------------------------------- */
 
-/* Starting without the reservations could give away parts that are reserved. */
+/* Advises how to start: a daemon without the reservations could give away parts that are reserved. */
 static void advise_release(struct facet_error *error)
 {
     const struct facet_error reason = *error;

@@ -29,7 +29,7 @@ int residence_add(struct facet_residence *residence, const struct facet_owner *o
         return -1;
     int index = facet_residence_add(residence, limits->compute_request_milli);
     facet_owner_totals(owner, &totals);
-    /* An adopted one that is partly swapped out comes in at its turn. */
+    /* An adopted vGPU that is partly swapped out gets its memory back at its turn. */
     if (index >= 0 && totals.resident_bytes < totals.swappable_bytes)
         residence->clients[index].most_bytes = totals.resident_bytes;
     return index;
@@ -63,14 +63,14 @@ void residence_look(struct facet_residence *residence, int index, const struct f
     };
 }
 
-void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner)
+void residence_publish_limit(const struct facet_residence *residence, int index, struct facet_owner *owner)
 {
     if (index >= 0)
         facet_owner_set_resident_most(owner, residence->clients[index].most_bytes);
 }
 
-void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
-                    bool *stuck)
+void residence_log_stuck(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
+                         bool *stuck)
 {
     bool is_stuck = index >= 0 && residence->clients[index].stuck;
 

@@ -11,21 +11,21 @@
 #include "compute/residence.h"
 #include "limiter/owner.h"
 
-/* The policy's settings, from the daemon's. */
+/* Reads the policy's settings. */
 enum facet_status residence_configure(struct facet_residence_config *ret_config, struct facet_error *error);
 
-/* Puts an oversubscribed vGPU under the policy: its index, else -1, which all of the others accept. */
+/* Puts an oversubscribed vGPU under the policy. Returns its index, or -1, with which the other functions do nothing. */
 int residence_add(struct facet_residence *residence, const struct facet_owner *owner,
                   const struct facet_limits *limits);
 void residence_remove(struct facet_residence *residence, int index);
 void residence_set_limits(struct facet_residence *residence, int index, const struct facet_limits *limits);
 
-/* Before a step, and after it. */
+/* Called before a step of the policy, and after it. */
 void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen);
-void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner);
+void residence_publish_limit(const struct facet_residence *residence, int index, struct facet_owner *owner);
 
-/* Whether it is stuck; a change of that answer is logged. */
-void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
-                    bool *stuck);
+/* Sets *stuck when the vGPU gives no memory back; logs a change. */
+void residence_log_stuck(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
+                         bool *stuck);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Owns: opening the registry, and restoring the state that an earlier daemon or provider left: rows, parts of devices,
  * segments, strays.
- * Never: gives up an acknowledged vGPU: one that cannot be served now is kept and says why.
+ * Never: gives up an acknowledged vGPU; it keeps one that cannot be served now, with the reason.
  */
 #include "vgpu.h"
 
@@ -18,7 +18,7 @@
 
 #define ASIDE_MAX 1000
 
-/* By uuid: an index changes when devices come and go. */
+/* Finds the row's device by uuid, since an index changes when devices come and go. */
 static const struct facet_device_record *find_device(const struct registry *registry, const struct vgpu_row *row)
 {
     for (uint32_t i = 0; i < facet_device_table_count(registry->parts.devices); i++) {
@@ -29,7 +29,7 @@ static const struct facet_device_record *find_device(const struct registry *regi
     return NULL;
 }
 
-/* Renames a segment that cannot be used to <id>.corrupt-<n>, for people to examine. */
+/* Renames an unusable segment to <id>.corrupt-<n>, for people to examine. */
 static enum facet_status move_aside(const struct registry *registry, const char *id, const char *reason,
                                     struct facet_error *error)
 {
@@ -49,7 +49,7 @@ static enum facet_status move_aside(const struct registry *registry, const char 
                            ASIDE_MAX);
 }
 
-/* --- serving one ------------------------------------------------------------------------------------------------ */
+/* --- serving a vGPU --------------------------------------------------------------------------------------------- */
 
 static bool is_same_part(const struct vgpu_row *one, const struct vgpu_row *other)
 {
@@ -62,7 +62,7 @@ static bool is_same_part(const struct vgpu_row *one, const struct vgpu_row *othe
            one->limits.compute_request_milli == other->limits.compute_request_milli;
 }
 
-/* Its part of the device, as it was or taken again; the database records a change before the part is used. */
+/* Keeps the vGPU's part of the device, or takes it again. The database records a change before the part is used. */
 static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu, bool *ret_moved,
                                    struct facet_error *error)
 {
@@ -83,7 +83,7 @@ static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu,
     return status;
 }
 
-/* A new segment would forget what the processes in the old one hold, and give their quota out a second time. */
+/* Keeps an unreadable segment with processes in it: a new segment would give the memory that they hold out again. */
 static enum facet_status keep_unreadable(struct vgpu *vgpu, const struct facet_error *reason, struct facet_error *error)
 {
     if (!vgpu->damaged)
@@ -91,8 +91,8 @@ static enum facet_status keep_unreadable(struct vgpu *vgpu, const struct facet_e
                   vgpu->row.id, reason->message);
     vgpu->damaged = true;
     return facet_error_set(error, FACET_BUSY,
-                           "its segment %s with processes in it: none can enter; end them, or destroy it by force and "
-                           "create it again",
+                           "its segment %s, and processes are in it: no other can enter; end them, or destroy the "
+                           "vGPU by force and create it again",
                            reason->status == FACET_ABI_MISMATCH ? "is of another release of Facet"
                                                                 : "was damaged from outside");
 }
@@ -116,7 +116,7 @@ static enum facet_status attach_segment(struct registry *registry, struct vgpu *
     return status;
 }
 
-/* A segment names its part: for another part a new segment is made, and its tenants must start again. */
+/* Adopts the segment. It names its part, so a part that changed gets a new segment, and tenants must start again. */
 static enum facet_status attach_part(struct registry *registry, struct vgpu *vgpu, bool moved,
                                      struct facet_error *error)
 {
@@ -183,7 +183,7 @@ void vgpu_serve_again(struct registry *registry, struct vgpu *listed)
 
 /* --- start-up --------------------------------------------------------------------------------------------------- */
 
-/* A vGPU that was never acknowledged, or was to be removed: true when it is gone. */
+/* Removes a vGPU that was never acknowledged, or was being removed. True: it is gone. */
 static bool resolve_half_made(struct registry *registry, struct vgpu *vgpu)
 {
     struct facet_error reason;
@@ -224,7 +224,7 @@ static bool is_known(const struct registry *registry, const char *id)
     return false;
 }
 
-/* A stray may still have tenants: those that were in a vGPU when it was destroyed by force. Then it stays. */
+/* Removes a segment without a vGPU, unless tenants are in it, whose vGPU was destroyed by force. */
 static void remove_stray(const char *dir)
 {
     struct facet_error error;
@@ -254,7 +254,7 @@ static enum facet_status sweep_strays(const struct registry *registry, struct fa
     return FACET_OK;
 }
 
-/* Acknowledged vGPUs first: their parts must not be mistaken for the rests of others. */
+/* Restores acknowledged vGPUs first, so that their parts are not mistaken for those of half-made vGPUs. */
 static enum facet_status registry_restore(struct registry *registry, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct vgpu_row *rows = NULL;

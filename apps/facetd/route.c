@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of docs/api.md as code. Never: decodes; paths come decoded. */
+/* Owns: the table of docs/api.md as code. Never: decodes a path; the library has decoded it. */
 #include "route.h"
 
 #include <stdio.h>

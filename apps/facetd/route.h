@@ -12,7 +12,7 @@
 
 struct route_match {
     endpoint_func endpoint;        /* NULL when the path is unknown, or lacks this method */
-    char ref[FACET_NAME_SIZE + 1]; /* longer than any name, so that one that is cut matches none */
+    char ref[FACET_NAME_SIZE + 1]; /* longer than any name, so that a name that was cut matches none */
     const char *allow;             /* the methods that the path has; NULL when there is no such path */
 };
 

@@ -23,28 +23,28 @@
 #include "threads.h"
 #include "turns.h"
 
-/* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
+/* The interval at which dead processes are reaped, so that a killed tenant's quota is free within 100 ms. */
 #define REAP_NS (25 * FACET_NS_PER_MS)
 
-/* Heartbeat and measuring interval; a quarter of what tenants take for a dead daemon. */
+/* The interval of heartbeats and samples; tenants take a daemon for dead after four of them. */
 #define TICK_NS (100 * FACET_NS_PER_MS)
 
-/* Answers are at most this old. */
+/* The most age of the numbers in an answer. */
 #define VIEW_NS (2 * FACET_NS_PER_MS)
 
-/* Steps in a row when gates change: a closed gate is checked again at once, because a launch may have raced with it. */
+/* The most steps in a row while gates change: a launch may have raced with a gate that closes. */
 #define STEPS_PER_WAKE 4
 
 struct client {
     bool used, frozen;
-    bool idle_frozen; /* automatically, because nothing was launched for so long; the next launch resumes it */
-    int fair;         /* its index in the policy; -1: it takes no turns, its gate is open unless it is frozen */
-    int residence;    /* and its index in that of memory; -1: all its memory is always on the device */
-    bool stuck;       /* in that policy, as of the last look: gives no memory back, and no vGPU waits for it */
+    bool idle_frozen; /* frozen because it was idle; the next launch resumes it */
+    int fair;         /* its index in `device.fair`; -1: it takes no turns, and its gate is open unless it is frozen */
+    int residence;    /* its index in `device.residence`; -1: all its memory is always on the device */
+    bool stuck;       /* at the last look: it gives no memory back, and no vGPU waits for it */
     char vgpu_id[64];
     struct facet_owner *owner;
-    struct facet_usage_totals totals; /* as of the last look */
-    struct demand demand;             /* as well */
+    struct facet_usage_totals totals; /* at the last look */
+    struct demand demand;             /* at the last look */
 };
 
 struct device {
@@ -57,7 +57,7 @@ struct device {
     uint64_t reap_at_ns, sample_at_ns, stepped_ns;
     struct facet_fair fair;
     struct facet_residence residence;
-    struct shares shares; /* by the numbers of the clients */
+    struct shares shares; /* by client number */
     struct client clients[FACET_FAIR_CLIENTS];
     uint32_t client_end; /* one past the highest client ever used */
     struct device *next;
@@ -105,7 +105,7 @@ static void look_at_device(struct device *device, uint64_t now_ns)
     }
 }
 
-/* The charges of the policy's step are settled right after it, from the same look. */
+/* Settles the charges of the policy's step, right after it and with the same demands. */
 static void settle_device(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->client_end; i++) {
@@ -119,7 +119,7 @@ static void settle_device(struct device *device, uint64_t now_ns)
     shares_step(&device->shares, now_ns);
     for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
-            shares_tell(&device->shares, i, device->clients[i].owner);
+            shares_write_to_segment(&device->shares, i, device->clients[i].owner);
 }
 
 static enum facet_gate gate_of(const struct device *device, const struct client *client)
@@ -133,7 +133,7 @@ static enum facet_gate gate_of(const struct device *device, const struct client 
     return client->frozen || client->idle_frozen ? FACET_GATE_CLOSED : FACET_GATE_OPEN;
 }
 
-/* Before the gate opens: launches that it admits count against it. */
+/* Called before the gate opens, because the launches that it admits depend on these values. */
 static void publish_turn(struct device *device, const struct client *client)
 {
     facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
@@ -149,8 +149,8 @@ static bool apply_gates(struct device *device)
 
         if (!client->used)
             continue;
-        residence_tell(&device->residence, client->residence, client->owner);
-        residence_note(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
+        residence_publish_limit(&device->residence, client->residence, client->owner);
+        residence_log_stuck(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
         enum facet_gate gate = gate_of(device, client);
         if (client->fair >= 0)
             publish_turn(device, client);
@@ -162,7 +162,7 @@ static bool apply_gates(struct device *device)
     return changed;
 }
 
-/* Damage is caught early: a damaged counter that goes on from there looks whole to a late observer. */
+/* Checks the counters at each sample: a damaged counter that goes on counting looks plausible later. */
 static void watch_totals(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->client_end; i++)
@@ -208,20 +208,20 @@ static uint64_t step_device(struct device *device, uint64_t now_ns)
 }
 
 /*
- * The scheduler works for microseconds at a time, at moments when tenants' kernels may keep every processor busy: it
- * should not queue behind them. Without the privilege to raise its priority it goes on as it is.
+ * Raises the thread's priority, if it may: it works for microseconds at a time, and should not queue behind tenants'
+ * kernels that keep every processor busy.
  */
-static void prefer_this_thread(void)
+static void raise_thread_priority(void)
 {
     setpriority(PRIO_PROCESS, (id_t)gettid(), -15);
-    prctl(PR_SET_TIMERSLACK, 1UL); /* turns are short: the kernel's 50 us are a part of one */
+    prctl(PR_SET_TIMERSLACK, 1UL); /* turns are short against the kernel's default slack, 50 us */
 }
 
 static void *device_main(void *argument)
 {
     struct device *device = argument;
 
-    prefer_this_thread();
+    raise_thread_priority();
     for (;;) {
         uint32_t seen = atomic_load_explicit(&device->bell->rings, memory_order_seq_cst);
 
@@ -243,7 +243,7 @@ static void *device_main(void *argument)
 
 /* ---- devices ---- */
 
-/* Device ids hold a colon ("opencl:0"), which is fine in a file name; a slash would not be. */
+/* The doorbell's path. A device id is a part of it, so it may hold a colon ("opencl:0"), but no slash. */
 static enum facet_status bell_path(const struct scheduler *scheduler, const char *device_id, char *path, size_t size,
                                    struct facet_error *error)
 {
@@ -341,7 +341,7 @@ static enum facet_status refuse_unknown_vgpu(const char *vgpu_id, struct facet_e
     return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU '%s' is scheduled", vgpu_id);
 }
 
-/* A vGPU that takes no turns need not leave room for others, with or without a scheduler. */
+/* The share of a vGPU while no scheduler runs: the whole device if it takes no turns. */
 static uint32_t fallback_milli(const struct device *device, const struct client *client)
 {
     return client->fair < 0 ? FACET_MILLI_WHOLE : facet_fair_fallback_milli(&device->fair, client->fair);
@@ -354,7 +354,7 @@ static void publish_fallbacks(struct device *device)
             facet_owner_set_fallback(device->clients[i].owner, fallback_milli(device, &device->clients[i]));
 }
 
-/* ---- the contract ---- */
+/* ---- the functions of scheduler.h ---- */
 
 enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **ret_scheduler, struct facet_error *error)
 {
@@ -435,8 +435,8 @@ static uint32_t part_milli(const struct facet_limits *limits)
 }
 
 /*
- * With the device's lock. False when there is no room. There are as many clients as places in the policy: a free client
- * implies a free place.
+ * Called with the device's lock. False: there is no room. There are as many clients as places in the policy, so a free
+ * client implies a free place.
  */
 static bool add_client(struct device *device, const char *vgpu_id, struct facet_owner *owner,
                        const struct facet_limits *limits, bool frozen)
@@ -451,7 +451,7 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
     facet_owner_totals(owner, &client->totals);
     if (mode_is_timed(limits->mode)) {
         client->fair = facet_fair_add(&device->fair, limits);
-        /* An adopted vGPU's earlier use does not count against its cap. */
+        /* The use of an adopted vGPU before now does not count against its cap. */
         device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
         facet_fair_set_frozen(&device->fair, client->fair, frozen);
     }
@@ -555,7 +555,7 @@ enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const c
     return FACET_OK;
 }
 
-/* Views are current, or nearly: a client that asks for all vGPUs of a device has them settled once. */
+/* Steps the device, unless it was stepped just now: a call that reads all vGPUs of a device steps it once. */
 static void refresh_view(struct device *device)
 {
     uint64_t now_ns = facet_clock_now_ns();
@@ -587,7 +587,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     view.in_use = facet_owner_in_use(client->owner);
     view.share_valid = shares_of(&device->shares, index, &view.share_milli);
     pthread_mutex_unlock(&device->lock);
-    wake_device(device); /* it slept until a moment that the look may have changed */
+    wake_device(device); /* the step may have changed until when the thread should sleep */
     *ret_view = view;
     return FACET_OK;
 }

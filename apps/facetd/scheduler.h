@@ -21,11 +21,11 @@ struct scheduler_view {
     struct facet_usage_totals totals;
     uint64_t device_time_ns; /* as published: over any window, all vGPUs of a device together have at most the window */
     bool share_valid;        /* the vGPU has been watched for at least 100 ms */
-    uint32_t share_milli;    /* share of the device's time over the last second; of all of a device at most the whole */
+    uint32_t share_milli;    /* share of the device over the last second; those of all vGPUs sum to at most 1000 */
     bool frozen;
-    bool idle_frozen;  /* automatically: the next launch resumes it */
+    bool idle_frozen;  /* frozen because it was idle; the next launch resumes it */
     bool stuck;        /* oversubscribed, gives no memory back, and no vGPU waits for it any longer */
-    uint32_t believed; /* which of the totals mean anything (limiter/belief.h); BUSY: device time and share as well */
+    uint32_t believed; /* which totals are plausible (limiter/belief.h); BUSY covers device time and share, too */
     bool damaged;      /* a process wrote into its segment or truncated it */
     bool in_use;       /* a process or a holder has it */
 };
@@ -36,20 +36,20 @@ enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **re
 /* Stops the threads; gates and segments stay as they are, so tenants carry on. NULL is allowed. */
 void scheduler_stop(struct scheduler *scheduler);
 
-/* The doorbell's path of a device, made on first use, for facet_owner_create(). */
+/* The path of a device's doorbell, for facet_owner_create(). Makes the doorbell on first use. */
 enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
                                       struct facet_error *error);
 
 /*
  * Puts a vGPU under its device's scheduler. On success the scheduler owns `owner` until scheduler_remove(). FACET_BUSY
- * when the device has as many vGPUs as the policy can hold. `frozen` is the state it starts in. The mode in `limits`
- * says whether it takes turns with others (plan.h, mode_is_timed) or is admitted as it comes.
+ * when the device has as many vGPUs as the policy can hold. `frozen` is the vGPU's first state. The mode in
+ * `limits` says whether it takes turns (mode_is_timed() in plan.h) or has all its launches admitted.
  */
 enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_id, const char *vgpu_id,
                                 struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
                                 struct facet_error *error);
 
-/* Takes it out, retires its segment (tenants that are left are refused) and closes `owner`. FACET_NOT_FOUND when
+/* Takes a vGPU out, retires its segment, whose tenants are then refused, and closes `owner`. FACET_NOT_FOUND when
  * unknown. */
 enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu_id, struct facet_error *error);
 
@@ -58,8 +58,8 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
 enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *vgpu_id, bool frozen,
                                        struct facet_error *error);
 /*
- * From now on `resources` (FACET_RESOURCE_*) of the vGPU freeze after `idle_ns` without use (0: never); the next use
- * resumes them. Kept in the segment: a new segment starts with never.
+ * Makes `resources` (FACET_RESOURCE_*) of the vGPU freeze after `idle_ns` without use (0: never), until the next use.
+ * The segment keeps the setting; in a new segment it is 0.
  */
 enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const char *vgpu_id, uint32_t resources,
                                             uint64_t idle_ns, struct facet_error *error);

@@ -39,12 +39,12 @@ struct server {
     char hidden[FACET_PATH_SIZE];
     _Atomic unsigned connections;
     /*
-     * Handed to the library, whose thread has not begun yet; a connection for which it had no memory stays counted
-     * here.
+     * Connections that were handed to the library, and whose threads have not begun yet. A connection for which the
+     * library had no memory stays counted.
      */
     _Atomic unsigned unstarted;
-    _Atomic uint64_t last_handed_ns; /* the last one */
-    _Atomic uint64_t last_ended_ns;  /* the last one */
+    _Atomic uint64_t last_handed_ns; /* when the last connection was handed to the library */
+    _Atomic uint64_t last_ended_ns;  /* when the last connection ended */
     _Atomic bool stopping;
     _Atomic uint64_t calls;
     struct waiting waiting; /* of the library's connections */
@@ -59,7 +59,7 @@ struct exchange {
 
 /* --- answers -------------------------------------------------------------------------------------------------- */
 
-/* Takes `text`. `allow` may be NULL. */
+/* Sends `text`, and frees it. `allow` may be NULL. */
 static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned http, const char *type, char *text,
                                  const char *allow)
 {
@@ -118,7 +118,7 @@ static enum MHD_Result refuse_route(struct MHD_Connection *connection, const str
     return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &error, route->allow);
 }
 
-/* The arguments behind '?'. Each call knows one argument at most. */
+/* The arguments behind '?'. Each call allows one argument at most. */
 struct arguments {
     const char *allowed; /* NULL: none */
     bool given;
@@ -176,7 +176,7 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
     return arguments->status == FACET_OK ? MHD_YES : MHD_NO;
 }
 
-/* All of the request is here. */
+/* Runs the endpoint, when all of the request has arrived. */
 static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection,
                                    const struct exchange *exchange)
 {
@@ -202,8 +202,8 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
 }
 
 /*
- * The headers are complete. Refusals wait for the end of the request, because many callers read nothing before they
- * have sent everything.
+ * Called when the headers are complete. Refusals wait for the end of the request, because many callers read nothing
+ * before they have sent everything.
  */
 static enum MHD_Result begin_exchange(const char *method, const char *path, void **ret_exchange)
 {
@@ -215,7 +215,7 @@ static enum MHD_Result begin_exchange(const char *method, const char *path, void
     return MHD_YES;
 }
 
-/* The body is no longer than its declared length, which was checked. */
+/* Collects a piece of the body, whose declared length was checked. */
 static enum MHD_Result collect_body(struct exchange *exchange, const char *data, size_t *size)
 {
     if (exchange->size + *size > REQUEST_BODY_MAX)
@@ -235,7 +235,7 @@ static int descriptor_of(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-/* After it the library sends the answer, for which it waits until the caller reads. */
+/* Answers a complete request. From then on the connection waits for its caller to read. */
 static enum MHD_Result answer_request(struct server *server, struct MHD_Connection *connection,
                                       const struct exchange *exchange, const char *method, const char *path)
 {
@@ -323,11 +323,11 @@ bool server_answers(const char *path)
 
     if (fd < 0 || fill_address(path, &address, NULL) != FACET_OK)
         return false;
-    /* A full backlog means a listener, too. */
+    /* EAGAIN is a full backlog, so a process listens. */
     return connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
 }
 
-/* Removes the file that a killed daemon left; any other file is not the daemon's to touch. */
+/* Removes the socket that a killed daemon left. Refuses any other file. */
 static enum facet_status remove_stale(const struct sockaddr_un *address, struct facet_error *error)
 {
     struct stat file;
@@ -367,7 +367,7 @@ static enum facet_status open_socket(const char *path, int *ret_fd, struct facet
     return FACET_OK;
 }
 
-/* The library does not listen: the front gives it connections. */
+/* Starts the library without a socket of its own: the front gives it connections. */
 static struct MHD_Daemon *start_http(struct server *server)
 {
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
@@ -381,9 +381,9 @@ static struct MHD_Daemon *start_http(struct server *server)
 }
 
 /*
- * A connection whose head is complete. Above the bound it waits until one ends, or is hung up on because its caller
- * does nothing; later callers wait in the backlog. All connections that the front holds may pass at once: the library's
- * own limit, at which it hangs up, is higher by as many.
+ * Hands a connection whose head is complete to the library. At the bound it waits until a connection ends, or hangs up
+ * on an idle one; later callers wait in the backlog. All connections that the front holds may pass at once, so the
+ * library's own limit, at which it would hang up, is higher by as many.
  */
 static void on_head(void *context, int fd)
 {
@@ -397,7 +397,7 @@ static void on_head(void *context, int fd)
     }
     atomic_store(&server->last_handed_ns, facet_clock_now_ns());
     atomic_fetch_add(&server->unstarted, 1);
-    /* Closes it when it fails. */
+    /* The library closes `fd` when it fails. */
     if (MHD_add_connection(server->http, fd, (const struct sockaddr *)&no_address, sizeof no_address.sun_family) !=
         MHD_YES)
         atomic_fetch_sub(&server->unstarted, 1);
@@ -410,7 +410,7 @@ static bool is_our_file(const struct server *server, const char *path)
     return lstat(path, &file) == 0 && file.st_dev == server->device && file.st_ino == server->inode;
 }
 
-/* Serves on a socket that was just bound to the server's path, which is closed on failure; then nothing is changed. */
+/* Serves on `fd`, which was just bound to the server's path. On failure closes it, and changes nothing. */
 static bool serve_on_socket(struct server *server, int fd)
 {
     struct front *front;
@@ -463,7 +463,7 @@ void server_stop(struct server *server)
 {
     if (!server)
         return;
-    /* The file first: a new caller starts a daemon of its own, which waits for this one's lock. */
+    /* Removes the file first, so that a new caller starts another daemon, which waits for this one's lock. */
     if (is_our_file(server, server->path))
         unlink(server->path);
     unlink(server->hidden);
@@ -507,7 +507,7 @@ bool server_show(struct server *server)
 
 unsigned server_connections(struct server *server)
 {
-    /* In this order: a connection that goes from one to the other meanwhile is counted at least once. */
+    /* Read in the order in which connections move on, so that each is counted at least once. */
     unsigned in_front = front_connections(server->front), unstarted = atomic_load(&server->unstarted);
 
     if (unstarted && facet_clock_now_ns() - atomic_load(&server->last_handed_ns) > IDLE_TIMEOUT_S * FACET_NS_PER_S)

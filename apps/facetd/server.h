@@ -26,8 +26,8 @@ enum facet_status server_start(const char *path, const struct daemon *daemon, st
 void server_stop(struct server *server);
 
 /*
- * Leaving without turning a caller away: hide the socket, so that no new caller comes; wait until the last connection
- * ends; then stop, or show it again when a caller brought work after all. Hide and show return false when renaming
+ * For ending without turning a caller away: hide the socket, so that no new caller comes; wait until the last
+ * connection ends; then stop, or show the socket again if a caller created work. Both return false when renaming
  * failed.
  */
 bool server_hide(struct server *server);
@@ -45,7 +45,7 @@ bool server_answers(const char *path);
 /* Connections that are open or waiting to be accepted. */
 unsigned server_connections(struct server *server);
 
-/* Counts calls since the start: tells whether there were calls in between. */
+/* The number of calls since the start. */
 uint64_t server_calls(const struct server *server);
 
 /* When the last connection of a caller ended (CLOCK_MONOTONIC); 0: none has. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the life of each provider's session. Never: calls a provider itself; see reading.c and grant.c. */
+/* Owns: the life of each provider's session. Never: calls a provider itself; reading.c and grant.c do. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 #define READ_EVERY_NS         FACET_NS_PER_S
 #define BACK_OFF_NS           FACET_NS_PER_S
 #define BACK_OFF_MAX_NS       (60 * FACET_NS_PER_S)
-#define FAILURES_FORGOTTEN_NS (60 * FACET_NS_PER_S) /* alive for so long: the next loss counts as the first again */
+#define FAILURES_FORGOTTEN_NS (60 * FACET_NS_PER_S) /* alive for so long, a provider has its failures forgotten */
 #define READ_REGULARLY                                                                                                 \
     (FACET_CAN_DEVICE_METRICS | FACET_CAN_PROCESS_METRICS | FACET_CAN_LINK_METRICS | FACET_CAN_EVENTS)
 
 struct sessions {
     struct events *events;
-    void *context; /* of `restarted`; written before it */
+    void *context; /* the argument of `restarted`; written before `restarted` is */
     _Atomic(sessions_restarted_func) restarted;
     struct live_provider *live_providers;
     size_t count;
@@ -34,7 +34,7 @@ static uint64_t back_off_ns(unsigned failures)
     return ns < BACK_OFF_MAX_NS ? ns : BACK_OFF_MAX_NS;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void become_lost(struct live_provider *live, const struct facet_error *reason)
 {
     bool lost_before = live->was_lost;
@@ -61,7 +61,7 @@ static enum facet_status open_session(struct live_provider *live, struct facet_e
     return facet_session_open(live->record->path, NULL, &live->session, error);
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void become_alive(struct live_provider *live)
 {
     struct sessions *sessions = live->sessions;
@@ -85,7 +85,7 @@ static void become_alive(struct live_provider *live)
     live->reports_restart = false;
 }
 
-/* Opens it, or opens it again; with the lock, which is dropped meanwhile. */
+/* Opens the provider, or restarts it. Called with the lock, which is dropped meanwhile. */
 static void open_or_reopen(struct live_provider *live)
 {
     struct facet_error reason = {0};
@@ -114,7 +114,7 @@ static void read_or_lose(struct live_provider *live)
         live_provider_read(live, live->sessions->events);
     bool alive = facet_session_alive(live->session, &reason);
     pthread_mutex_lock(&live->lock);
-    if (!alive && live->state == LIVE_PROVIDER_ALIVE) /* unless a user noticed it meanwhile */
+    if (!alive && live->state == LIVE_PROVIDER_ALIVE) /* unless a user noticed the loss meanwhile */
         become_lost(live, &reason);
 }
 
@@ -144,7 +144,7 @@ static void *live_provider_main(void *argument)
     return NULL;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static enum facet_status start_provider_thread(struct live_provider *live, struct facet_error *error)
 {
     if (live->thread_started)
@@ -237,7 +237,7 @@ static void request_stop(struct live_provider *live)
     pthread_mutex_unlock(&live->lock);
 }
 
-/* All threads are told to end first, so that they end in parallel. */
+/* Stops all threads before it waits for any, so that they end in parallel. */
 void sessions_stop(struct sessions *sessions)
 {
     for (size_t i = 0; sessions && i < sessions->count; i++)
@@ -291,11 +291,11 @@ static struct provided_device *provided_device_of(struct live_provider *live, co
 }
 
 /*
- * With the lock. A provider that died while no call was under way, or is lost for the first time, is restarted at once
- * for a caller that needs it now: no call of that caller has reached it. Not while the thread reports the previous
- * restart: the caller may be that thread, or hold what the thread waits for.
+ * Called with the lock. Has the provider's thread restart a provider that died while no call was under way, or was lost
+ * for the first time, and waits for that. Does nothing while the thread reports the previous restart: the caller may be
+ * that thread, or hold a lock that the thread waits for.
  */
-static void request_look(struct live_provider *live)
+static void request_restart(struct live_provider *live)
 {
     struct facet_error reason = {0};
     bool found = live->state == LIVE_PROVIDER_ALIVE && !facet_session_alive(live->session, &reason);
@@ -313,7 +313,7 @@ static void request_look(struct live_provider *live)
         pthread_cond_wait(&live->changed, &live->lock);
 }
 
-/* With the lock. Waits for a first opening, which has a deadline, and for one restart. */
+/* Called with the lock. Waits for a first opening, which has a deadline, and for one restart. */
 static enum facet_status add_user(struct live_provider *live, const struct provided_device *provided,
                                   struct facet_error *error)
 {
@@ -323,7 +323,7 @@ static enum facet_status add_user(struct live_provider *live, const struct provi
         return status;
     while (live->state == LIVE_PROVIDER_OPENING && !live->was_lost && !live->stopping)
         pthread_cond_wait(&live->changed, &live->lock);
-    request_look(live);
+    request_restart(live);
     if (live->stopping)
         return facet_error_set(error, FACET_DEVICE_LOST, "provider %s: facetd is stopping", live->record->name);
     if (live->state != LIVE_PROVIDER_ALIVE)
@@ -392,7 +392,7 @@ void sessions_watch(struct sessions *sessions)
 
 /* --- readings -------------------------------------------------------------------------------------------------- */
 
-/* With the lock. */
+/* Called with the lock. */
 static uint32_t health_of(const struct live_provider *live, const struct provided_device *provided, char *ret_reason,
                           size_t size)
 {
@@ -439,7 +439,7 @@ static void *copy_of(const void *items, size_t size)
     return copy;
 }
 
-/* With the lock. A reading of a lost provider is old: only its health is returned. */
+/* Called with the lock. Copies only the health if the provider is lost, because the rest of the reading is old. */
 static enum facet_status copy_reading(const struct live_provider *live, const struct provided_device *provided,
                                       struct device_reading *ret_reading, struct facet_error *error)
 {

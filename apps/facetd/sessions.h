@@ -7,8 +7,8 @@
  * Never: runs vendor code in this process, or delays a reader: readings are copies.
  *
  * Thread rule: every function from any thread, except open and close. A provider's lock is held for moments, never
- * during a call of the provider; a user holds a reference, and the provider is restarted only when there is none. As
- * each call has a deadline, so has that wait.
+ * during a call of the provider; a user holds a reference, and the provider is restarted only when there are
+ * none. That wait has a bound, since each call has a deadline.
  */
 #ifndef FACETD_SESSIONS_H
 #define FACETD_SESSIONS_H
@@ -20,7 +20,8 @@
 
 struct sessions; /* opaque */
 
-/* Called from the provider's thread when it was lost and is back: its parts may be gone. Calls are allowed. */
+/* Called from the provider's thread after a lost provider was restarted: its parts may be gone. It may call
+ * sessions_*. */
 typedef void (*sessions_restarted_func)(void *context, const struct facet_provider_record *provider);
 
 /* A provider in use, between sessions_use() and sessions_release(). */
@@ -37,12 +38,12 @@ struct device_reading {
     char reason[360]; /* of a health that is not ok; may be empty */
     bool has_metrics;
     struct facet_device_metrics metrics;
-    struct facet_process_metrics *processes; /* the caller's to free, as the next members */
+    struct facet_process_metrics *processes; /* freed by device_reading_free(), as is `links` */
     struct facet_link_metrics *links;
     uint32_t process_count, link_count;
 };
 
-/* Nothing is opened yet. `devices` and `events` must outlive the sessions. */
+/* Opens no provider yet. `devices` and `events` must outlive the sessions. */
 enum facet_status sessions_open(const struct facet_device_table *devices, struct events *events,
                                 struct sessions **ret_sessions, struct facet_error *error);
 void sessions_on_restart(struct sessions *sessions, sessions_restarted_func restarted, void *context);
@@ -52,20 +53,20 @@ void sessions_stop(struct sessions *sessions);
 void sessions_close(struct sessions *sessions);
 
 /*
- * Takes a reference to the provider of `device`, opening it at the first use, and again when it died since the last.
- * FACET_DEVICE_LOST, with the reason, while it stays lost or the device is missing.
+ * Takes a reference to the provider of `device`. Opens it at the first use, and restarts it if it has died since the
+ * last use. FACET_DEVICE_LOST, with the reason, while the provider is lost or the device is missing.
  */
 enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
                                struct provider_use *ret_use, struct facet_error *error);
 void sessions_release(struct provider_use *use);
 
 /*
- * Begins to read providers with metrics or events; does not wait. A provider whose devices run no programs is left
- * alone: its kernels run in other processes' sessions.
+ * Begins to read providers with metrics or events; does not wait. Leaves out a provider whose devices run no programs,
+ * because its kernels run in other processes' sessions.
  */
 void sessions_watch(struct sessions *sessions);
 
-/* The health of a device: as last read, or as the table says while its provider was not needed. `ret_reason` may be
+/* The health of a device: that of the last reading, or the table's if its provider was not opened. `ret_reason` may be
  * NULL. */
 uint32_t sessions_health(struct sessions *sessions, const struct facet_device_record *device, char *ret_reason,
                          size_t size);

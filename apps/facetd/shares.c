@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: settling and publishing vGPUs' device time; see shares.h. Never: publishes measured time as it is: vGPUs
- * overlap.
+ * Owns: settling and publishing vGPUs' device time; see shares.h. Never: publishes measured time unsettled, because the
+ * times of vGPUs overlap.
  */
 #include "shares.h"
 
@@ -60,7 +60,7 @@ void shares_pass(struct shares *shares, uint64_t now_ns)
     facet_settle_publish(&shares->settle, now_ns);
 }
 
-void shares_tell(const struct shares *shares, uint32_t client, struct facet_owner *owner)
+void shares_write_to_segment(const struct shares *shares, uint32_t client, struct facet_owner *owner)
 {
     const struct facet_settled *total = &shares->settle.clients[client].total;
 
@@ -70,8 +70,7 @@ void shares_tell(const struct shares *shares, uint32_t client, struct facet_owne
                                                                    .published_ns = total->published_ns});
 }
 
-/* A request may have published after the scheduler's thread read the clock: the sample's moment is that of the numbers.
- */
+/* The sample's time is that of the published numbers: a request may have published after the caller read the clock. */
 void shares_sample(struct shares *shares, uint64_t now_ns)
 {
     uint32_t at = shares->count++ % (SHARES_SAMPLES + 1);

@@ -18,37 +18,37 @@ struct shares {
     struct facet_settle settle;
     uint64_t at_ns[SHARES_SAMPLES + 1]; /* of all vGPUs at the same moments, so that their shares add up */
     uint64_t published_ns[FACET_SETTLE_CLIENTS][SHARES_SAMPLES + 1];
-    uint32_t first_sample[FACET_SETTLE_CLIENTS]; /* samples taken when it came */
+    uint32_t first_sample[FACET_SETTLE_CLIENTS]; /* `count` when the vGPU was added */
     uint32_t count;                              /* samples ever taken */
 };
 
 void shares_init(struct shares *shares, uint64_t now_ns);
 
 /*
- * Up to when the device's time was claimed (limiter/claim.h), by a reading that follows those of the vGPUs' demands.
- * Before shares_add() and shares_step().
+ * Sets until when the device's time was claimed (limiter/claim.h), as read after the vGPUs' demands. Called before
+ * shares_add() and shares_step().
  */
 void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns);
 
 /*
- * A vGPU comes, with the device time in its segment, and goes. It is `timed` where the policy charges it; else it may
- * have a part of the device to itself.
+ * Adds a vGPU, with the device time in its segment, and removes it. `timed`: the policy charges it; else it may have a
+ * part of the device to itself.
  */
 void shares_add(struct shares *shares, uint32_t client, const struct facet_owner *owner, bool timed,
                 uint32_t part_milli, uint64_t now_ns);
 void shares_remove(struct shares *shares, uint32_t client);
 
-/* A vGPU's demand just before the policy's step, and the sum of the policy's charges. */
+/* Sets a vGPU's demand as it was just before the policy's step, and the sum of the policy's charges. */
 void shares_look(struct shares *shares, uint32_t client, const struct facet_settle_demand *demand, uint64_t charged_ns);
 
-/* After the policy's step: settles; then each vGPU's time is written to its segment. */
+/* Called after the policy's step: settles all vGPUs' time, and writes one vGPU's to its segment. */
 void shares_step(struct shares *shares, uint64_t now_ns);
-void shares_tell(const struct shares *shares, uint32_t client, struct facet_owner *owner);
+void shares_write_to_segment(const struct shares *shares, uint32_t client, struct facet_owner *owner);
 
-/* Between two steps: settled time is published as time passes. */
+/* Publishes settled time between two steps, as time passes. */
 void shares_pass(struct shares *shares, uint64_t now_ns);
 
-/* To be called at even intervals. */
+/* Takes a sample; called at even intervals. */
 void shares_sample(struct shares *shares, uint64_t now_ns);
 
 uint64_t shares_device_time_ns(const struct shares *shares, uint32_t client);

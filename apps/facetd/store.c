@@ -92,7 +92,7 @@ static enum facet_status prepare_statement(struct store *store, const char *sql,
     return code == SQLITE_OK ? FACET_OK : fail_with_sqlite(store, code, doing, error);
 }
 
-/* The first column of the first row, as text. */
+/* Runs a query, and copies the first column of its first row. */
 static enum facet_status ask_for_text(struct store *store, const char *sql, char *ret_text, size_t size,
                                       struct facet_error *error)
 {
@@ -120,7 +120,7 @@ static enum facet_status ask_integer(struct store *store, const char *sql, long 
     return status;
 }
 
-/* One connection for the life of the daemon: exclusive, so that no second daemon ever writes to the same state. */
+/* Makes the daemon's only connection exclusive, so that no second daemon ever writes to the same state. */
 static enum facet_status configure_store(struct store *store, struct facet_error *error)
 {
     char mode[16];
@@ -133,7 +133,7 @@ static enum facet_status configure_store(struct store *store, struct facet_error
                                "opening: database '%s': its file system allows no write-ahead log (got '%s'); choose "
                                "another folder with FACET_STATE_DIR",
                                store->path, mode);
-    /* Writing takes the lock now instead of at the first change. */
+    /* This write takes the lock now instead of at the first change. */
     if (status == FACET_OK)
         status = run_statement(store, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT;", "opening", error);
     return status;
@@ -150,7 +150,7 @@ static enum facet_status check_integrity(struct store *store, struct facet_error
     return status;
 }
 
-/* Each step is a transaction of its own: a daemon that was stopped between two goes on from there. */
+/* Each step is a transaction, so that the next daemon goes on after an interrupted upgrade. */
 static enum facet_status bring_up_to_date(struct store *store, long long version, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -247,7 +247,7 @@ enum facet_status store_commit(struct store *store, struct facet_error *error)
 
 void store_rollback(struct store *store)
 {
-    /* SQLite rolls back by itself after some failures; the unwritten changes are gone then. */
+    /* After some failures, SQLite has rolled back by itself. */
     if (!sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK;", NULL, NULL, NULL);
 }
@@ -393,7 +393,7 @@ static void copy_row(sqlite3_stmt *statement, struct vgpu_row *row)
     row->oversubscribe = sqlite3_column_int(statement, 23) != 0;
 }
 
-/* An id names a folder and a name appears in metrics: a database edited by hand must not smuggle in others. */
+/* Checks an id, which names a folder, and a name, which appears in metrics: the database may have been edited. */
 static enum facet_status check_identity(const struct store *store, const char *kind, const char *id, const char *name,
                                         struct facet_error *error)
 {
@@ -408,7 +408,7 @@ static enum facet_status check_identity(const struct store *store, const char *k
     return FACET_OK;
 }
 
-/* None is below 0, and none exceeds the type of its member. */
+/* Refuses a number below 0, or above the range of its member. */
 static enum facet_status check_numbers(const struct store *store, sqlite3_stmt *statement, struct facet_error *error)
 {
     static const struct {

@@ -4,7 +4,7 @@
  *
  * Owns: the database file, its schema and its transactions. A commit that returned FACET_OK survives kill -9 and loss
  * of power (write-ahead log, synchronous=FULL).
- * Never: starts empty over a database it cannot read, and never shares it: a second daemon is refused.
+ * Never: starts empty when it cannot read the database, or shares it: a second daemon is refused.
  *
  * Thread rule: one thread at a time (the registry's lock).
  */
@@ -21,7 +21,7 @@
 
 #define VGPU_ID_SIZE 17 /* 16 hexadecimal digits */
 
-/* Of a vGPU whose partition decides how much it is, before that is made. */
+/* The memory of a vGPU whose partition, which is not made yet, decides it. */
 #define MEMORY_UNDECIDED (UINT64_C(1) << 62)
 
 /*
@@ -39,7 +39,7 @@ struct vgpu_slice {
     char template_id[32]; /* of a partition, like the next two */
     char partition_uuid[64];
     uint32_t start;        /* first slice of the device; chosen before the partition is made */
-    char address[256];     /* how an interposer finds it */
+    char address[256];     /* by which an interposer finds the part */
     uint64_t memory_bytes; /* granted; 0: memory is not sliced */
     uint32_t compute_milli, compute_units;
 };
@@ -47,7 +47,7 @@ struct vgpu_slice {
 struct vgpu_row {
     char id[VGPU_ID_SIZE];
     char name[FACET_NAME_SIZE];
-    char device_id[64]; /* where it was when the vGPU was made; may move */
+    char device_id[64]; /* the device's id when the vGPU was made, which may change */
     char device_uuid[64];
     char device_name[128];
     struct facet_limits limits; /* memory_bytes resolved, never 0 */
@@ -56,7 +56,7 @@ struct vgpu_row {
     enum row_state state;
     struct vgpu_slice slice;
     uint32_t idle_freeze_s;         /* frozen after being idle for this time; 0: never */
-    char reservation[VGPU_ID_SIZE]; /* the id of the one that it is in; empty: none */
+    char reservation[VGPU_ID_SIZE]; /* the id of the reservation that it is in; empty: none */
     bool oversubscribe;             /* its memory may be swapped; fixed at creation */
 };
 

@@ -9,7 +9,7 @@
 #define TEXT_OF(number)  TEXT_OF_(number)
 #define TEXT_OF_(number) #number
 
-/* From nothing to version 1, from 1 to 2, and so on: a new database takes every step, an old one those it lacks. */
+/* The step from nothing to version 1, from 1 to 2, and so on. An old database takes the steps that it lacks. */
 static const char *const steps[SCHEMA_VERSION] = {
     "BEGIN IMMEDIATE;"
     "CREATE TABLE vgpu ("

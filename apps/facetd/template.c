@@ -12,7 +12,7 @@ static bool placement_overlaps(const struct facet_partition_placement *a, uint32
     return a->start < (uint64_t)start + length && start < (uint64_t)a->start + a->length;
 }
 
-/* How many places of all templates are still free when these slices are taken. */
+/* How many places of all templates would stay free if these slices were taken. */
 static uint64_t room_left(const struct template_offer *offers, uint32_t count, uint32_t start, uint32_t length)
 {
     uint64_t room = 0;

@@ -21,14 +21,14 @@ struct template_offer {
 
 struct template_wish {
     const char *id;        /* this template; NULL: any */
-    uint64_t memory_bytes; /* at least; 0: any */
+    uint64_t memory_bytes; /* the least; 0: any */
     uint32_t compute_milli;
 };
 
 /*
  * Chooses among `offers`: *ret_offer and the first slice. Errors name the argument at fault: FACET_NOT_FOUND
- * (template), FACET_OUT_OF_RANGE (the named template, or all of them, are too small), FACET_NO_SPACE (no suitable one
- * fits beside the existing partitions).
+ * (template), FACET_OUT_OF_RANGE (the named template, or all of them, are too small), FACET_NO_SPACE (no suitable
+ * template fits beside the existing partitions).
  */
 enum facet_status template_choose(const struct template_offer *offers, uint32_t count, const struct template_wish *wish,
                                   const struct template_offer **ret_offer, uint32_t *ret_start,

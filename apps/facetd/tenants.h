@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPU of a process that a device names by its pid.
+ * Finds the vGPU of a process from the pid that a provider reports.
  *
  * Owns: a list of the processes of all segments, as they were when it was read.
- * Never: takes a process for a tenant by its pid alone: it may be another's by now, or of another namespace.
+ * Never: finds a process by its pid alone, which may be another process's by now, or of another namespace.
  */
 #ifndef FACETD_TENANTS_H
 #define FACETD_TENANTS_H
@@ -20,7 +20,7 @@ struct tenants {
     size_t count;
 };
 
-/* `infos` (registry_list) must outlive it. An unreadable segment has no tenants. Release with tenants_free(). */
+/* `infos` (registry_list) must outlive the list. An unreadable segment has no tenants. Release with tenants_free(). */
 enum facet_status tenants_read(const struct vgpu_info *infos, size_t count, struct tenants *ret_tenants,
                                struct facet_error *error);
 void tenants_free(struct tenants *tenants);

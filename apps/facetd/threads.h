@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the start of the daemon's threads: signals belong to the main thread, except the one that any thread may cause
- * itself (bus_error.h). Never: waits for one.
+ * Owns: the start of the daemon's threads, in which all signals are blocked except SIGBUS (bus_error.h).
+ * Never: waits for a thread.
  */
 #ifndef FACETD_THREADS_H
 #define FACETD_THREADS_H

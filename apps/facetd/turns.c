@@ -36,7 +36,7 @@ enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *e
     return FACET_OK;
 }
 
-/* Launches on a GPU run in order, regardless of their process. */
+/* A GPU takes the launches of all processes in order, as a queue. */
 const struct facet_fair_config *turns_of(const struct turns *turns, const char *device_id)
 {
     bool is_queue = strncmp(device_id, "cuda:", 5) == 0 || strncmp(device_id, "rocm:", 5) == 0;

@@ -12,10 +12,10 @@
 #include "compute/fair.h"
 
 struct turns {
-    struct facet_fair_config queue, others; /* of GPUs, and of all else */
+    struct facet_fair_config queue, others; /* of GPUs, and of all other devices */
 };
 
-/* The policy's own, changed by the settings. */
+/* Takes the policy's own configurations, and applies the settings. */
 enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *error);
 
 const struct facet_fair_config *turns_of(const struct turns *turns, const char *device_id);

@@ -13,7 +13,7 @@ void vgpu_segment_path(const struct registry *registry, const char *id, char *re
     snprintf(ret_path, size, "%s/%s", registry->segments, id);
 }
 
-/* A segment names the tenant's device, or the part of it that the provider gave. */
+/* Fills in the device that the segment names: the whole device, or the part that the provider gave. */
 static void fill_spec(const struct vgpu *vgpu, struct facet_owner_spec *spec)
 {
     const struct facet_device_record *device = vgpu->device;
@@ -110,7 +110,7 @@ enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, st
     return facet_owner_remove(dir, error);
 }
 
-/* For a vGPU that the scheduler does not watch, the segment's locks decide: also where it is damaged. */
+/* Whether the locks of the segment, which may be damaged, show a process or holder. */
 static bool segment_in_use(const struct registry *registry, const char *id)
 {
     char dir[FACET_PATH_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list; see waiting.h. Never: is longer than the server has connections, so that a search is short. */
+/* Owns: the list; see waiting.h. Never: grows beyond the server's connections, so that a search is short. */
 #include "waiting.h"
 
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections whose callers have something to do: to send the rest of a request, or to read an answer.
+ * Connections that wait for their callers: to send the rest of a request, or to read an answer.
  *
- * Owns: which of them has waited longest, and hanging up on it where the room for connections runs out: callers that do
- * nothing must not keep others from being served. Never: closes a descriptor.
+ * Owns: finding the connection that has waited longest, and hanging up on it when there is no room for more, so that
+ * idle callers do not keep others from being served. Never: closes a descriptor.
  *
  * Thread rule: functions may be called on any thread at once. A connection is on the list from waiting_begin() to
  * waiting_end(), and its descriptor stays open for as long.
@@ -17,7 +17,7 @@
 
 #define WAITING_MOST 512
 
-/* A caller that is at work sends all of a request in less. */
+/* A connection is idle after so long; an active caller sends its whole request sooner. */
 #define WAITING_LEAST_NS (UINT64_C(1000) * 1000 * 1000)
 
 struct waiting {
@@ -34,11 +34,10 @@ void waiting_clear(struct waiting *waiting);
 
 void waiting_begin(struct waiting *waiting, int fd, uint64_t now_ns);
 
-/* The caller has done its part. False: the connection was hung up on meanwhile, and its caller is to hear nothing more.
- */
+/* Takes a connection off the list. False: it was hung up on meanwhile, and nothing more must be sent to it. */
 bool waiting_end(struct waiting *waiting, int fd);
 
-/* Hangs up on the one that has waited longest, if for WAITING_LEAST_NS: whoever reads or writes it sees its end. */
+/* Hangs up on the connection that has waited longest, if for WAITING_LEAST_NS. Its reader and writer see its end. */
 bool waiting_hang_up(struct waiting *waiting, uint64_t now_ns);
 
 #endif

@@ -20,7 +20,7 @@ struct building {
     const struct facet_device_table *devices;
     struct sessions *sessions;
     struct facet_workload *workload;
-    json_t *environment; /* variable: list of values, each once */
+    json_t *environment; /* each variable's list of values, without duplicates */
     char *warning;
     size_t warning_size;
     struct facet_error *error;
@@ -51,7 +51,7 @@ static enum facet_status add_variable(struct building *building, const char *nam
     return FACET_OK;
 }
 
-/* With its device numbers, where the node exists: some runtimes take nothing else. */
+/* Adds a device node, with its device numbers if it exists here, because some runtimes require them. */
 static enum facet_status add_node(struct building *building, const struct facet_container_item *item, bool read_only)
 {
     const char *path = item->guest[0] ? item->guest : item->host;
@@ -176,7 +176,7 @@ static enum facet_status build_workload(struct building *building, const struct 
     const char *name;
     json_t *values;
 
-    if (reservation->id[0]) /* one that is only planned has no id */
+    if (reservation->id[0]) /* a planned reservation has no id */
         status = facet_workload_set(building->workload, FACET_WORKLOAD_RESOURCE_DATA, "FACET_RESERVATION",
                                     reservation->id, building->error);
     for (uint32_t i = 0; status == FACET_OK && i < reservation->part_count; i++)
@@ -218,7 +218,7 @@ static enum facet_status add_path(struct facet_workload *workload, const char *p
     return facet_workload_add_mount(workload, &mount, error);
 }
 
-/* Lines "NAME=value". */
+/* Adds the variables of the lines "NAME=value". */
 static enum facet_status add_lines(struct facet_workload *workload, const struct vgpu_environment *environment,
                                    struct facet_error *error)
 {
@@ -237,7 +237,7 @@ static enum facet_status add_lines(struct facet_workload *workload, const struct
     return status;
 }
 
-/* "own", or "own:before" when the configuration has a list in the variable already. */
+/* Sets the variable to "own", or to "own:before" when the configuration already has a list in it. */
 static enum facet_status put_in_front(struct facet_workload *workload, const char *variable, const char *own,
                                       const json_t *environment, struct facet_error *error)
 {
@@ -259,7 +259,7 @@ static enum facet_status add_libraries(struct facet_workload *workload, const ch
     return status == FACET_OK ? put_in_front(workload, "LD_PRELOAD", preload, environment, error) : status;
 }
 
-/* The variables that `facet run` sets for a GPU of NVIDIA's, and the libraries that they name. */
+/* Adds the variables that `facet run` sets for an NVIDIA GPU, and the libraries that they name. */
 static enum facet_status enter_cuda(struct facet_workload *workload, const char *address, const json_t *environment,
                                     struct facet_error *error)
 {
@@ -273,7 +273,7 @@ static enum facet_status enter_cuda(struct facet_workload *workload, const char 
                : status;
 }
 
-/* Like enter_cuda() for a GPU of AMD's, the first and only one that is visible then. */
+/* As enter_cuda(), for an AMD GPU, which is then the only visible one, with index 0. */
 static enum facet_status enter_hip(struct facet_workload *workload, const char *address, const json_t *environment,
                                    struct facet_error *error)
 {
@@ -292,7 +292,7 @@ static enum facet_status enter_hip(struct facet_workload *workload, const char *
 }
 
 /*
- * The entrance is that of the vGPU's device: every OpenCL program loads layers, but only these GPUs need the libraries.
+ * Adds the libraries that only NVIDIA and AMD GPUs need; every OpenCL program loads the layer.
  */
 static enum facet_status enter_device(struct facet_workload *workload, const struct vgpu_info *vgpu,
                                       struct facet_error *error)

@@ -15,15 +15,15 @@
 #include "registry.h"
 
 /*
- * `ret_warning` (of `size` bytes): which devices have nothing in it and why; empty when none. A variable with different
- * values for several devices becomes a list with commas, as runtimes read lists of their devices.
+ * `ret_warning` (of `size` bytes): the devices without items in the configuration, and why; empty: none. A variable
+ * with different values for several devices becomes a list with commas, as runtimes read lists of their devices.
  */
 enum facet_status workload_describe(const struct facet_device_table *devices, struct sessions *sessions,
                                     const struct reservation *reservation, struct facet_workload **ret_workload,
                                     char *ret_warning, size_t size, struct facet_error *error);
 
-/* Puts a process of the workload into a vGPU, as `facet run` does: its segment, the layer, and, `alone` on the devices
- * of the workload, the variables that its part of the device needs. */
+/* Adds what puts a process of the workload into a vGPU, as `facet run` does: the vGPU's segment, the layer and, if
+ * it is `alone` on the workload's devices, the variables that its part of the device needs. */
 enum facet_status workload_enter(struct facet_workload *workload, const struct vgpu_info *vgpu, bool alone,
                                  struct facet_error *error);
 

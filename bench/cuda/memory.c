@@ -2,13 +2,13 @@
 /*
  * The cost of calls for memory: run over the bare driver and in a vGPU by bench/cuda_memory.py, which compares.
  *
- * Owns: the timed loops, the processes that run them, and a vGPU's segment when they are to be in one.
- * Never: knows the interposer: it opens the libcuda.so.1 that LIBRARY names.
+ * Owns: the timed loops, the processes that run them, and a vGPU's segment for those that run in a vGPU.
+ * Never: knows the interposer; it opens the libcuda.so.1 that LIBRARY names.
  *
  * usage: bench_cuda_memory LIBRARY bare|vgpu CASE LIVE THREADS PROCESSES MILLISECONDS
- * CASE: pair (allocate and free 4 KiB) or info (cuMemGetInfo); LIVE: allocations that each thread has meanwhile.
- * Prints {"ns_per_call"}: the median of batches, so that those in which the machine did something else do not count,
- * nor those in which another caller stood still; the mean of that over threads and processes.
+ * CASE: pair (allocate and free 4 KiB) or info (cuMemGetInfo). LIVE: how many allocations each thread has meanwhile.
+ * Prints {"ns_per_call"}: the mean, over threads and processes, of the median of a caller's batches. Batches during
+ * which another caller made no progress are left out.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -47,12 +47,12 @@ struct options {
     unsigned live, threads, processes, milliseconds;
 };
 
-/* All processes' threads begin to measure together. */
+/* Shared by all processes, whose threads begin to measure together. */
 struct shared {
     pthread_barrier_t barrier;
     double ns[CALLERS_MOST * CALLERS_MOST];
     struct {
-        _Alignas(64) _Atomic uint32_t batches; /* that a caller has done */
+        _Alignas(64) _Atomic uint32_t batches; /* how many a caller has done */
     } progress[CALLERS_MOST * CALLERS_MOST];
 };
 static struct shared *shared;
@@ -61,7 +61,7 @@ struct worker {
     const struct options *options;
     CUcontext context;
     unsigned index, count;
-    uint32_t seen_batches[CALLERS_MOST * CALLERS_MOST]; /* of what the others had done */
+    uint32_t seen_batches[CALLERS_MOST * CALLERS_MOST]; /* the other callers' `batches` at the last check */
     uint32_t batches_ns[SAMPLES_MOST];
 };
 
@@ -105,7 +105,7 @@ static uint64_t run_batch(void (*call)(void))
     return now_ns() - begun;
 }
 
-/* Whether every other caller has done a batch since this was asked last. */
+/* Whether every other caller has done a batch since the last check. */
 static bool all_made_progress(struct worker *worker)
 {
     unsigned callers = worker->options->threads * worker->options->processes;
@@ -128,7 +128,7 @@ static int compare_times(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Each caller has a processor of its own, as far as there are so many: two on one would take turns, not meet. */
+/* Pins a caller to a processor of its own, if there are enough: two on one processor would never run at once. */
 static void stay_on(unsigned index)
 {
     cpu_set_t allowed, one;
@@ -240,7 +240,7 @@ static bool make_shared(const struct options *options)
            pthread_barrier_init(&shared->barrier, &attributes, options->threads * options->processes) == 0;
 }
 
-/* Runs in a vGPU with a quota that nothing reaches. */
+/* Runs all processes in a vGPU, with a quota that they do not reach. */
 static bool run_in_vgpu(const struct options *options)
 {
     struct facet_owner_spec spec = {.vgpu_id = "bench", .vgpu_name = "bench"};

@@ -2,7 +2,7 @@
 """The interposer's cost on a GPU: single calls, and a product of bf16 matrices; bare and in a vGPU, in one run.
 
 Owns: the calls, sizes and limits; a part of the GPU suite (tests/gpu/run).
-Never: asserts a time: calls are only recorded, a product is held to a ratio.
+Never: asserts a time. Calls are only recorded; a product must reach a ratio of the bare speed.
 """
 import harness
 from suite import Failed, Skip, check, must

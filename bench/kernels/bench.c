@@ -4,14 +4,14 @@
  * compares.
  *
  * Owns: inputs, the interleaved rounds, and the check of both outputs against the plain C reference.
- * Never: compares times, or reports those of a way whose output is wrong as if it were right.
+ * Never: compares times, or hides that a way's output is wrong.
  *
  * usage: bench_kernel list
  *        bench_kernel run KERNEL SOURCES PROVIDER ROUNDS MILLISECONDS
  *        bench_kernel hit KERNEL SOURCES PROVIDER
  *
- * SOURCES: the folder of the .cl files. PROVIDER: facet-provider-cpu.so. MILLISECONDS: of one way's part of a round.
- * Prints JSON on one line.
+ * SOURCES: the folder of the .cl files. PROVIDER: facet-provider-cpu.so. MILLISECONDS: the length of one way in a
+ * round. Prints JSON on one line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -76,15 +76,15 @@ static void prepare_data(struct bench_data *data, const char *name, const char *
     data->kernel->reference(data->expected);
 }
 
-/* ---- whether its answer is right ---- */
+/* ---- checking the output ---- */
 
-static double element_error(const struct bench_argument *argument, const void *is, const void *expected, size_t at)
+static double element_error(const struct bench_argument *argument, const void *actual, const void *expected, size_t at)
 {
     if (argument->element == BENCH_U8)
-        return ((const uint8_t *)is)[at] == ((const uint8_t *)expected)[at] ? 0 : INFINITY;
+        return ((const uint8_t *)actual)[at] == ((const uint8_t *)expected)[at] ? 0 : INFINITY;
     if (argument->element == BENCH_U32)
-        return ((const uint32_t *)is)[at] == ((const uint32_t *)expected)[at] ? 0 : INFINITY;
-    double x = (double)((const float *)is)[at], y = (double)((const float *)expected)[at];
+        return ((const uint32_t *)actual)[at] == ((const uint32_t *)expected)[at] ? 0 : INFINITY;
+    double x = (double)((const float *)actual)[at], y = (double)((const float *)expected)[at];
 
     if (isnan(x) || isnan(y))
         return INFINITY;
@@ -97,18 +97,18 @@ static bool verify_output(struct bench_way *way, const struct bench_data *data)
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
         const struct bench_argument *argument = &data->kernel->arguments[i];
         size_t bytes = bench_argument_bytes(argument);
-        void *is;
+        void *actual;
 
         if (argument->kind != BENCH_OUT)
             continue;
-        is = make_memory(bytes);
-        if (!way->read(way, i, is, bytes)) {
-            free(is);
+        actual = make_memory(bytes);
+        if (!way->read(way, i, actual, bytes)) {
+            free(actual);
             return false;
         }
         for (size_t at = 0; at < argument->count; at++)
-            way->error = fmax(way->error, element_error(argument, is, data->expected[i], at));
-        free(is);
+            way->error = fmax(way->error, element_error(argument, actual, data->expected[i], at));
+        free(actual);
     }
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prices of options: log, exp, sqrt and one select an item. */
+/* Prices of options: log, exp, sqrt and one select per item. */
 float below(float x)
 {
     float k = 1.0f / (1.0f + 0.2316419f * fabs(x));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scalar product: 16 elements an item, then a tree in local memory. */
+/* A scalar product: 16 elements per item, then a tree in local memory. */
 #define EACH 16
 
 __kernel void dot_product(__global const float *x, __global const float *y, __global float *sums)

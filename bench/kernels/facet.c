@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a kernel of the set on Facet: compiled by its compiler, run by the provider `cpu` in this process.
- * Never: pretends. An operation that the library or the provider lacks is reported as missing, in its own words.
+ * Never: replaces an operation that the library or the provider lacks: it reports the operation's error as missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static bool compile(struct bench_way *way, const struct bench_data *data, uint32
     return status == FACET_OK || fail(way, "facet_compile", &error);
 }
 
-/* A compile whose time alone is measured. */
+/* Compiles only to measure the time. */
 static bool compile_only(struct bench_way *way, const struct bench_data *data, uint32_t cache_mode, uint64_t *ret_ns)
 {
     struct facet_image *image;

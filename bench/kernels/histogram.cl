@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts of 256 values: atomics in local memory, one row of counts a group. */
+/* Counts of 256 values: atomics in local memory, one row of counts per group. */
 #define BINS 256
 #define EACH 16
 

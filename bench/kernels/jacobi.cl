@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sweep of a weighted Jacobi solver for a plane: where a mask says so. */
+/* One sweep of a weighted Jacobi solver over a plane, at the points that a mask selects. */
 __kernel void jacobi(__global const float *old, __global const float *right, __global const int *fixed,
                      __global float *new, int width, float weight)
 {

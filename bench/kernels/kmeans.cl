@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nearest of some centres: two uniform loops, a minimum and where it is. */
+/* The nearest of some centres: two uniform loops, a minimum and its index. */
 #pragma OPENCL FP_CONTRACT OFF
 
 __kernel void kmeans(__global const float *points, __constant float *centres, __global uint *nearest, int count,

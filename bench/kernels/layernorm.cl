@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row a group: mean and variance by trees in local memory, then scale and shift. */
+/* One row per group: mean and variance by trees in local memory, then scale and shift. */
 float total(__local float *tree, float mine)
 {
     uint item = get_local_id(0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of the set as plain C loops, on one thread: this processor's speed without a runtime; and their memory alone,
- * read and written once: the least time of any runtime's launch.
+ * Two ways without a runtime, on one thread: kernels of the set as plain C loops, and a pass that only reads and writes
+ * their memory once, which no launch can beat.
  *
- * Owns: the loops that are bound by memory or by loads, where no runtime can be many times faster than another one that
- *       makes vector code too. Compiled with -O3 -march=native -ffast-math (meson.build).
- * Never: is the reference; that is in references.c, and the loops are compared with it as every other way.
+ * Owns: the loops that are bound by memory or by loads, where runtimes that make vector code cannot differ much.
+ *       Compiled with -O3 -march=native -ffast-math (meson.build).
+ * Never: is the reference: the loops' output is checked against references.c, as that of every other way.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void loop_vector_add(void *const *memory)
         z[i] = x[i] + y[i];
 }
 
-/* Inlined into the loops of each size, which the compiler then knows. */
+/* Inlined into the loop of each size, so that the compiler knows the size. */
 #define OF_A_SIZE static inline __attribute__((always_inline)) void
 
 OF_A_SIZE stencil2d(void *const *memory, int side)
@@ -183,10 +183,10 @@ struct loop {
     loop_func run;
     const struct bench_kernel *kernel;
     void *memory[BENCH_ARGUMENTS_MOST];
-    uint64_t sum; /* of what was read, so that it is */
+    uint64_t sum; /* of what was read, so that the compiler keeps the reads */
 };
 
-/* As both runtimes' memory is at best: in huge pages. */
+/* Allocates in huge pages, as both runtimes do at best. */
 static void *take_huge(size_t bytes)
 {
     void *memory = aligned_alloc(HUGE_BYTES, (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
@@ -197,7 +197,7 @@ static void *take_huge(size_t bytes)
     return memory;
 }
 
-/* The kernel's inputs and outputs, as a way's own. */
+/* Makes a way's own copy of the kernel's inputs and outputs. */
 static struct loop *open_loop(struct bench_way *way, const struct bench_data *data)
 {
     struct loop *loop = calloc(1, sizeof *loop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterations until a point escapes: neighbours differ. */
+/* Iterations until a point escapes; neighbouring items differ. */
 #pragma OPENCL FP_CONTRACT OFF
 
 __kernel void mandelbrot(__global uint *out, int width, int height, int most)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A product of square matrices as it is defined. */
+/* A product of square matrices by its definition. */
 __kernel void matmul_naive(__global const float *a, __global const float *b, __global float *c, int n)
 {
     int column = get_global_id(0), row = get_global_id(1);

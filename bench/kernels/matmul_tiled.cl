@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A product of square matrices through tiles in local memory, two barriers a tile. */
+/* A product of square matrices through tiles in local memory, two barriers per tile. */
 #define TILE 16
 
 __kernel void matmul_tiled(__global const float *a, __global const float *b, __global float *c, int n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Darts at a quarter circle: a generator per item, a loop of fixed length, a condition in it. */
+/* Counts random points in a quarter circle: a generator per item, and a loop of fixed length with a condition. */
 #pragma OPENCL FP_CONTRACT OFF
 
 uint next(uint state)

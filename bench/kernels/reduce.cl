@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sum a group: a tree in local memory, a barrier a level. */
+/* One sum per group: a tree in local memory, one barrier per level. */
 __kernel void reduce(__global const float *in, __global float *sums, __local float *tree)
 {
     size_t item = get_local_id(0);

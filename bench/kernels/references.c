@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the right results of each kernel of the set, computed one element after the other.
- * Never: is fast. Sums are made in double; exact results are computed in the kernel's own order and type.
+ * Never: is optimized. Sums are in double; results that must be exact use the kernel's own order and type.
  */
 #include <math.h>
 
@@ -156,7 +156,7 @@ void reference_nbody(void *const *memory)
     }
 }
 
-/* The polynomial of the kernel, not the exact distribution: it is off by up to 1e-7 itself. */
+/* The kernel's polynomial instead of the exact distribution, from which it differs by up to 1e-7. */
 static double normal_below(double x)
 {
     double k = 1 / (1 + 0.2316419 * fabs(x));
@@ -182,7 +182,7 @@ void reference_black_scholes(void *const *memory)
     }
 }
 
-/* The fractional parts of cube roots of the first 64 primes: so FIPS 180-4 defines the constants. */
+/* FIPS 180-4 defines the constants as fractional parts of the cube roots of the first 64 primes. */
 static void sha256_constants(uint32_t *ret_k)
 {
     int count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture at another size: four loads by index, two mixes an item. */
+/* A picture at another size: four loads by index, two mixes per item. */
 #pragma OPENCL FP_CONTRACT OFF
 
 __kernel void resize(__global const float *in, __global float *out, int from_width, int from_height, int to_width,

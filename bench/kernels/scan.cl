@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inclusive sums within each group: Hillis and Steele, two barriers a step. */
+/* Inclusive sums within each group: Hillis and Steele, two barriers per step. */
 __kernel void scan(__global const uint *in, __global uint *out, __local uint *sums)
 {
     uint item = get_local_id(0), size = get_local_size(0);

@@ -27,13 +27,13 @@ static void fill_range(float *values, size_t count, uint32_t seed, float low, fl
         values[i] = low + (high - low) * random_unit(&seed);
 }
 
-/* -1 to 1 */
+/* Fills with numbers from -1 to 1. */
 static void fill_signed(void *memory, size_t count, uint32_t seed)
 {
     fill_range(memory, count, seed, -1.0f, 1.0f);
 }
 
-/* Prices, and years: away from zero. */
+/* Prices and years stay away from zero. */
 static void fill_price(void *memory, size_t count, uint32_t seed)
 {
     fill_range(memory, count, seed, 10.0f, 100.0f);
@@ -60,7 +60,7 @@ static void fill_bits(void *memory, size_t count, uint32_t seed)
         values[i] = next_random(&seed);
 }
 
-/* 0 or 1: cells, and one in eight of a mask. */
+/* Cells are 0 or 1; of a mask, one in eight is 1. */
 static void fill_cells(void *memory, size_t count, uint32_t seed)
 {
     uint8_t *values = memory;
@@ -77,7 +77,7 @@ static void fill_mask(void *memory, size_t count, uint32_t seed)
         values[i] = (next_random(&seed) >> 9 & 7) == 0;
 }
 
-/* Rows of 0 to SPARSE_MOST elements, as CSR says where they begin. */
+/* Where each row begins, as in CSR; rows have 0 to SPARSE_MOST elements. */
 static void fill_starts(void *memory, size_t count, uint32_t seed)
 {
     uint32_t *starts = memory;

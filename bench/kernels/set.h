@@ -29,7 +29,7 @@ enum bench_element {
     BENCH_F32,
 };
 
-/* Fills an input of `count` elements; the sequence is that of the seed. */
+/* Fills an input of `count` elements with the sequence that the seed determines. */
 typedef void (*bench_fill_func)(void *memory, size_t count, uint32_t seed);
 
 struct bench_argument {
@@ -59,9 +59,9 @@ struct bench_kernel {
     bench_reference_func reference;
 };
 
-/* NULL past the last one. */
+/* The kernel with this index; NULL past the last one. */
 const struct bench_kernel *bench_kernel_at(size_t index);
-/* NULL when there is none of that label. */
+/* The kernel with this label; NULL: there is none. */
 const struct bench_kernel *bench_kernel_find(const char *label);
 size_t bench_argument_bytes(const struct bench_argument *argument);
 
@@ -95,10 +95,10 @@ enum {
     SPARSE_ROWS = 1 << 15,
     SPARSE_MOST = 32, /* of a row */
     RESIZE_FROM = 700,
-    /* Of those whose inputs and outputs are at most 512 KiB: half of a core's own cache. */
+    /* Sizes of the ..._cached kernels: inputs and outputs are at most 512 KiB, half of a core's own cache. */
     CACHED_PLANE = 256,
     CACHED_LAYERS = 32,
-    CACHED_SIDE = 64, /* of a volume: a row; it has CACHED_LAYERS of them, and of planes */
+    CACHED_SIDE = 64, /* the length of a volume's row; a plane has CACHED_LAYERS rows, and the volume as many planes */
     CACHED_WIDTH = 192,
     CACHED_HEIGHT = 128,
     CACHED_RESIZE_FROM = 175,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two that want the same cores: run by bench/kernel.py, on Facet and on PoCL.
+ * Two tenants that want the same cores: run by bench/kernel.py, on Facet and on PoCL.
  *
- * Owns: the two tenants' work, the count of what each got in each 100 ms, the waiting times of what is urgent.
- * Never: judges.
+ * Owns: the two tenants' work, the count of what each got in each 100 ms, the waits of urgent kernels.
+ * Never: compares the runtimes.
  *
  * usage: bench_kernel_share fairness|preemption facet|pocl PROVIDER SECONDS
  *
- * fairness: one tenant submits kernels of 2 ms of work, the other, whose share is 30 of 100, such as take a second.
- * Both have always something queued. Work-groups take 50 us; each counts itself in memory that this program reads.
- * preemption: kernels of one work-group of high priority against a long one of low priority.
- * FACET_CPU_UNITS, POCL_MAX_PTHREAD_COUNT: the cores. Prints JSON on one line.
+ * fairness: one tenant submits kernels of 2 ms of work; the other, whose share is 30 of 100, kernels of one second.
+ * Both always have work queued. Work-groups take 50 us, and each adds to a count in memory that this program reads.
+ * preemption: kernels of one work-group and high priority, against a long kernel of low priority. FACET_CPU_UNITS and
+ * POCL_MAX_PTHREAD_COUNT set the number of cores. Prints JSON on one line.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -54,7 +54,7 @@ struct tenant {
     bool failed;
 };
 
-/* One queue of a tenant: as soon as one kernel is done, the next. */
+/* One queue of a tenant, in which a kernel follows as soon as the previous one is done. */
 struct client {
     const struct tenant *tenant;
     unsigned queue;
@@ -89,7 +89,7 @@ static void clients_start(struct client *clients, const struct tenant *tenant, _
     }
 }
 
-/* After `stop`. False when one of them failed. */
+/* Called after `stop` is set. False: a client failed. */
 static bool clients_join(struct client *clients, struct tenant *tenant)
 {
     for (unsigned i = 0; i < SHARE_QUEUES; i++) {
@@ -101,7 +101,7 @@ static bool clients_join(struct client *clients, struct tenant *tenant)
     return !tenant->failed;
 }
 
-/* How many steps a work-group of GROUP_NS has on this machine; 0 when it could not be run. */
+/* How many steps of a work-group take GROUP_NS on this machine; 0: a launch failed. */
 static uint32_t calibrate_steps(struct share_machine *machine)
 {
     const uint32_t steps = 200000, groups = 64;
@@ -121,8 +121,8 @@ static uint32_t calibrate_steps(struct share_machine *machine)
 /* ---- fairness ---- */
 
 struct windows {
-    double percent[WINDOWS_MOST]; /* the first tenant's part of what was done */
-    double charged[WINDOWS_MOST]; /* ... and of what was charged; 0: not known */
+    double percent[WINDOWS_MOST]; /* the first tenant's part of the work that was done */
+    double charged[WINDOWS_MOST]; /* its part of what was charged; 0: unknown */
     unsigned count;
 };
 
@@ -140,18 +140,18 @@ static void watch_windows(struct share_machine *machine, unsigned windows, struc
 {
     uint64_t next = now_ns();
     uint32_t before[2], done[2];
-    uint64_t told[2] = {0}, charged[2] = {0};
+    uint64_t charged_before[2] = {0}, charged[2] = {0};
 
     for (unsigned i = 0; i < windows + SETTLE; i++) {
         for (unsigned k = 0; k < 2; k++) {
             before[k] = machine->progress(machine, k);
-            told[k] = charged_of(machine, k);
+            charged_before[k] = charged_of(machine, k);
         }
         next += WINDOW_NS;
         sleep_ns(next > now_ns() ? next - now_ns() : 0);
         for (unsigned k = 0; k < 2; k++) {
             done[k] = machine->progress(machine, k) - before[k];
-            charged[k] = charged_of(machine, k) - told[k];
+            charged[k] = charged_of(machine, k) - charged_before[k];
         }
         if (i < SETTLE)
             continue;
@@ -240,7 +240,7 @@ static bool preemption(struct share_machine *machine, double seconds)
     for (uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
          fine && count < SAMPLES_MOST && (now_ns() < end || count == 0);) {
         fine = machine->run(machine, 0, 0, 1, 1, &waits[count++]);
-        sleep_ns(PAUSE_NS + GROUP_NS * (count % 16) / 16); /* at all places of a work-group */
+        sleep_ns(PAUSE_NS + GROUP_NS * (count % 16) / 16); /* at all phases of a running group */
     }
     atomic_store(&stop, true);
     fine = clients_join(clients, &low) && fine;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cores that two tenants want at the same time, as share.c uses them.
+ * The cores that two tenants compete for in share.c.
  *
  * Owns: the kernel `burn` loaded for each tenant, its queues, and memory in which its progress is counted.
- * Never: measures. A missing runtime has its reason in `missing`.
+ * Never: measures. `missing` says why a runtime is missing.
  */
 #ifndef BENCH_SHARE_H
 #define BENCH_SHARE_H
@@ -13,23 +13,23 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SHARE_QUEUES 4u /* of a tenant: while one of them is filled again, it has work in the others */
+#define SHARE_QUEUES 4u /* per tenant: while one queue is refilled, the tenant has work in the others */
 
 struct share_machine {
     unsigned units; /* cores */
     char missing[512];
     void *state;
-    /* Runs `groups` work-groups of `steps` in one of a tenant's queues and waits. `ret_waited_ns`: until its first one
-     * began. Each queue by one thread at a time. */
+    /* Runs `groups` work-groups of `steps` in one of a tenant's queues, and waits for them. *ret_waited_ns: how long it
+     * took until the first of them began. Each queue is used by one thread at a time. */
     bool (*run)(struct share_machine *machine, unsigned tenant, unsigned queue, uint32_t groups, uint32_t steps,
                 uint64_t *ret_waited_ns);
-    /* Work-groups of the tenant that are done, also of what is running; wraps around. */
+    /* How many work-groups of the tenant are done, also of running kernels; wraps around. */
     uint32_t (*progress)(struct share_machine *machine, unsigned tenant);
     /* The tenant's charge, as the runtime measures it. NULL: it does not report one. */
     uint64_t (*charged_ns)(struct share_machine *machine, unsigned tenant);
-    /* The guarantees of the tenants, of 1000. */
+    /* Sets the guarantees of the tenants, in milli. */
     bool (*share)(struct share_machine *machine, uint32_t first_milli, uint32_t second_milli);
-    /* The first tenant's work goes first. */
+    /* Gives the first tenant a high priority, and the second a low one. */
     bool (*urgent)(struct share_machine *machine);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: two contexts of the provider `cpu` in this process, with some streams in each.
- * Never: knows what they are used for.
+ * Never: knows how the contexts are used.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -129,7 +129,7 @@ static bool run(struct share_machine *machine, unsigned tenant, unsigned number,
     return take_record(machine, state, context, queue, ret_waited_ns);
 }
 
-/* Device memory of `cpu` is this process's: reading it by the provider would wait for running launches. */
+/* Reads device memory directly, which `cpu` has in this process; the provider would wait for running launches. */
 static uint32_t progress(struct share_machine *machine, unsigned number)
 {
     const struct facet_state *state = machine->state;

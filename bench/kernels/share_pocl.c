@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: two sets of queues of the first OpenCL device of type CPU, as two programs would have them.
- * Never: knows what they are used for. OpenCL 1.2 has neither shares nor priorities: there is nothing to set.
+ * Never: knows how the queues are used, or sets shares and priorities, which OpenCL 1.2 does not have.
  */
 #undef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120
@@ -21,7 +21,7 @@ struct queue {
 struct tenant {
     struct queue queues[SHARE_QUEUES];
     cl_mem memory, sink;
-    _Atomic uint32_t *progress; /* the buffer's own memory: PoCL's device is this process */
+    _Atomic uint32_t *progress; /* the buffer's own memory, since PoCL's device is in this process */
 };
 
 struct pocl_state {

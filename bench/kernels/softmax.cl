@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row a group: its maximum and its sum by trees in local memory, exp twice. */
+/* One row per group: its maximum and its sum by trees in local memory, exp twice. */
 float largest(__local float *tree, float mine)
 {
     uint item = get_local_id(0);

@@ -3,7 +3,7 @@
  * The ways a kernel of the set is run: by PoCL, by Facet, and some as a loop in C.
  *
  * Owns: the input of all ways, and their reports.
- * Never: judges. A way that is missing has its reason in `missing`, and reports nothing.
+ * Never: compares ways. `missing` says why a way is missing; such a way reports nothing.
  */
 #ifndef BENCH_WAY_H
 #define BENCH_WAY_H
@@ -20,22 +20,22 @@ struct bench_data {
     const struct bench_kernel *kernel;
     char *source;
     size_t source_bytes;
-    void *input[BENCH_ARGUMENTS_MOST];    /* as it is before a launch */
-    void *expected[BENCH_ARGUMENTS_MOST]; /* as it must be after one */
+    void *input[BENCH_ARGUMENTS_MOST];    /* the memory before a launch */
+    void *expected[BENCH_ARGUMENTS_MOST]; /* the memory that a launch must leave */
 };
 
 struct bench_building {
     uint64_t cold_ns;          /* a first build with an empty cache, opening the compiler included */
     uint64_t again_ns;         /* a build with an empty cache in a process that built before; 0: not measured */
     uint64_t warm_ns;          /* the same source again, from the cache */
-    uint64_t first_launch_ns;  /* of a launch that was not run before, to its end */
+    uint64_t first_launch_ns;  /* of a kernel's first launch, to its end */
     uint64_t hit_to_launch_ns; /* from asking for a cached image to a queued launch; 0: not measured */
 };
 
-/* The best of one round. */
+/* The fastest launch of one round. */
 struct bench_sample {
-    uint64_t device_ns; /* as the runtime says it took */
-    uint64_t wall_ns;   /* as the caller waited */
+    uint64_t device_ns; /* by the runtime's own clock */
+    uint64_t wall_ns;   /* for the caller */
     uint64_t launches;
 };
 
@@ -49,15 +49,15 @@ struct bench_way {
     bool (*build)(struct bench_way *way, const struct bench_data *data);
     /* Launches once and waits. `ret_device_ns` 0: the runtime did not say. */
     bool (*launch)(struct bench_way *way, uint64_t *ret_device_ns);
-    /* NULL: its memory holds no result. */
+    /* NULL: the way leaves no result in its memory. */
     bool (*read)(struct bench_way *way, unsigned argument, void *data, size_t bytes);
 };
 
-/* `bench_way_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_way_facet`
- * FACET_CACHE_DIR, FACET_CPU_UNITS. */
+/* `bench_way_pocl` needs POCL_CACHE_DIR and POCL_MAX_PTHREAD_COUNT in the environment; `bench_way_facet` needs
+ * FACET_CACHE_DIR and FACET_CPU_UNITS. */
 void bench_way_pocl(struct bench_way *way);
-void bench_way_loop(struct bench_way *way);  /* one thread, with any number in the others */
-void bench_way_touch(struct bench_way *way); /* one thread, too; it has no result */
+void bench_way_loop(struct bench_way *way);  /* runs on one thread, however many the other ways have */
+void bench_way_touch(struct bench_way *way); /* runs on one thread, and has no result */
 void bench_way_facet(struct bench_way *way, const char *provider);
 
 /*

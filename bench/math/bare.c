@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the same on oneDNN alone, in each way that a user of it would choose between.
- * Never: counts what is made once: primitives, and memory for what they reorder.
+ * Owns: the cases on oneDNN alone, in each way that a user of oneDNN would consider.
+ * Never: measures what is made once: primitives, and memory for what they reorder.
  */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 
 #define STEPS 4
 
-/* Of the OpenMP that oneDNN brings; clang has no header of it. */
+/* From oneDNN's OpenMP, of which clang has no header. */
 void omp_set_num_threads(int count);
 
-/* Primitives one after the other, each with its memory. */
+/* The primitives that run one after the other, each with its memory. */
 struct bench_bare {
     const struct bench_case *bench_case;
     int way, threads, count;
@@ -155,7 +155,7 @@ static void plain_description(dnnl_memory_desc_t *ret_description, const dnnl_di
     NEED(dnnl_memory_desc_init_by_tag(ret_description, 4, sizes, dnnl_f32, any ? dnnl_format_tag_any : dnnl_abcd));
 }
 
-/* The filter is reordered once: it stays. */
+/* The filter is reordered once, and reused by all runs. */
 static void open_convolution(struct bench_bare *bare)
 {
     const struct facet_convolution *convolution = &bare->bench_case->operation.of.convolution;

@@ -2,10 +2,11 @@
 /*
  * usage: bench_math CASE THREADS ROUNDS MILLISECONDS PROVIDER
  *
- * One operation through a session in this process, beside oneDNN alone on the same operands, in short rounds that take
- * turns. Prints one line of JSON: medians in nanoseconds, and the median of each round's ratio to the faster way.
+ * Runs one operation through a session in this process, and with oneDNN alone on the same operands, in short
+ * alternating rounds. Prints one line of JSON: medians in nanoseconds, and the median of each round's ratio to the
+ * faster way.
  *
- * Owns: the rounds. Never: lets one way's threads be awake while the other one is measured.
+ * Owns: the rounds. Never: measures a way while another way's threads are still spinning.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #define WAYS     3 /* Facet, and two ways of oneDNN */
 #define ROUNDS   201
 #define PATIENCE UINT64_C(120000000000)
-#define REST_NS  20000000 /* OpenMP's threads look for work so long */
+#define REST_NS  20000000 /* OpenMP's threads spin for so long before they sleep */
 
 static struct facet_session *session;
 static const struct facet_provider *provider;
@@ -56,7 +57,7 @@ static void open_facet(const char *path, const char *threads)
     need_success(provider->execution->create_stream(instance, context, &stream, &error), "create_stream");
 }
 
-/* The provider's addresses are this process's. Small numbers, none of which is zero. */
+/* Fills the operands, whose addresses are valid in this process, with small numbers other than zero. */
 static void fill_operands(struct bench_case *bench_case)
 {
     for (int i = 0; i < 4; i++) {
@@ -86,7 +87,7 @@ static void name_operands(struct bench_case *bench_case)
         operands[3] = bench_case->operands[3];
 }
 
-/* As streams are used: all are queued, then waited for. */
+/* Queues all runs, then waits for them, as streams are used. */
 static uint64_t run_facet(const struct bench_case *bench_case, int times)
 {
     uint64_t start = now_ns();
@@ -106,7 +107,7 @@ static uint64_t run_bare(struct bench_bare *bare, int times)
     return now_ns() - start;
 }
 
-/* Once more at the beginning of each round, as the other way has cooled the caches. */
+/* Begins each round with a run that is not measured, because the other way has filled the caches. */
 static double measure_case(const struct bench_case *bench_case, struct bench_bare *bare, int times)
 {
     const struct timespec rest = {.tv_nsec = REST_NS};

@@ -18,11 +18,11 @@ struct bench_case {
 
 bool bench_case_find(const char *name, struct bench_case *ret_case);
 
-/* oneDNN called directly: its own threads, plain memory in and out. The names of the ways; NULL behind the last, and
- * where oneDNN has no such operation on this processor. */
+/* oneDNN called directly, with its own threads, and plain memory in and out. bench_bare_name() returns NULL past the
+ * last way; bench_bare_open() returns NULL if oneDNN has no such operation on this processor. */
 struct bench_bare;
 const char *bench_bare_name(int way);
-struct bench_bare *bench_bare_open(const struct bench_case *bench_case, int way, int threads); /* NULL: it has none */
+struct bench_bare *bench_bare_open(const struct bench_case *bench_case, int way, int threads);
 void bench_bare_run(struct bench_bare *bare);
 void bench_bare_close(struct bench_bare *bare);
 

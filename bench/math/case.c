@@ -32,7 +32,7 @@ static bool find_gemm(const char *rest, struct bench_case *bench_case)
     return false;
 }
 
-/* Of ResNet-50: conv2_x's 3 x 3, conv4_x's first 1 x 1; eight images. */
+/* Convolutions of ResNet-50 over eight images: the 3 x 3 of conv2_x, and the first 1 x 1 of conv4_x. */
 static bool find_convolution(const char *rest, struct bench_case *bench_case)
 {
     bool three = strcmp(rest, "3x3") == 0;

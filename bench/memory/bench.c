@@ -3,7 +3,7 @@
  * Device memory of many vGPUs, measured: run by bench/memory.py, which compares.
  *
  * Owns: choosing the part.
- * Never: compares, or knows what is good.
+ * Never: compares.
  *
  * usage: bench_memory latency ALLOCATOR LIVE THREADS MILLISECONDS
  *        bench_memory replay TRACE ALLOCATOR POOL_GIB RATE
@@ -34,5 +34,5 @@ int main(int count, char **arguments)
     for (size_t i = 0; count > 1 && i < sizeof parts / sizeof *parts; i++)
         if (strcmp(parts[i].name, arguments[1]) == 0 && count == parts[i].arguments + 2)
             return parts[i].run(arguments + 2);
-    die("usage", "PART ARGUMENT.., as the head of bench.c says");
+    die("usage", "expected PART ARGUMENT.., as listed at the head of bench.c");
 }

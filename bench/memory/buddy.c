@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the buddy allocator (buddy.h), as in Knowlton, "A fast storage allocator", 1965.
- * Never: walks a list.
+ * Never: searches a list.
  */
 #include "buddy.h"
 
@@ -9,16 +9,16 @@
 
 #include "common.h"
 
-#define NOBODY UINT32_MAX
-#define FREE   0x80u
+#define NO_UNIT UINT32_MAX
+#define FREE    0x80u
 
-/* Mapped, so that notes of what is never touched cost nothing. */
-static void *map_notes(uint64_t count, uint64_t bytes)
+/* Maps the records, so that those of untouched memory take no memory. */
+static void *map_records(uint64_t count, uint64_t bytes)
 {
     void *got = mmap(NULL, count * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (got == MAP_FAILED)
-        die("buddy", "no memory for its notes");
+        die("buddy", "no memory for its records");
     return got;
 }
 
@@ -27,8 +27,8 @@ static void insert_block(struct buddy *buddy, uint32_t unit, uint32_t order)
     uint32_t next = buddy->first[order];
 
     buddy->next[unit] = next;
-    buddy->prev[unit] = NOBODY;
-    if (next != NOBODY)
+    buddy->prev[unit] = NO_UNIT;
+    if (next != NO_UNIT)
         buddy->prev[next] = unit;
     buddy->first[order] = unit;
     buddy->state[unit] = (uint8_t)(FREE | order);
@@ -38,9 +38,9 @@ static void withdraw_block(struct buddy *buddy, uint32_t unit, uint32_t order)
 {
     uint32_t next = buddy->next[unit], prev = buddy->prev[unit];
 
-    if (next != NOBODY)
+    if (next != NO_UNIT)
         buddy->prev[next] = prev;
-    if (prev != NOBODY)
+    if (prev != NO_UNIT)
         buddy->next[prev] = next;
     else
         buddy->first[order] = next;
@@ -54,11 +54,11 @@ struct buddy *buddy_create(uint64_t bytes, uint64_t least_bytes)
     buddy->least_bytes = least_bytes;
     buddy->units = most;
     buddy->orders = (uint32_t)__builtin_ctzll(most) + 1;
-    buddy->next = map_notes(most, sizeof(uint32_t));
-    buddy->prev = map_notes(most, sizeof(uint32_t));
-    buddy->state = map_notes(most, 1);
+    buddy->next = map_records(most, sizeof(uint32_t));
+    buddy->prev = map_records(most, sizeof(uint32_t));
+    buddy->state = map_records(most, 1);
     for (uint32_t order = 0; order < BUDDY_ORDERS; order++)
-        buddy->first[order] = NOBODY;
+        buddy->first[order] = NO_UNIT;
     /* A range that is no power of two begins as several blocks, the largest first. */
     for (uint64_t unit = 0; unit < units; unit += UINT64_C(1) << (63 - __builtin_clzll(units - unit)))
         insert_block(buddy, (uint32_t)unit, 63 - (uint32_t)__builtin_clzll(units - unit));
@@ -78,7 +78,7 @@ uint64_t buddy_take(struct buddy *buddy, uint64_t bytes)
     uint64_t units = (bytes + buddy->least_bytes - 1) / buddy->least_bytes;
     uint32_t wanted = units > 1 ? 64 - (uint32_t)__builtin_clzll(units - 1) : 0, order = wanted;
 
-    while (order < buddy->orders && buddy->first[order] == NOBODY)
+    while (order < buddy->orders && buddy->first[order] == NO_UNIT)
         order++;
     if (order >= buddy->orders)
         return BUDDY_NONE;

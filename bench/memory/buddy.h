@@ -18,16 +18,16 @@ struct buddy {
     uint32_t orders;
     uint32_t first[BUDDY_ORDERS]; /* the first free block of each order, in units of the least; UINT32_MAX: none */
     uint32_t *next, *prev;
-    uint8_t *state; /* of the first unit of a block: its order, and whether it is free */
+    uint8_t *state; /* of a block's first unit: the block's order, and whether the block is free */
 };
 
-/* `bytes` is a multiple of `least_bytes`, a power of two; two units at least, 2^31 at most. */
+/* `bytes` is a multiple of `least_bytes`, which is a power of two: 2 to 2^31 units. */
 struct buddy *buddy_create(uint64_t bytes, uint64_t least_bytes);
 void buddy_destroy(struct buddy *buddy);
 uint64_t buddy_take(struct buddy *buddy, uint64_t bytes); /* BUDDY_NONE: no block is large enough */
-/* Of a taken block. */
+/* The order of a taken block. */
 uint32_t buddy_order(const struct buddy *buddy, uint64_t at);
-/* Returns the bytes of the block. */
+/* Frees a block, and returns its size in bytes. */
 uint64_t buddy_give(struct buddy *buddy, uint64_t at);
 
 #endif

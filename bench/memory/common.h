@@ -30,9 +30,9 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* --- ticks of the finest clock there is --- */
+/* --- ticks of the finest clock --- */
 
-/* Nothing before it is still under way, nothing after it has begun: else a miss of the cache hides in the next call. */
+/* Reads the clock between fences: without them, a cache miss of one call would be counted in the next. */
 static inline uint64_t ticks_fenced(void)
 {
 #if defined(__x86_64__)
@@ -54,7 +54,7 @@ static inline uint64_t ticks_now(void)
 #endif
 }
 
-/* Of the time of 50 ms. */
+/* Measures the frequency of the ticks over 50 ms. */
 static inline double ticks_per_ns(void)
 {
     uint64_t start_ns = now_ns(), start = ticks_now(), end_ns;
@@ -64,7 +64,7 @@ static inline double ticks_per_ns(void)
     return (double)(ticks_now() - start) / (double)(end_ns - start_ns);
 }
 
-/* --- the rest --- */
+/* --- random numbers, checks, spaces --- */
 
 /* xorshift64*, Vigna 2016. The state must not be 0. */
 static inline uint64_t random_next(uint64_t *state)

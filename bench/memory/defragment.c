@@ -2,17 +2,18 @@
 /*
  * Live data that moves while a thread keeps writing to it.
  *
- * Owns: memory of which every other chunk is half empty, a thread that writes counters in it ("the kernel"), the time
- * that moving takes beside memcpy() of as much, and sums over the data before and after.
- * Never: stops the thread for any of it.
+ * Owns: memory of which every other chunk is half empty, a thread that writes counters in it, as a kernel would, the
+ * time that moving takes beside memcpy() of as many bytes, and sums over the data before and after.
+ * Never: stops the thread.
  *
- * Prints, all: with planning, and giving back empty memory,
- * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","all_gib_s","copy_gib_s","steps","longest_step_us","returned_mib",
- * "commit","on","huge_milli","fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}:
- * the three are the thread's measurements while an empty loop, memcpy() and the defragmenter ran beside it:
- * {"writes","longest_us","over_ms","own_us","taken","switched"}, longest: between two writes. taken: of those over 1 ms
- * the ones during most of which one of the two threads waited for a processor that the kernel had given to another
- * program; own: the longest without them. switched: how often the kernel took the thread's processor away.
+ * Prints this, where all_gib_s includes planning, and giving back empty memory:
+ * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","all_gib_s","copy_gib_s","steps","longest_step_us",
+ * "returned_mib","commit","on","huge_milli","fragmentation_before","fragmentation_after","right","idle":{..},
+ * "copying":{..},"moving":{..}}. The last three are the thread's measurements while an empty loop, memcpy() and the
+ * defragmenter ran beside it: {"writes","longest_us","over_ms","own_us","taken","switched"}. longest_us: the longest
+ * gap between two writes. over_ms: how many gaps were over 1 ms. taken: how many of these fell mostly into a time in
+ * which one of the two threads waited for a processor that another program had. own_us: the longest gap except these.
+ * switched: how often the thread was preempted.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -37,7 +38,7 @@ struct data {
     uint64_t *runs; /* addresses */
 };
 
-/* One counter in each page of 4 KiB: its first word, the thread's alone. The others belong to the sum. */
+/* The thread alone writes the first word of each page of 4 KiB, a counter. The sum covers the other words. */
 enum phase {
     IDLE = 0,
     COPYING = 1,
@@ -67,7 +68,7 @@ static uint64_t context_switches(void)
     return (uint64_t)usage.ru_nivcsw;
 }
 
-/* How long the first thread and this one were ready to run, and did not, by the kernel's accounts; 0: it keeps none. */
+/* How long the main thread and this one were ready to run without running (schedstat); 0: unknown. */
 static uint64_t waited_ns(void)
 {
     static const char *const accounts[] = {"/proc/self/schedstat", "/proc/thread-self/schedstat"};
@@ -126,7 +127,7 @@ static void write_while(struct writer *writer, int phase, uint64_t *random)
     gap_counts->switches += context_switches() - before;
 }
 
-static void *write_on(void *data)
+static void *writer_main(void *data)
 {
     struct writer *writer = data;
     uint64_t random = 4711;
@@ -164,7 +165,7 @@ static void write_all(const struct data *data)
     }
 }
 
-/* Of what the thread does not write; *ret_writes: of what it does. */
+/* The sum of the words that the thread does not write. *ret_writes: the sum of its counters. */
 static uint64_t sum_all(const struct data *data, uint64_t *ret_writes)
 {
     uint64_t sum = 0, writes = 0;
@@ -191,8 +192,8 @@ static uint64_t chunk_of(const struct data *data, uint64_t address, uint64_t chu
     return page.physical_bytes / chunk_bytes;
 }
 
-/* Every other run of every other chunk goes. */
-static void free_some(struct data *data, uint64_t chunk_bytes)
+/* Frees every other run of every other chunk. */
+static void free_alternate_runs(struct data *data, uint64_t chunk_bytes)
 {
     struct facet_error error;
     uint64_t kept = 0;
@@ -215,7 +216,7 @@ static struct facet_memory_usage usage_of(const struct data *data)
     return usage;
 }
 
-/* A context of its own is the owner, and another one the space's. */
+/* Opens a context: one owns the memory, another one is for the space. */
 static uint64_t open_context(struct facet_session *session, const char *worker)
 {
     struct facet_error error;
@@ -227,7 +228,7 @@ static uint64_t open_context(struct facet_session *session, const char *worker)
     return context;
 }
 
-/* `cpu`, in this process: its addresses are this process' own. */
+/* Opens the memory of the provider `cpu` in this process, in which its addresses are valid. */
 static void open_on_cpu(struct data *data, const struct facet_memory_config *config, const char *path)
 {
     const struct facet_session_options options = {.size = sizeof options, .place = FACET_SESSION_IN_PROCESS};
@@ -265,11 +266,11 @@ static void open_data(struct data *data, uint64_t live_bytes, const struct facet
     }
     allocate_all(data, bytes);
     write_all(data);
-    free_some(data, usage_of(data).chunk_bytes);
+    free_alternate_runs(data, usage_of(data).chunk_bytes);
 }
 
-/* The kernel puts a thread that it wakes on its waker's core, and preempts the waker: the bench would then measure how
- * the two share a core. A device's kernels use none of our cores. */
+/* Pins a thread to a core. Otherwise Linux could put a thread that wakes on its waker's core, and the bench would
+ * measure how the two share that core; a device's kernels use no core of the host. */
 static void stay_on(pthread_t thread, unsigned number)
 {
     cpu_set_t all, one;
@@ -285,7 +286,7 @@ static void stay_on(pthread_t thread, unsigned number)
 
 /* --- the phases --------------------------------------------------------------------------------------------------- */
 
-/* memcpy() of so much in one piece, between memory that was touched before. */
+/* Copies `bytes` with one memcpy(), between memory that was touched before. */
 static uint64_t copy_as_much(char *to, const char *from, uint64_t bytes)
 {
     uint64_t start = now_ns();
@@ -304,7 +305,7 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
-/* On a machine of many, a processor that is idle is another's. */
+/* Spins instead of sleeping: on a shared machine, another program would get an idle processor. */
 static void spin_ns(uint64_t ns)
 {
     for (uint64_t start = now_ns(); now_ns() - start < ns;)
@@ -341,7 +342,7 @@ static void run_phases(struct writer *writer, struct facet_defragment_report *re
 
     memset(from, 1, bytes);
     memset(to, 2, bytes);
-    if (pthread_create(&writer->thread, NULL, write_on, writer) != 0)
+    if (pthread_create(&writer->thread, NULL, writer_main, writer) != 0)
         die("defragment", "no thread");
     stay_on(writer->thread, 1);
     stay_on(pthread_self(), 0);

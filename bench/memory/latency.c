@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of one allocation and one free among so many live blocks.
+ * The cost of one allocation and one free among a number of live blocks.
  *
  * Owns: threads that put a new block of 256 bytes to 4 KiB into a place chosen at random and free the block that was
  * there, be it their own or another thread's (as Larson and Krishnan, 1998).
- * Never: touches the blocks: a device's memory is not the host's to touch. Those of malloc have their records inside.
+ * Never: touches the blocks, since the host cannot touch a device's memory; but malloc keeps its records in its blocks.
  *
  * Prints {"allocator","library","live","threads","allocate":{"median_ns","p99_ns"},"free":{..},"pair_ns","timer_ns"}.
- * Each call by itself, with nothing else under way, less the cost of the clock; pair_ns: free and allocate without a
- * clock between them, as a thread sees it.
+ * Each call is timed alone, between fences, less the cost of the clock. pair_ns: a free and an allocation without a
+ * clock between them.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 #define BYTES_LEAST 256u
 #define BYTES_MOST  4096u
 #define RANGE       (8 * GIB)
-#define FINE        1024u /* ticks that are counted one by one; above them 512 to each doubling */
+#define FINE        1024u /* each tick count below has a bucket of its own; above, there are 512 buckets per doubling */
 #define BUCKETS     (FINE + 54u * 512u)
 #define MAX_THREADS 16u
 
@@ -74,7 +74,7 @@ static void free_malloc(void *data, uint64_t address)
     free(pointer(address));
 }
 
-/* Both know no threads; addresses are one more than their numbers, so that none is 0. */
+/* A lock around buddy and scan, which are not thread-safe. Addresses are their numbers plus 1, so that none is 0. */
 struct locked {
     pthread_mutex_t lock;
     void *inner;
@@ -144,7 +144,7 @@ static const struct allocator allocators[] = {
     {"scan", open_scan, allocate_scan, free_scan},
 };
 
-/* Whose malloc this process has. */
+/* The library whose malloc this process uses. */
 static const char *malloc_library(const struct allocator *allocator)
 {
     if (allocator->open != open_malloc)
@@ -180,7 +180,7 @@ static void count_ticks(struct counts *counts, uint64_t ticks)
     counts->all++;
 }
 
-static uint64_t at_milli(const struct counts *counts, uint64_t milli)
+static uint64_t percentile_ticks(const struct counts *counts, uint64_t milli)
 {
     uint64_t left = counts->all * milli / 1000;
     uint32_t bucket = 0;
@@ -203,14 +203,14 @@ struct worker {
     uint64_t pairs, pairs_ns;
 };
 
-static uint64_t some_bytes(uint64_t *random)
+static uint64_t random_size(uint64_t *random)
 {
     return BYTES_LEAST + random_next(random) % (BYTES_MOST - BYTES_LEAST + 1);
 }
 
 static void one_timed(struct worker *worker)
 {
-    uint64_t index = random_next(&worker->random) % worker->live, bytes = some_bytes(&worker->random);
+    uint64_t index = random_next(&worker->random) % worker->live, bytes = random_size(&worker->random);
     uint64_t old = atomic_exchange(&worker->slots[index], 0);
     uint64_t start = ticks_fenced();
 
@@ -229,7 +229,7 @@ static void one_timed(struct worker *worker)
 
 static void one_pair(struct worker *worker)
 {
-    uint64_t index = random_next(&worker->random) % worker->live, bytes = some_bytes(&worker->random);
+    uint64_t index = random_next(&worker->random) % worker->live, bytes = random_size(&worker->random);
     uint64_t new = worker->allocator->allocate(worker->data, bytes);
     uint64_t old = atomic_exchange(&worker->slots[index], new);
 
@@ -261,7 +261,7 @@ static void *worker_main(void *data)
     return NULL;
 }
 
-static void empty_timer(struct counts *counts)
+static void measure_timer(struct counts *counts)
 {
     for (unsigned i = 0; i < 100000; i++) {
         uint64_t start = ticks_fenced();
@@ -270,11 +270,11 @@ static void empty_timer(struct counts *counts)
     }
 }
 
-/* Each live block in a place chosen at random, so that neighbours in memory are not neighbours there. */
+/* Puts each live block into a random slot, so that neighbours in memory are not neighbours among the slots. */
 static void fill_places(struct worker *worker)
 {
     for (uint64_t i = 0; i < worker->live; i++)
-        worker->slots[i] = worker->allocator->allocate(worker->data, some_bytes(&worker->random));
+        worker->slots[i] = worker->allocator->allocate(worker->data, random_size(&worker->random));
     for (uint64_t i = worker->live; i-- > 1;) {
         uint64_t other = random_next(&worker->random) % (i + 1), address = worker->slots[i];
 
@@ -313,7 +313,7 @@ static void run_threads(struct worker *first, unsigned threads)
 
 static void print_counts(const char *name, const struct counts *counts, uint64_t timer, double per_ns)
 {
-    uint64_t median = at_milli(counts, 500), most = at_milli(counts, 990);
+    uint64_t median = percentile_ticks(counts, 500), most = percentile_ticks(counts, 990);
 
     printf(",\"%s\":{\"median_ns\":%.1f,\"p99_ns\":%.1f}", name, (double)(median > timer ? median - timer : 0) / per_ns,
            (double)(most > timer ? most - timer : 0) / per_ns);
@@ -342,13 +342,13 @@ int latency_main(char **arguments)
     struct counts *timer = get_memory(1, sizeof *timer);
     double per_ns = ticks_per_ns();
     fill_places(&worker);
-    empty_timer(timer);
+    measure_timer(timer);
     run_threads(&worker, threads);
     printf("{\"allocator\":\"%s\",\"library\":\"%s\",\"live\":%" PRIu64 ",\"threads\":%u", allocator->name,
            malloc_library(allocator), worker.live, threads);
-    print_counts("allocate", worker.allocate, at_milli(timer, 500), per_ns);
-    print_counts("free", worker.free, at_milli(timer, 500), per_ns);
+    print_counts("allocate", worker.allocate, percentile_ticks(timer, 500), per_ns);
+    print_counts("free", worker.free, percentile_ticks(timer, 500), per_ns);
     printf(",\"pair_ns\":%.1f,\"timer_ns\":%.1f}\n", (double)worker.pairs_ns / (double)worker.pairs,
-           (double)at_milli(timer, 500) / per_ns);
+           (double)percentile_ticks(timer, 500) / per_ns);
     return EXIT_SUCCESS;
 }

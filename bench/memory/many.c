@@ -67,7 +67,7 @@ static double ask_all(struct facet_space **spaces, uint32_t count)
     return us_each(start, 1);
 }
 
-static double ask_memory(struct facet_memory *memory)
+static double read_memory_usage(struct facet_memory *memory)
 {
     uint64_t start = now_ns();
     struct facet_memory_usage usage = {.size = sizeof usage};
@@ -102,7 +102,7 @@ int many_main(char **arguments)
     uint64_t empty = resident_bytes();
     double allocate = allocate_all(spaces, count);
     uint64_t full = resident_bytes();
-    double ask = ask_all(spaces, count), ask_one = ask_memory(memory);
+    double ask = ask_all(spaces, count), ask_one = read_memory_usage(memory);
     double destroy = destroy_all(spaces, count);
     printf("{\"count\":%u,\"create_us\":%.2f,\"allocate_us\":%.2f,\"usage_all_us\":%.1f,\"usage_memory_us\":%.1f"
            ",\"destroy_us\":%.2f,\"resident_empty_bytes\":%" PRIu64 ",\"resident_bytes\":%" PRIu64 "}\n",

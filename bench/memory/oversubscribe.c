@@ -2,16 +2,16 @@
 /*
  * Tenants whose working sets do not fit on the device together.
  *
- * Owns: one thread for each tenant, which makes so many passes over its set: pins all of it, reads and writes every
- * word, releases it.
- * Never: knows when its pages are away.
+ * Owns: one thread for each tenant, which makes a number of passes over the tenant's set: it pins all of the set, reads
+ * and writes every word, and releases the set.
+ * Never: knows which pages are swapped out.
  *
- * MODE: serial: one tenant after the other. turns: all at once, as the memory manager lets them. uncontrolled: all at
- * once, and no tenant may keep the pages it swapped in (FACET_SWAP_NEVER_REPAY).
+ * MODE: serial: one tenant after the other. turns: all at once, in the memory manager's turns. uncontrolled: all at
+ * once, and no tenant may keep the pages that it swapped in (FACET_SWAP_NEVER_REPAY).
  *
  * Prints {"mode","tenants","set_milli","device_mib","passes","seconds","first_s","swapped_in_mib","swapped_out_mib",
- * "swap_s","waited_s","right"}: seconds: from the common begin to the end of the last tenant, without filling the sets;
- * first_s: to the end of the first.
+ * "swap_s","waited_s","right"}: seconds: from the common start, after the sets were filled, to the end of the last
+ * tenant. first_s: to the end of the first tenant.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -106,7 +106,7 @@ static void *tenant_main(void *data)
     return NULL;
 }
 
-/* Returns when they began. */
+/* Runs all tenants at once. Returns when they began. */
 static uint64_t run_together(struct tenant *tenants, uint32_t count)
 {
     pthread_barrier_t barrier;

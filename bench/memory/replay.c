@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace's requests, each of which wants its memory at once and in one piece of addresses, or is refused.
+ * Replays a trace's requests. Each gets its memory at once and in one piece of addresses, or is refused.
  *
- * Owns: the order of arrivals and ends, and counting requests that were refused although enough bytes were free.
+ * Owns: the order of arrivals and ends, and the count of requests that were refused although enough bytes were free.
  * Never: touches the memory.
  *
  * Prints {"allocator","pool_gib","rate","requests","refused","refused_free","peak_payload","peak_reserved",
- * "mappings","allocate_ns","free_ns"}. refused_free: the pool less the bytes of live requests was enough, so that an
- * allocator's rounding counts as its own waste. The peak is where the payload was highest; reserved: memory that no
- * other request could get then: whole pages, whole blocks, or the range up to its last taken byte.
+ * "mappings","allocate_ns","free_ns"}. refused_free: refusals of requests for which the pool less the bytes of live
+ * requests would have sufficed, so that an allocator's rounding counts as its waste. peak_payload: the highest payload.
+ * peak_reserved: memory that no other request could get at that moment: whole pages, whole blocks, or the range up to
+ * the last taken byte.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -23,14 +24,14 @@
 
 struct pool {
     const char *name;
-    uint64_t page_bytes; /* ours; 0: not ours */
+    uint64_t page_bytes; /* the page size of a Facet pool; 0: another allocator */
     bool best;
     uint64_t bytes, taken_bytes;
     struct facet_memory *memory;
     struct facet_space *space;
     struct scan *scan;
     struct buddy *buddy;
-    enum facet_status refusal; /* why ours refused for the first time */
+    enum facet_status refusal; /* why the Facet pool refused a request for the first time */
     char refusal_text[512];
 };
 
@@ -39,7 +40,7 @@ struct live {
     uint64_t address, bytes;
 };
 
-/* The live requests, the one that ends next at the root. */
+/* A heap of the live requests; the next one to end is at the root. */
 struct heap {
     struct live *live;
     uint32_t count;
@@ -121,7 +122,7 @@ static uint64_t reserved_bytes(const struct pool *pool)
     return usage.reserved_bytes;
 }
 
-/* --- the requests that live --------------------------------------------------------------------------------------- */
+/* --- live requests ------------------------------------------------------------------------------------------------ */
 
 static void heap_add(struct heap *heap, struct live live)
 {
@@ -151,7 +152,7 @@ static struct live heap_take(struct heap *heap)
 
 /* --- the replay --------------------------------------------------------------------------------------------------- */
 
-/* Mappings of this process, whose number vm.max_map_count bounds. */
+/* The number of this process's mappings, which vm.max_map_count limits. */
 static uint64_t count_mappings(void)
 {
     FILE *file = fopen("/proc/self/maps", "r");

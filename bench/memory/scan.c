@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the list of blocks (scan.h).
- * Never: leaves two free pieces beside each other.
+ * Never: leaves two adjacent free pieces unmerged.
  */
 #include "scan.h"
 
@@ -84,7 +84,7 @@ void scan_give(struct scan *scan, uint64_t at)
     while (i < scan->count && scan->blocks[i].at != at)
         i++;
     if (i == scan->count)
-        die("scan", "given back what was never taken");
+        die("scan", "the address is of no taken block");
     scan->blocks[i].is_used = false;
     if (i + 1 < scan->count && !scan->blocks[i + 1].is_used) {
         scan->blocks[i].bytes += scan->blocks[i + 1].bytes;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of the blocks of a range in the order of their addresses, which is scanned from its begin: for comparison, as
- * first fit and as best fit.
+ * A list of the blocks of a range in the order of their addresses, which is scanned from its start, for first fit or
+ * best fit. For comparison.
  *
  * Owns: the free pieces of the range.
- * Never: locks; knows a faster way.
+ * Never: locks, or is optimized.
  */
 #ifndef BENCH_MEMORY_SCAN_H
 #define BENCH_MEMORY_SCAN_H
@@ -26,7 +26,8 @@ struct scan {
 
 struct scan *scan_create(uint64_t bytes);
 void scan_destroy(struct scan *scan);
-/* The first free piece that is large enough, or the smallest of these. SCAN_NONE: there is none. */
+/* Takes the first free piece that is large enough or, with `best`, the smallest such piece. SCAN_NONE: there is
+ * none. */
 uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best);
 void scan_give(struct scan *scan, uint64_t at);
 /* The end of the last taken block, up to which nothing can be given back. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a trace (trace.h).
- * Never: guesses: a line that is none ends the program.
+ * Never: skips a malformed line; it ends the program.
  */
 #include "trace.h"
 
@@ -12,7 +12,7 @@
 
 static void add_request(struct trace *trace, struct request request)
 {
-    /* Room is doubled whenever the count is a power of two. */
+    /* The array doubles whenever the count reaches a power of two. */
     if ((trace->count & (trace->count - 1)) == 0) {
         uint32_t room = trace->count ? trace->count * 2 : 1;
 
@@ -33,7 +33,7 @@ struct trace trace_read(const char *path, double rate)
     if (!file)
         die(path, "cannot be opened");
     if (fscanf(file, "TIMESTAMP,ContextTokens,GeneratedTokens ") != 0)
-        die(path, "is no such trace");
+        die(path, "expected a trace with the columns TIMESTAMP,ContextTokens,GeneratedTokens");
     while (fscanf(file, "%*u-%*u-%u %u:%u:%lf,%u,%u ", &day, &hour, &minute, &second, &context, &generated) == 6)
         add_request(&trace, (struct request){
                                 .arrival_s = (((day * 24.0 + hour) * 60 + minute) * 60 + second) / rate,

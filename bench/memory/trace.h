@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: requests of a trace of language models' inference (TIMESTAMP,ContextTokens,GeneratedTokens), as the memory that
- * their keys and values take.
- * Never: replays them.
+ * Owns: reading a trace of language models' inference (TIMESTAMP,ContextTokens,GeneratedTokens) as the memory that the
+ * requests' keys and values take.
+ * Never: replays the requests.
  */
 #ifndef BENCH_MEMORY_TRACE_H
 #define BENCH_MEMORY_TRACE_H
@@ -19,7 +19,7 @@ struct trace {
     uint32_t count;
 };
 
-/* Arrivals come `rate` times as fast; lifetimes are unchanged. */
+/* Reads a trace. Arrivals come `rate` times as fast as recorded; lifetimes are unchanged. */
 struct trace trace_read(const char *path, double rate);
 
 #endif

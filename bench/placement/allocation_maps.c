@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations on allocation maps: ours, and the algorithm of the Python original written down naively in C.
+ * Operations on allocation maps: Facet's, and a plain form in C of the Python original's algorithm.
  *
- * Owns: the cases and the clock. Never: asserts a time; measures one without the other doing the same work.
+ * Owns: the cases and the clock. Never: asserts a time, or measures the two on different work.
  *
- * usage: bench_allocation_maps MILLISECONDS      of each case and side
- * Prints a line of JSON: {"cases": [{"case", "ours_ns", "naive_ns", "ratio"}]}; an operation is an allocation and the
- * release of the oldest of 4 that are held.
+ * usage: bench_allocation_maps MILLISECONDS      for each case, and for each of the two
+ * Prints a line of JSON: {"cases": [{"case", "ours_ns", "naive_ns", "ratio"}]}. An operation is an allocation, and the
+ * release of the oldest of the 4 grants that are held.
  */
 #include <inttypes.h>
 #include <stdio.h>

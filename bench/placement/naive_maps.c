@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: naive_maps.h: strategy `evenly`, which is the original's default. Never: uses our own implementation. */
+/* Owns: the original's default strategy, `evenly`; see naive_maps.h. Never: uses Facet's implementation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static int compare_decimals(struct decimal left, struct decimal right)
     return (left.digits > right.digits) - (left.digits < right.digits);
 }
 
-/* To two digits, down. */
+/* Rounds down to two digits. */
 static struct decimal quantize(struct decimal value)
 {
     for (; value.exponent > -2; value.exponent--)
@@ -214,7 +214,7 @@ static uint32_t sort_group(const struct naive_map *map, const struct dictionary 
     return count;
 }
 
-/* The devices of the map's type that are connected to `from` by edges of weight 0: a search of the graph. */
+/* Searches the graph for the map's devices that edges of weight 0 connect to `from`. */
 static void connect_devices(const struct naive_node *node, uint32_t map, uint32_t from, bool *seen,
                             struct dictionary *group)
 {
@@ -235,7 +235,7 @@ static void connect_devices(const struct naive_node *node, uint32_t map, uint32_
     }
 }
 
-/* First slot: the groups, those first where least is used, chained. */
+/* The order for the first slot: the groups one after the other, the least used first. */
 static uint32_t order_first(const struct naive_node *node, uint32_t map, struct entry *entries)
 {
     struct dictionary groups[16] = {0};
@@ -265,7 +265,7 @@ static uint32_t order_first(const struct naive_node *node, uint32_t map, struct 
     return count;
 }
 
-/* Later ones: near the devices of the slot before, then the others. */
+/* The order for later slots: devices near those of the previous slot, then the others. */
 static uint32_t order_later(const struct naive_node *node, uint32_t map, const bool *nodes, struct entry *entries)
 {
     struct dictionary near = {0}, far = {0};
@@ -362,7 +362,7 @@ static struct decimal evenness(const struct dictionary *parts)
     return score;
 }
 
-/* Every number of devices, every window, a dictionary each. */
+/* Tries every number of devices and every window, with a dictionary for each. */
 static bool split_evenly(struct decimal asked, const struct entry *entries, uint32_t count, struct dictionary *parts)
 {
     struct dictionary best = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The algorithm of the Python original, step by step: dictionaries by name, decimals of 28 digits, a
- * graph of all devices, all maps copied before each request so that they can be put back.
+ * The algorithm of the Python original, step by step: dictionaries by name, decimals of 28 digits, a graph of all
+ * devices, and copies of all maps before each request, so that they can be restored.
  *
- * Owns: a peer for the bench. Never: ships; is tuned; is slowed down on purpose.
+ * Owns: a peer for the bench. Never: is shipped, tuned, or slowed down on purpose.
  */
 #ifndef FACET_BENCH_NAIVE_MAPS_H
 #define FACET_BENCH_NAIVE_MAPS_H

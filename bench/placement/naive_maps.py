@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The algorithm of Backend.AI's allocation maps as plainly as Python says it: dictionaries of Decimals by name, a graph of
-all devices that is searched, all maps copied before each request so that they can be put back.
+"""The algorithm of Backend.AI's allocation maps in plain Python: dictionaries of Decimals by name, a search in a graph
+of all devices, and copies of all maps before each request, so that they can be restored.
 
-Owns: a peer for the bench, on the node of allocation_maps.c, and its clock. Never: ships; shares code with its original.
+Owns: a peer for the bench, on the node of allocation_maps.c, and its clock.
+Never: ships, or shares code with its original.
 """
 import copy
 import time
@@ -29,7 +30,7 @@ class Node:
         self.weights = {(a, b): 0 if self.places[a] == self.places[b] else 1 for a in self.places for b in self.places}
 
     def clusters(self, kind):
-        """Groups of devices of a type that edges of weight 0 connect."""
+        """The groups of a type's devices that edges of weight 0 connect."""
         left, found = [device for device in self.places if device[0] == kind], []
         while left:
             group, queue = set(), [left[0]]

@@ -41,7 +41,7 @@ static uint64_t launch_groups(struct facet_driver *driver, const struct burn *bu
     return execution;
 }
 
-/* How many rounds take GROUP_NS, on a device that has nothing else to do. */
+/* Measures how many rounds take GROUP_NS on an idle device. */
 static void calibrate_rounds(struct burner *burner)
 {
     const struct facet_vgpu_config config = {.size = sizeof config, .id = 1, .memory_bytes = 16 * MIB};

@@ -55,7 +55,7 @@ static inline void must(enum facet_status status, const struct facet_error *erro
 struct burner {
     struct facet_driver *driver;
     struct facet_image *image;
-    uint64_t rounds; /* of a work-group */
+    uint64_t rounds; /* the loop's rounds in a work-group */
     uint32_t units;
 };
 
@@ -67,7 +67,7 @@ struct burn {
 
 void burner_open(const struct facet_driver_config *config, struct burner *ret_burner);
 void burner_close(struct burner *burner);
-/* For an existing vGPU. */
+/* Makes a kernel for an existing vGPU. */
 void burn_open(const struct burner *burner, uint32_t id, uint32_t streams, struct burn *ret_burn);
 void burn_close(struct burn *burn);
 /* Queues a kernel that takes `ns` on a device that has nothing else to do. */
@@ -78,7 +78,7 @@ void burn_launch(const struct burner *burner, const struct burn *burn, uint32_t 
 
 /* process.c */
 
-/* Runs our provider, or keeps the process that does. */
+/* Whether the process runs this process's provider, or supervises the process that runs it. */
 bool provider_is_ours(const char *pid);
 void provider_find(char *ret_pid, size_t size);
 
@@ -91,7 +91,7 @@ struct processor_waits {
     uint32_t count;
     char paths[UNITS_MOST][PATH_ROOM];
 };
-/* Called after work ran on the device: it has its threads then. */
+/* Called after a launch on the device, which then has its threads. */
 void processor_waits_open(struct processor_waits *ret_waits);
 /* The total time for which those threads were ready to run without a processor. */
 uint64_t processor_waits_ns(const struct processor_waits *processor_waits);

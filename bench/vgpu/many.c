@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many vGPUs of one driver: making them, asking for all, ending them.
+ * Many vGPUs of one driver: creating, listing and destroying them.
  *
- * Prints {"count","create_us","list_us","destroy_us","per_second","resident_bytes","device_bytes"}: each per vGPU, but
- * list_us; resident: of this process, device: of the provider's.
+ * Prints {"count","create_us","list_us","destroy_us","per_second","resident_bytes","device_bytes"}: each per vGPU,
+ * except list_us. resident_bytes: of this process. device_bytes: of the provider's process.
  */
 #include <unistd.h>
 
 #include "common.h"
 
-/* Pages of a process that are its own and in memory. */
+/* The memory of a process's resident pages that it does not share. */
 static uint64_t resident_bytes(const char *process)
 {
     char path[64];

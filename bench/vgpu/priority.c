@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tenant of high priority that launches now and then, alone and beside one of low priority that never rests.
+ * A tenant of high priority that launches now and then, alone and beside a tenant of low priority that is always busy.
  *
- * Prints {"rounds","ratio_p99","own_ratio_p99","alone":{..},"beside":{..}}, of each
- * {"p50_us","p99_us","own","own_p50_us","own_p99_us"}: from a launch to its end, as the device recorded it: queued to
- * end. The two take turns in blocks, so that noise meets both alike. own: the number of launches during which other
- * programs did not keep the device's threads from their processors for long, and the times of only those.
+ * Prints {"rounds","ratio_p99","own_ratio_p99","alone":{..},"beside":{..}}, each with
+ * {"p50_us","p99_us","own","own_p50_us","own_p99_us"}: times from queuing a launch to its end, as the device recorded
+ * them. Blocks of the two alternate, so that noise affects both alike. own: the number of launches during which other
+ * programs did not keep the device's threads from their processors for long; own_...: the times of only those launches.
  */
 #include "common.h"
 
 #define KERNEL_NS (2 * MS)
 #define THINK_NS  (3 * MS)
 #define BLOCK     25u /* launches */
-#define AHEAD     8u  /* kernels of the other one that are queued */
+#define AHEAD     8u  /* how many kernels the tenant of low priority keeps queued */
 
-/* Of all units together: a part of the kernel's time. The thread that follows a launch needs a processor, too, and
- * takes one away for a moment when all have work. */
+/* The most time, summed over all units, for which their threads may wait for processors during an undisturbed
+ * launch. It is not 0, since the thread that follows a launch takes a processor for a moment. */
 #define WAITS_MOST_NS (KERNEL_NS / 5)
 
 struct latencies {
@@ -30,7 +30,7 @@ static int compare_times(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* One launch and its latency. */
+/* Launches once, and records the latency. */
 static void measure_launch(const struct burner *burner, const struct burn *burn,
                            const struct processor_waits *processor_waits, struct latencies *latencies)
 {
@@ -49,7 +49,7 @@ static void measure_launch(const struct burner *burner, const struct burn *burn,
     sleep_ns(THINK_NS);
 }
 
-/* Keeps the other one's queue filled. */
+/* Fills the queue of the tenant of low priority. */
 static void fill_queue(const struct burner *burner, const struct burn *burn, const struct lengths *lengths,
                        size_t *next)
 {
@@ -87,7 +87,7 @@ static void latencies_close(struct latencies *latencies)
     free(latencies->undisturbed_ns);
 }
 
-/* 0 of none. */
+/* A percentile; 0 when there are no values. */
 static double percentile_us(uint64_t *values, uint32_t count, uint32_t milli)
 {
     if (count == 0)

@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-/* They name ours as their last argument. */
+/* The last argument of such a process is this process's number. */
 bool provider_is_ours(const char *pid)
 {
     char path[PATH_ROOM], words[4096], ours[16];
@@ -20,7 +20,7 @@ bool provider_is_ours(const char *pid)
            memcmp(words + length - size, ours, size) == 0;
 }
 
-/* Of the two, the one whose parent is the other, which keeps it. */
+/* Finds the provider's process: of the two, the one whose parent, the supervisor, is the other. */
 void provider_find(char *ret_pid, size_t size)
 {
     DIR *processes = opendir("/proc");

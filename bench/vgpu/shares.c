@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tenants with shares replay kernels of mixed lengths, all at once, each with two streams that never run dry.
+ * Tenants with shares replay kernels of mixed lengths, all at once, each with two streams that are never empty.
  *
- * Owns: each tenant's device time in every window, as the driver's monitor measured it: of 100 ms, and of ten of those.
+ * Owns: each tenant's device time in every window of 100 ms, and of 1 s, as the driver's monitor measured it.
  * Never: counts the first and the last window, in which not all tenants run.
  *
  * Prints {"tenants","windows","error_100ms","worst_100ms","error_1s","jain","share":[...]}: errors in points: the mean,
- * over windows and tenants, of the distance from the request; jain: of share by request, over the whole run.
+ * over windows and tenants, of the distance from the request. jain: Jain's index of share / request over the whole run.
  */
 #include <pthread.h>
 
@@ -14,7 +14,7 @@
 
 #define TENANTS_MOST 8u
 #define STREAMS      2u
-#define AHEAD_NS     (4 * MS) /* so much is queued on a stream at least */
+#define AHEAD_NS     (4 * MS) /* the least work that is queued on a stream */
 #define SAMPLES      4000u
 #define WINDOW_NS    (100 * MS)
 #define LONG         10u /* windows */
@@ -30,7 +30,7 @@ struct tenant {
     uint32_t count;
 };
 
-/* One of the two streams is waited for while the other one works. */
+/* Waits for one of the two streams, and fills it again, while the other one works. */
 static void *feed_streams(void *argument)
 {
     struct tenant *tenant = argument;
@@ -157,7 +157,7 @@ int shares_main(char **arguments)
         must(facet_vgpu_get_history(burner.driver, i + 1, start, tenants[i].samples, &tenants[i].count, &error), &error,
              "history");
         if (tenants[i].count < 5)
-            die("shares", "expected five windows at least");
+            die("shares", "expected at least five windows; run for longer");
     }
     for (uint32_t i = 0; i < count; i++)
         pthread_join(tenants[i].thread, NULL);

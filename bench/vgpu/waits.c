@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the time for which threads of the device, which lives in a process of its own, were ready but did not run,
- * since another program had the processor. Never: counts waits for each other's work.
+ * Owns: the time for which threads of the device, whose process is the provider's, were ready to run, but other threads
+ * had the processors. Never: counts waits for each other's work.
  */
 #include "common.h"
 
@@ -12,7 +12,7 @@ static unsigned long number_of(const struct dirent *entry)
     return strtoul(entry->d_name, NULL, 10);
 }
 
-/* The units of the device are named after it. */
+/* Whether the thread is a unit of the device, by its name. */
 static bool is_unit(unsigned long process, unsigned long task)
 {
     char path[PATH_ROOM];

@@ -5,17 +5,17 @@
  * THIS IS A RE-IMPLEMENTATION FROM ITS PUBLISHED DESCRIPTION, in our own words and code, for comparison only. It is
  * never installed and nothing links it.
  *
- * Owns: the loop: each process has a bucket of tokens of its own; a launch costs as many tokens as it has work-groups
- * and waits in naps of 10 ms while the bucket is below zero; a watcher looks every 120 ms at the process's utilization
- * over the last second and moves the refill per tick up or down by a step that grows with the square of the number of
- * compute units. Never: limits memory, or anything that HAMi does besides.
+ * Owns: the loop. Each process has its own token bucket. A launch costs as many tokens as it has work-groups, and polls
+ * every 10 ms while the bucket is below zero. Every 120 ms a watcher reads the process's utilization over the last
+ * second, and changes the refill per tick by a step that grows with the square of the number of compute units.
+ * Never: limits memory, or does anything else that HAMi does.
  *
- * Where the description speaks of NVML's utilization we take the CPU time of the process over the time of all compute
- * units: on a CPU device that is the very share of the device, and finer than NVML's.
+ * The description uses NVML's utilization. Here it is the process's CPU time divided by the time of all compute units:
+ * on a CPU device this is the share of the device, at a finer resolution than NVML's.
  *
  * Environment: HAMI_LOOP_PERCENT (1..99; anything else: no limit), HAMI_LOOP_UNITS and HAMI_LOOP_THREADS (the size of
- * the device in the step's formula; default: the device's own). A launch on a device that is said to have more units
- * than it has counts as many more work-groups: the programs of such a device fill it.
+ * the device in the step's formula; default: the device's own). If HAMI_LOOP_UNITS exceeds
+ * the device's units, the cost of a launch grows by the same factor, as if the program filled the larger device.
  */
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
@@ -46,7 +46,7 @@ static _Atomic int64_t bucket;
 
 static struct loop {
     int64_t percent, units, threads, full, refill;
-    uint64_t cpus; /* that the device has; the formula may be told another size */
+    uint64_t cpus; /* the device's real units; `units` may be set to another number */
     uint64_t cpu_ns[HISTORY], time_ns[HISTORY];
     unsigned ticks;
 } loop;
@@ -73,7 +73,7 @@ static int64_t setting(const char *name, int64_t fallback)
     return text ? strtoll(text, NULL, 10) : fallback;
 }
 
-/* Percent of the device used over the last second, as far as there has been one. */
+/* The percent of the device used over the last second, or since the start. */
 static int64_t utilization(void)
 {
     unsigned now = loop.ticks % HISTORY, then = now;
@@ -90,7 +90,7 @@ static int64_t utilization(void)
     return passed ? (int64_t)((loop.cpu_ns[now] - loop.cpu_ns[then]) * 100 / (passed * loop.cpus)) : 0;
 }
 
-/* The change of the refill: by the gap to the limit, five points at least, and the square of the unit count. */
+/* The change of the refill: proportional to the gap to the limit, at least 5 points, and to the square of the units. */
 static int64_t step_size(int64_t used)
 {
     int64_t gap = llabs(loop.percent - used);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decisions over a generated fleet: ours, and scoring every node anew for each request.
+ * Decisions over a generated fleet: Facet's, and those of a scheduler that scores every node for each request.
  *
  * Owns: the fleet and the requests, both from one seed; the naive scheduler, which knows FGD's formula only.
  * Never: shares code with what it is compared to.
@@ -18,7 +18,7 @@
 #define GPUS_MOST 8u
 #define KINDS     24u
 
-/* As the public lists have it, roughly: most want one GPU or part of one, some eight, some none. */
+/* Roughly as in the public lists: most requests are for one GPU or a part of one, some for eight, some for none. */
 static const struct kind {
     uint32_t weight, cores, num, milli;
 } kinds[KINDS] = {{230, 8, 1, 1000}, {60, 4, 1, 1000}, {90, 12, 1, 1000}, {70, 16, 1, 1000}, {110, 8, 1, 810},

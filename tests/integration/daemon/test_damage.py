@@ -80,7 +80,7 @@ def check_kept(daemon, segment, what):
     contains(facet(daemon, "vgpu", "list").stderr, "a: its segment was damaged from outside")
     contains(facet(daemon, "vgpu", "show", "a").stdout, "its segment was damaged from outside")
     equal([name for name in os.listdir(os.path.dirname(segment)) if "corrupt" in name], [], what)
-    check_not_entered(daemon, "end them, or destroy it", what)
+    check_not_entered(daemon, "end them, or destroy the vGPU", what)
     for method, path, body in (("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 2 * MEMORY}),
                                ("POST", "/v1/vgpus/a/freeze", None)):
         answer = daemon.call(method, path, body)
@@ -119,7 +119,7 @@ def a_segment_of_another_release_with_processes_in_it_is_no_damage():
             overwrite(os.path.join(segment, name), VERSION_AT, struct.pack("<I", 1))
         daemon.start()
         contains(daemon.get("/v1/vgpus/a").json["warning"], "its segment is of another release of Facet")
-        check_not_entered(daemon, "end them, or destroy it", "another release")
+        check_not_entered(daemon, "end them, or destroy the vGPU", "another release")
         tenant.end()
         wait_until(lambda: daemon.get("/v1/vgpus/a").json.get("memory_used_bytes") == 0, "it is made anew")
 
