@@ -14,7 +14,7 @@ FACET_CL_EXTENSIONS(DEFINE_REAL)
 #undef DEFINE_REAL
 
 /* Some drivers hand out core functions this way as well; those would go round the layer. */
-static void *swap_address(const char *asked, void *real)
+static void *hook_or_address(const char *asked, void *real)
 {
     if (!asked || !real)
         return real;
@@ -35,12 +35,12 @@ static void *swap_address(const char *asked, void *real)
 
 void *facet_clGetExtensionFunctionAddress(const char *name)
 {
-    return swap_address(name, facet_cl_target.clGetExtensionFunctionAddress(name));
+    return hook_or_address(name, facet_cl_target.clGetExtensionFunctionAddress(name));
 }
 
 void *facet_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
 {
-    return swap_address(name, facet_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name));
+    return hook_or_address(name, facet_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name));
 }
 
 /* A command buffer is one launch: its commands were checked when they were recorded, and run only through here. */

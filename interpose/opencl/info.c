@@ -15,7 +15,9 @@
 
 #define PIXEL_BYTES 16u /* of the largest format, four channels of 32 bits */
 
-/* The limit of an answer: the bytes for each unit of it, 0 if the quota does not limit it; and the width of the number.
+/*
+ * The limit of an answer: the bytes for each unit of it, 0 if the quota does not limit it; and the width of
+ * the number.
  */
 struct bound {
     uint64_t unit;

@@ -284,7 +284,9 @@ static void sleep_for(uint32_t state, uint32_t seen_wakes, uint32_t seen_tail, u
     atomic_store_explicit(&track.sleep_state, AWAKE, memory_order_relaxed);
 }
 
-/* Alone on the device, no other vGPU waits for our reports. When one comes, the gate changes, which wakes the helper.
+/*
+ * Alone on the device, no other vGPU waits for our reports. When one comes, the gate changes, which wakes the
+ * helper.
  */
 static void watch_gate(const struct facet_tenant *tenant)
 {
