@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the errors of refused launches in the thread's last error, because many programs check only that after a
- * launch. Never: hides the runtime's own error.
+ * launch.
+ * Never: hides the runtime's own error.
  */
 #include "launch.h"
 

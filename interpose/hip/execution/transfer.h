@@ -12,7 +12,8 @@
 #define FACET_HIP_TRANSFER_ELEMENT 16u
 
 /*
- * The product of two sizes. One that overflows counts as 0: no memory is that large, and the runtime refuses the call.
+ * The product of two sizes. A product that overflows counts as 0: no memory is that large, and the runtime refuses the
+ * call.
  */
 static inline uint64_t facet_hip_transfer_times(uint64_t one, uint64_t other)
 {

@@ -3,8 +3,9 @@
  * A copy or fill as a launch: a large one by itself, small ones each time that enough have accumulated.
  *
  * Owns: the threshold, the bytes that each thread accumulated on each device, and the size of a batch as far as it can
- * be read before the library has checked it. Transfers of one kind and power of two share an estimate. Never: writes a
- * word that another thread reads, when a small transfer only accumulates; charges one vGPU for a transfer in another.
+ * be read before the library has checked it. Transfers of one kind and power of two share an estimate.
+ * Never: writes a word that another thread reads, when a small transfer only accumulates; charges one vGPU for a
+ * transfer in another.
  *
  * A small transfer counts its bytes and a fixed number more for its overhead, so that loops of tiny transfers are
  * throttled, too. The transfer that reaches the threshold is admitted for all that have accumulated. Its own duration,

@@ -143,7 +143,7 @@ static bool shapes_fit(const struct cudnnConvolutionStruct *it, const struct cud
     return x->type == CUDNN_DATA_FLOAT && w->type == x->type && y->type == x->type && fake_convolution_fits(&whole);
 }
 
-/* The first is one that a caller with no workspace must not take. */
+/* The first of the results has the status NOT_SUPPORTED, so the caller must take the second. */
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
                                                      cudnnFilterDescriptor_t w,
                                                      cudnnConvolutionDescriptor_t convolution,
@@ -177,7 +177,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
 
 /* ---- tensors ---- */
 
-/* As far as biases need it: one number for each channel. */
+/* Supports only biases: one number for each channel is added. */
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t a_tensor, const void *a,
                              const void *beta, cudnnTensorDescriptor_t c_tensor, void *c)
 {

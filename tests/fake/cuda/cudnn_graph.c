@@ -13,7 +13,7 @@
 #define BYTES      64
 #define WORKSPACE  INT64_C(512)
 
-/* An engine's configuration knows the graph that it was found for, and whether it refuses to make a plan of it. */
+/* Attributes of an engine's configuration: the graph that it was found for, and whether it refuses to make a plan. */
 enum { OF_GRAPH = 10000, REFUSES };
 
 struct attribute {
@@ -57,7 +57,7 @@ static int64_t number_attribute(const struct descriptor *in, int name, int64_t o
     return wide;
 }
 
-/* A descriptor that is finalized; NULL else. */
+/* The descriptor in an attribute, if it is finalized; else NULL. */
 static struct descriptor *descriptor_attribute(const struct descriptor *in, int name)
 {
     const struct attribute *found = find_attribute(in, name);
@@ -95,8 +95,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, int 
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* The attributes that each kind needs. */
-static bool is_whole(const struct descriptor *it)
+/* Whether a descriptor has the attributes that its kind needs. */
+static bool has_required_attributes(const struct descriptor *it)
 {
     switch (it->kind) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
@@ -131,7 +131,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 {
     struct descriptor *it = descriptor;
 
-    if (!it || it->final || !is_whole(it))
+    if (!it || it->final || !has_required_attributes(it))
         return CUDNN_STATUS_BAD_PARAM;
     if (it->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
         find_attribute(descriptor_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
@@ -153,8 +153,10 @@ static cudnnStatus_t answer_engine(struct descriptor *engine, struct descriptor 
     return result;
 }
 
-/* Engines, and the needs of a plan. The one that the heuristics rank first refuses; for a hyperbolic tangent they know
- * no other one, and the fallback does. */
+/*
+ * The engines for a graph. The engine that the heuristics rank first refuses the graph. For a hyperbolic tangent they
+ * return no other engine, but the fallback mode does.
+ */
 static cudnnStatus_t answer_engines(const struct descriptor *heuristics, int64_t wanted, int64_t *count,
                                     cudnnBackendDescriptor_t *engines)
 {

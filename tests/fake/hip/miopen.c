@@ -3,8 +3,8 @@
  * The fake MIOpen, which computes on the processor: convolution, activation, tensors and softmax
  * (tests/fake/cuda/dnn_fake.h).
  *
- * Owns: MIOpen's own part, and a test's questions. Never: takes tensors that do not fit each other, a softmax in place,
- * or less workspace than a solution said; ships.
+ * Owns: MIOpen's own part, and functions by which a test reads its state. Never: accepts tensors that do not fit each
+ * other, a softmax in place, or less workspace than a solution asked for; ships.
  */
 #include "vendor/hip/miopen.h"
 
@@ -95,7 +95,7 @@ static void combine_tensors(int operation, float a_factor, const float *a, float
         c[i] = operation == miopenTensorOpMul ? a_factor * a[i] * (b_factor * b[i]) : a_factor * a[i] + b_factor * b[i];
 }
 
-/* Of tensors of one shape; and a bias: one number for each channel is added. */
+/* Combines tensors of one shape, or adds a bias: one number for each channel. */
 miopenStatus_t miopenOpTensor(miopenHandle_t handle, int operation, const void *alpha1,
                               miopenTensorDescriptor_t a_tensor, const void *a, const void *alpha2,
                               miopenTensorDescriptor_t b_tensor, const void *b, const void *beta,
@@ -202,7 +202,7 @@ miopenStatus_t miopenGetReductionWorkspaceSize(miopenHandle_t handle, miopenRedu
     return miopenStatusSuccess;
 }
 
-/* To one number for each channel; where there is something to be reduced. */
+/* Reduces a tensor to one number for each channel; refuses if there is nothing to reduce. */
 miopenStatus_t miopenReduceTensor(miopenHandle_t handle, miopenReduceTensorDescriptor_t reduction, void *indices,
                                   size_t indices_bytes, void *workspace, size_t workspace_bytes, const void *alpha,
                                   miopenTensorDescriptor_t a_tensor, const void *a, const void *beta,
@@ -277,7 +277,7 @@ miopenStatus_t miopenSetConvolutionGroupCount(miopenConvolutionDescriptor_t conv
     return groups > 0 ? miopenStatusSuccess : miopenStatusBadParm;
 }
 
-/* The first solution is one that takes more memory than there is. */
+/* The first of the solutions needs more workspace than any device has. */
 miopenStatus_t miopenConvolutionForwardGetSolution(miopenHandle_t handle, miopenTensorDescriptor_t w_tensor,
                                                    miopenTensorDescriptor_t x_tensor,
                                                    miopenConvolutionDescriptor_t convolution,
