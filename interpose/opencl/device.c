@@ -178,8 +178,10 @@ cl_int facet_clReleaseDevice(cl_device_id device)
     return facet_cl_target.clReleaseDevice(facet_cl_device_is_part(device, &root) ? root : device);
 }
 
-/* Without a usable vGPU the platforms stay visible, without devices: a program then reports "no device", not "no
- * OpenCL". */
+/*
+ * Without a usable vGPU the platforms stay visible, without devices: a program then reports "no device", not "no
+ * OpenCL".
+ */
 cl_int facet_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms)
 {
     struct facet_cl_device ours;

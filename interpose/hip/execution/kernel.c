@@ -13,8 +13,10 @@ static uint64_t grid_of(dim3 grid)
 
 /* ---- by the host's symbol ---- */
 
-/* If the thread has launched this kind before (`kind`), its code is loaded; else the launch may load it
- * (memory/code.h). */
+/*
+ * If the thread has launched this kind before (`kind`), its code is loaded; else the launch may load it
+ * (memory/code.h).
+ */
 #define LAUNCH(per_thread, grid, call)                                                                                 \
     FACET_HIP_LAUNCH(facet_flight_stream_of(stream, per_thread), host, grid,                                           \
                      kind || !function_loads(host, stream) ? call : facet_hip_code_launch_end(call))

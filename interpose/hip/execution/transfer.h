@@ -7,8 +7,10 @@
 #include "interpose/kit/execution/wait.h"
 #include "launch.h"
 
-/* The size of the largest element of an array. It is assumed for all arrays, because tracking a small copy costs
- * little. */
+/*
+ * The size of the largest element of an array. It is assumed for all arrays, because tracking a small copy costs
+ * little.
+ */
 #define FACET_HIP_TRANSFER_ELEMENT 16u
 
 /*

@@ -188,8 +188,8 @@ struct facet_flight_counter *facet_flight_counter_find(void *stream)
      * With several GPUs a default stream changes with the thread's device. So its counter is not cached: each launch
      * looks it up.
      */
-    bool lasts = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
-    facet_flight_recent[facet_flight_cache_index((uintptr_t)stream)] = lasts ? counter : NULL;
+    bool may_cache = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
+    facet_flight_recent[facet_flight_cache_index((uintptr_t)stream)] = may_cache ? counter : NULL;
     errno = saved;
     return counter;
 }

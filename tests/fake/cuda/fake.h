@@ -52,8 +52,10 @@ CUresult fake_enter(CUcontext *ret_context);
 /* Checks a program's handle: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED, or a lost device's error. */
 CUresult fake_context_check(CUcontext context);
 
-/* Visits each live context, until `visit` returns false. No lock is held; a context that is made meanwhile may be
- * missed. */
+/*
+ * Visits each live context, until `visit` returns false. No lock is held; a context that is made meanwhile may be
+ * missed.
+ */
 void fake_visit_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
 /* Called when work touched memory that was not mapped: from then on calls return CUDA_ERROR_ILLEGAL_ADDRESS. */

@@ -128,11 +128,11 @@ miopenStatus_t miopenSetActivationDescriptor(miopenActivationDescriptor_t activa
     return miopenStatusSuccess;
 }
 
-static float apply_activation(const struct miopenActivationDescriptor *it, float x)
+static float apply_activation(const struct miopenActivationDescriptor *activation, float x)
 {
-    float alpha = (float)it->alpha, beta = (float)it->beta, base = alpha + beta * x;
+    float alpha = (float)activation->alpha, beta = (float)activation->beta, base = alpha + beta * x;
 
-    switch (it->mode) {
+    switch (activation->mode) {
     case miopenActivationLOGISTIC:
         return 1 / (1 + expf(-x));
     case miopenActivationTANH:
@@ -142,7 +142,7 @@ static float apply_activation(const struct miopenActivationDescriptor *it, float
     case miopenActivationABS:
         return fabsf(x);
     case miopenActivationPOWER:
-        return base <= 0 ? 0 : powf(base, (float)it->gamma);
+        return base <= 0 ? 0 : powf(base, (float)activation->gamma);
     case miopenActivationLEAKYRELU:
         return x > 0 ? x : alpha * x;
     case miopenActivationELU:
@@ -284,9 +284,10 @@ miopenStatus_t miopenConvolutionForwardGetSolution(miopenHandle_t handle, miopen
                                                    miopenTensorDescriptor_t y_tensor, size_t most, size_t *count,
                                                    miopenConvSolution_t *solutions)
 {
-    const struct fake_convolution it = {&convolution->window, x_tensor->sizes, w_tensor->sizes, y_tensor->sizes};
+    const struct fake_convolution computation = {&convolution->window, x_tensor->sizes, w_tensor->sizes,
+                                                 y_tensor->sizes};
 
-    if (!handle || most < 2 || !fake_convolution_fits(&it))
+    if (!handle || most < 2 || !fake_convolution_fits(&computation))
         return miopenStatusBadParm;
     solutions[0] = (miopenConvSolution_t){.workspace_size = SIZE_MAX / 2, .solution_id = 1};
     solutions[1] = (miopenConvSolution_t){.workspace_size = WORKSPACE, .solution_id = SOLUTION};
@@ -300,11 +301,12 @@ miopenStatus_t miopenConvolutionForwardImmediate(miopenHandle_t handle, miopenTe
                                                  miopenTensorDescriptor_t y_tensor, void *y, void *workspace,
                                                  size_t workspace_bytes, uint64_t solution)
 {
-    const struct fake_convolution it = {&convolution->window, x_tensor->sizes, w_tensor->sizes, y_tensor->sizes};
+    const struct fake_convolution computation = {&convolution->window, x_tensor->sizes, w_tensor->sizes,
+                                                 y_tensor->sizes};
 
     if (!handle || !handle->stream || solution != SOLUTION || !workspace || workspace_bytes < WORKSPACE ||
-        !fake_convolution_fits(&it))
+        !fake_convolution_fits(&computation))
         return miopenStatusBadParm;
-    fake_convolve(&it, x, w, y);
+    fake_convolve(&computation, x, w, y);
     return miopenStatusSuccess;
 }
