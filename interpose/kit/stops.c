@@ -25,8 +25,9 @@ static void add_stop(struct facet_stops *stops, uint64_t start_ns, uint64_t end_
 }
 
 /*
- * If a tick comes late, the process was stopped since the time at which the tick was due at the latest. If the process
- * used a processor for most of the time, its driver was running, and only the ticking thread was delayed.
+ * A late tick means that the process was stopped. The stop began when the tick was due, or earlier; it counts from
+ * then. If the process used a processor for most of the time, its driver was running, and only the ticking thread was
+ * delayed.
  */
 void facet_stops_tick(struct facet_stops *stops, uint64_t now_ns, uint64_t cpu_ns)
 {

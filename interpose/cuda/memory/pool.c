@@ -157,7 +157,7 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Records where a pool of the driver allocates, because the driver does not tell that of a pool later. */
+/* Records the place of a pool that the driver returned, because the driver cannot be asked for it later. */
 static CUresult record_found_pool(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location,
                                   CUmemAllocationType type)
 {

@@ -68,7 +68,7 @@ static uint64_t held_by_pool(const struct pool *pool)
 
 /*
  * Adjusts the charge to the memory that the pool holds; `reserved` bytes beyond the charge are reserved already. False
- * when the quota has too little left: then as much is charged as the quota allows.
+ * when the quota has too little left for that memory: then only the `reserved` bytes are added to the charge.
  */
 static bool settle_pool(struct pool *pool, uint64_t reserved)
 {

@@ -2,7 +2,7 @@
 /*
  * Owns: the events that this process has registered for, and how far it has read them. A test raises an event with
  * fake_raise_event(); its type is AMDSMI_EVT_NOTIF_*.
- * Never: waits: a call with a timeout returns the present events at once.
+ * Never: waits. A call with a timeout returns the present events at once.
  */
 #include <pthread.h>
 

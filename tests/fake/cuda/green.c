@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: parts of a device's multiprocessors: resources and how they are split, green contexts, execution affinity.
- * Never: lets a part use other multiprocessors: the time of its kernels depends on its own multiprocessors alone.
+ * Never: lets a part use other multiprocessors. The time of its kernels depends on its own multiprocessors alone.
  *
  * As on compute capability 9.0, the number of a part's multiprocessors is a multiple of 8; with IGNORE_SM_COSCHEDULING,
  * of 2. Resources can be combined if they are of one split. Execution affinity, in steps of 2, exists only for clients

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: event sets of the fake libnvidia-ml.so.1. A set returns once each event that fake_raise_event() put into the
- * shared state after the set was registered for the event's device and type. Never: returns an earlier event.
+ * Owns: event sets of the fake libnvidia-ml.so.1. A set returns each event exactly one time, if fake_raise_event() put
+ * it into the shared state after the set was registered for its device and type. Never: returns an earlier event.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
