@@ -15,13 +15,13 @@
 #include "swap/swap.h"
 
 struct facet_cuda_driver facet_cuda_driver;
-struct facet_cuda_plain facet_cuda_plain;
+struct facet_cuda_unhooked facet_cuda_unhooked;
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool searched;
 static void *handle; /* written before `searched` */
 
-/* Beside the system's folders: containers, Debian, WSL, NixOS. */
+/* Searched in addition to the system's folders: those of containers, Debian, WSL, NixOS. */
 static const char *const folders[] = {
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",
@@ -38,8 +38,8 @@ static void fill_table(void *library)
 #define FILL(symbol, ...) facet_cuda_driver.symbol = (__typeof__(facet_cuda_driver.symbol))dlsym(library, #symbol);
     FACET_CUDA_HOOKS(FILL)
 #undef FILL
-#define FILL(symbol) facet_cuda_plain.symbol = (__typeof__(facet_cuda_plain.symbol))dlsym(library, #symbol);
-    FACET_CUDA_PLAIN(FILL)
+#define FILL(symbol) facet_cuda_unhooked.symbol = (__typeof__(facet_cuda_unhooked.symbol))dlsym(library, #symbol);
+    FACET_CUDA_UNHOOKED(FILL)
 #undef FILL
 }
 

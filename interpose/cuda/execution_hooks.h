@@ -10,7 +10,7 @@
 #define FACET_CUDA_BOTH_HOOKS(X, symbol, name, version)                                                                \
     X(symbol, name, version, LEGACY) X(symbol##_ptsz, name, (version) < 7000 ? 7000 : (version), PER_THREAD)
 
-/* A function with such a form that takes no stream argument. */
+/* A function that takes no stream argument and has a form for the per-thread default stream, since CUDA 7.0. */
 #define FACET_CUDA_WAITED(X, symbol, name, version)                                                                    \
     X(symbol, name, version, LEGACY) X(symbol##_ptds, name, 7000, PER_THREAD)
 
@@ -103,7 +103,7 @@
     FACET_CUDA_STREAM_HOOKS(X)                                                                                         \
     FACET_CUDA_WAIT_HOOKS(X)
 
-#define FACET_CUDA_EXECUTION_PLAIN(X)                                                                                  \
+#define FACET_CUDA_EXECUTION_UNHOOKED(X)                                                                               \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuStreamGetFlags)                                                                                                \
     X(cuThreadExchangeStreamCaptureMode)                                                                               \

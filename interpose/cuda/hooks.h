@@ -42,7 +42,8 @@ FACET_CUDA_HOOKS(FACET_CUDA_DECLARE)
 #undef FACET_CUDA_DECLARE
 
 /*
- * The driver's own functions, by exported symbol; filled before the first hook runs, NULL where the driver lacks one.
+ * The driver's own functions, by exported symbol; filled before the first hook runs. NULL: the driver lacks the
+ * function.
  */
 struct facet_cuda_driver {
 #define FACET_CUDA_FIELD(symbol, name, version, stream) __typeof__(&symbol) symbol;
@@ -51,8 +52,8 @@ struct facet_cuda_driver {
 };
 extern struct facet_cuda_driver facet_cuda_driver;
 
-/* Functions of the driver that hooks call and that have no hook: facet_cuda_plain.cuCtxGetDevice(...). */
-#define FACET_CUDA_PLAIN(X)                                                                                            \
+/* Functions of the driver that hooks call and that have no hook: facet_cuda_unhooked.cuCtxGetDevice(...). */
+#define FACET_CUDA_UNHOOKED(X)                                                                                         \
     X(cuDriverGetVersion)                                                                                              \
     X(cuCtxGetDevice)                                                                                                  \
     X(cuCtxGetDevice_v2)                                                                                               \
@@ -60,14 +61,14 @@ extern struct facet_cuda_driver facet_cuda_driver;
     X(cuCtxPopCurrent_v2)                                                                                              \
     X(cuStreamGetDevice)                                                                                               \
     X(cuStreamGetCtx)                                                                                                  \
-    FACET_CUDA_MEMORY_PLAIN(X)                                                                                         \
-    FACET_CUDA_EXECUTION_PLAIN(X)
+    FACET_CUDA_MEMORY_UNHOOKED(X)                                                                                      \
+    FACET_CUDA_EXECUTION_UNHOOKED(X)
 
-struct facet_cuda_plain {
+struct facet_cuda_unhooked {
 #define FACET_CUDA_FIELD(symbol) __typeof__(&symbol) symbol;
-    FACET_CUDA_PLAIN(FACET_CUDA_FIELD)
+    FACET_CUDA_UNHOOKED(FACET_CUDA_FIELD)
 #undef FACET_CUDA_FIELD
 };
-extern struct facet_cuda_plain facet_cuda_plain;
+extern struct facet_cuda_unhooked facet_cuda_unhooked;
 
 #endif

@@ -18,7 +18,7 @@ struct hook {
     int version, stream;
     void *function;
     void *const *driver_function; /* the driver's exported symbol */
-    _Atomic(void *) answer;       /* the driver's answer for exactly this form, where that is an unexported function */
+    _Atomic(void *) answer;       /* the driver's answer for exactly this form, if it is an unexported function */
 };
 
 static struct hook hooks[] = {
@@ -72,13 +72,13 @@ static void *query_driver(const struct hook *hook)
     return answer;
 }
 
-/* An answer that is itself exported is another form, and has a hook or none under its own symbol. */
+/* An answer that is itself an exported function is another form: lookups of its own symbol decide about its hook. */
 void facet_cuda_lookup_learn(void)
 {
     int driver_version = 0;
 
-    if (facet_cuda_plain.cuDriverGetVersion)
-        facet_cuda_plain.cuDriverGetVersion(&driver_version);
+    if (facet_cuda_unhooked.cuDriverGetVersion)
+        facet_cuda_unhooked.cuDriverGetVersion(&driver_version);
     for (size_t i = 0; i < HOOKS; i++) {
         if (!*hooks[i].driver_function || hooks[i].version > driver_version)
             continue;
@@ -89,10 +89,10 @@ void facet_cuda_lookup_learn(void)
 }
 
 /*
- * The hook for exactly this function. The name is compared too, because a driver may use one address for several
- * functions that do nothing.
+ * The hook of the function at `address`, or `address` itself. The name is compared too, because a driver may use one
+ * address for several functions that do nothing.
  */
-static void *swap_address(const char *name, void *address)
+static void *hook_or_address(const char *name, void *address)
 {
     bool hooked = false;
 
@@ -115,7 +115,7 @@ CUresult facet_cuGetProcAddress_v2(const char *symbol, void **function, int vers
     CUresult result = facet_cuda_driver.cuGetProcAddress_v2(symbol, function, version, flags, status);
 
     if (result == CUDA_SUCCESS && *function)
-        *function = facet_cuda_swap_target(symbol, swap_address(symbol, *function));
+        *function = facet_cuda_swap_target(symbol, hook_or_address(symbol, *function));
     return result;
 }
 
@@ -124,6 +124,6 @@ CUresult facet_cuGetProcAddress(const char *symbol, void **function, int version
     CUresult result = facet_cuda_driver.cuGetProcAddress(symbol, function, version, flags);
 
     if (result == CUDA_SUCCESS && *function)
-        *function = facet_cuda_swap_target(symbol, swap_address(symbol, *function));
+        *function = facet_cuda_swap_target(symbol, hook_or_address(symbol, *function));
     return result;
 }

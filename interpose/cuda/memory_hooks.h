@@ -106,7 +106,7 @@
     X(cuKernelGetFunction, "cuKernelGetFunction", 12000, ANY)                                                          \
     X(cuFuncLoad, "cuFuncLoad", 12040, ANY)
 
-#define FACET_CUDA_MEMORY_PLAIN(X)                                                                                     \
+#define FACET_CUDA_MEMORY_UNHOOKED(X)                                                                                  \
     X(cuCtxFromGreenCtx)                                                                                               \
     X(cuCtxGetApiVersion)                                                                                              \
     X(cuCtxGetLimit)                                                                                                   \

@@ -139,8 +139,10 @@ static bool attach_tenants(void)
     return false;
 }
 
-/* `refreshes_devices`: the driver may be about to read the variable, and the program may have changed it since the
- * attach. */
+/*
+ * `refreshes_devices`: writes CUDA_VISIBLE_DEVICES again, because the driver may be about to read it and the program
+ * may have changed it since the attach.
+ */
 static CUresult enter_vgpu(bool refreshes_devices)
 {
     int saved = errno;
@@ -178,7 +180,7 @@ uint32_t facet_cuda_current_device(void)
 {
     CUdevice device;
 
-    if (facet_cuda_process.count <= 1 || facet_cuda_plain.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+    if (facet_cuda_process.count <= 1 || facet_cuda_unhooked.cuCtxGetDevice(&device) != CUDA_SUCCESS)
         return 0;
     return (uint32_t)device;
 }
@@ -188,13 +190,13 @@ static CUresult context_device(CUcontext context, CUdevice *ret_device)
 {
     CUcontext popped;
 
-    if (facet_cuda_plain.cuCtxGetDevice_v2)
-        return facet_cuda_plain.cuCtxGetDevice_v2(ret_device, context);
-    CUresult result = facet_cuda_plain.cuCtxPushCurrent_v2(context);
+    if (facet_cuda_unhooked.cuCtxGetDevice_v2)
+        return facet_cuda_unhooked.cuCtxGetDevice_v2(ret_device, context);
+    CUresult result = facet_cuda_unhooked.cuCtxPushCurrent_v2(context);
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_plain.cuCtxGetDevice(ret_device);
-    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    result = facet_cuda_unhooked.cuCtxGetDevice(ret_device);
+    facet_cuda_unhooked.cuCtxPopCurrent_v2(&popped);
     return result;
 }
 
@@ -207,9 +209,9 @@ uint32_t facet_cuda_stream_device(CUstream stream)
         return 0;
     if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
         return facet_cuda_current_device();
-    if (facet_cuda_plain.cuStreamGetDevice && facet_cuda_plain.cuStreamGetDevice(stream, &device) == CUDA_SUCCESS)
+    if (facet_cuda_unhooked.cuStreamGetDevice && facet_cuda_unhooked.cuStreamGetDevice(stream, &device) == CUDA_SUCCESS)
         return (uint32_t)device;
-    if (facet_cuda_plain.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS &&
+    if (facet_cuda_unhooked.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS &&
         context_device(context, &device) == CUDA_SUCCESS)
         return (uint32_t)device;
     return facet_cuda_current_device();

@@ -30,7 +30,7 @@ extern struct facet_cuda_process facet_cuda_process;
 
 #define FACET_CUDA_ATTACHED 1u
 
-/* Installs the fork handlers; called before any state that a fork must not find half changed. */
+/* Installs the fork handlers; called before any state is changed that a fork must not find half changed. */
 void facet_cuda_process_prepare(void);
 
 /* Whether this process is meant to be in a vGPU. Reads the environment once. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The address that begins with the `length` bytes of `item`; `count` when none does, or several. */
+/* The index of the only address that begins with the `length` bytes of `item`; else `count`. */
 static uint32_t find_address(const char *item, size_t length, const char *const *addresses, uint32_t count)
 {
     uint32_t found = count;

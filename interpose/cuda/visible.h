@@ -14,12 +14,12 @@
 
 /*
  * The vGPUs that `list` names, as indices into `addresses` ("GPU-..." or "MIG-..."). An item is an index, or the
- * beginning of exactly one address. The first item that matches none ends the list; a vGPU named twice makes none
- * visible. NULL names all. Returns how many; `chosen` has room for `count`.
+ * beginning of exactly one address. The first item that matches no vGPU ends the list. If a vGPU is named twice, none
+ * is visible. NULL names all. Returns how many vGPUs are chosen; `chosen` has room for `count`.
  */
 uint32_t facet_cuda_visible_choose(const char *list, const char *const *addresses, uint32_t count, uint32_t *chosen);
 
-/* The list for the driver; "-1", which shows nothing, for no address. False when it does not fit. */
+/* Writes the list for the driver; without an address "-1", which shows no device. False when it does not fit. */
 bool facet_cuda_visible_write(const char *const *addresses, uint32_t count, char *list, size_t size);
 
 #endif

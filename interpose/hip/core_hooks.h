@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of hooked entry points that look up functions or initialize devices; hooks.h explains it. */
+/* Owns: the list of hooked entry points that look up functions or initialize devices; hooks.h explains the list. */
 #ifndef FACET_HIP_CORE_HOOKS_H
 #define FACET_HIP_CORE_HOOKS_H
 

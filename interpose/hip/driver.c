@@ -19,16 +19,16 @@
 #define NAME     "libamdhip64.so"
 
 struct facet_hip_driver facet_hip_driver;
-struct facet_hip_plain facet_hip_plain;
+struct facet_hip_unhooked facet_hip_unhooked;
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool searched;
 static bool attach_succeeded;
-static void *handle; /* both written before `searched` */
+static void *handle; /* this and attach_succeeded are written before `searched` */
 
 static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", "/opt/rocm/hip/lib", NULL};
 
-/* Without a loaded runtime in the program, the newest. */
+/* If the program has not loaded a runtime, the first of these that exists is opened. */
 static const char *const sonames[] = {NAME ".7", NAME ".6", NAME ".5", NAME};
 
 static bool open_path(const char *path, void *context)
@@ -57,8 +57,8 @@ static void fill_table(void *library)
 #define FILL(symbol) facet_hip_driver.symbol = (__typeof__(facet_hip_driver.symbol))dlsym(library, #symbol);
     FACET_HIP_HOOKS(FILL)
 #undef FILL
-#define FILL(symbol) facet_hip_plain.symbol = (__typeof__(facet_hip_plain.symbol))dlsym(library, #symbol);
-    FACET_HIP_PLAIN(FILL)
+#define FILL(symbol) facet_hip_unhooked.symbol = (__typeof__(facet_hip_unhooked.symbol))dlsym(library, #symbol);
+    FACET_HIP_UNHOOKED(FILL)
 #undef FILL
 }
 
@@ -124,8 +124,8 @@ static bool answers_text(const char *name)
 }
 
 /*
- * Functions that reach no device: texts, the compiler, and the calls by which hipcc's output registers at program
- * start.
+ * Functions that reach no device: texts, the compiler, and the calls by which hipcc's output registers its code at
+ * program start.
  */
 static bool reaches_no_device(const char *name)
 {

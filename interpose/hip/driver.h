@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-/* Opens the runtime and fills facet_hip_driver and facet_hip_plain, once. False when there is none. Any thread. */
+/* Opens the runtime and fills facet_hip_driver and facet_hip_unhooked, once. False when there is none. Any thread. */
 bool facet_hip_driver_open(void);
 
 /* Called from process.c, so that no child inherits a half-opened runtime. */

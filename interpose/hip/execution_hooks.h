@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of hooked entry points for launches and streams, and of the functions that these hooks call; hooks.h
- * explains it.
+ * Owns: the list of hooked entry points for launches and streams, and of the functions that these hooks call. hooks.h
+ * explains these lists.
  */
 #ifndef FACET_HIP_EXECUTION_HOOKS_H
 #define FACET_HIP_EXECUTION_HOOKS_H
@@ -128,7 +128,7 @@
     FACET_HIP_ERROR_HOOKS(X)
 
 /* Older runtimes lack hipStreamGetDevice, hipGetStreamDeviceId, hipStreamIsCapturing and the mode of captures. */
-#define FACET_HIP_EXECUTION_PLAIN(X)                                                                                   \
+#define FACET_HIP_EXECUTION_UNHOOKED(X)                                                                                \
     X(hipGetDevice)                                                                                                    \
     X(hipGetStreamDeviceId)                                                                                            \
     X(hipSetDevice)                                                                                                    \

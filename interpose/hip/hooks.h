@@ -30,22 +30,22 @@
 FACET_HIP_HOOKS(FACET_HIP_DECLARE)
 #undef FACET_HIP_DECLARE
 
-/* The runtime's own functions; filled before the first hook runs, NULL where the runtime lacks one. */
+/* The runtime's own functions; filled before the first hook runs. NULL: the runtime lacks the function. */
 struct facet_hip_driver {
 #define FACET_HIP_FIELD(symbol) __typeof__(&symbol) symbol;
     FACET_HIP_HOOKS(FACET_HIP_FIELD)
 };
 extern struct facet_hip_driver facet_hip_driver;
 
-/* Functions of the runtime that hooks call and that have no hook: facet_hip_plain.hipGetDevice(...). */
-#define FACET_HIP_PLAIN(X)                                                                                             \
-    FACET_HIP_MEMORY_PLAIN(X)                                                                                          \
-    FACET_HIP_EXECUTION_PLAIN(X)
+/* Functions of the runtime that hooks call and that have no hook: facet_hip_unhooked.hipGetDevice(...). */
+#define FACET_HIP_UNHOOKED(X)                                                                                          \
+    FACET_HIP_MEMORY_UNHOOKED(X)                                                                                       \
+    FACET_HIP_EXECUTION_UNHOOKED(X)
 
-struct facet_hip_plain {
-    FACET_HIP_PLAIN(FACET_HIP_FIELD)
+struct facet_hip_unhooked {
+    FACET_HIP_UNHOOKED(FACET_HIP_FIELD)
 #undef FACET_HIP_FIELD
 };
-extern struct facet_hip_plain facet_hip_plain;
+extern struct facet_hip_unhooked facet_hip_unhooked;
 
 #endif

@@ -20,7 +20,7 @@ _Atomic bool facet_hip_initialized[FACET_HIP_TENANTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct facet_memory_charge charges[FACET_HIP_TENANTS];
 static uint64_t separate_bytes[FACET_HIP_TENANTS]; /* charged with the device, not measured */
-static _Thread_local bool thread_holds_lock;       /* older runtimes call their own exported functions */
+static _Thread_local bool thread_holds_lock;       /* true within a call: older runtimes call their own exports then */
 
 bool facet_hip_devices_lock(void)
 {
@@ -65,15 +65,15 @@ static hipError_t measure_device(uint32_t device)
 static hipError_t initialize_device(uint32_t device)
 {
     int current = 0;
-    hipError_t result = facet_hip_plain.hipGetDevice(&current);
+    hipError_t result = facet_hip_unhooked.hipGetDevice(&current);
     bool is_other_device = result == hipSuccess && (uint32_t)current != device;
 
     if (is_other_device)
-        result = facet_hip_plain.hipSetDevice((int)device);
+        result = facet_hip_unhooked.hipSetDevice((int)device);
     if (result == hipSuccess)
         result = measure_device(device);
     if (is_other_device)
-        facet_hip_plain.hipSetDevice(current);
+        facet_hip_unhooked.hipSetDevice(current);
     return result;
 }
 
@@ -180,7 +180,7 @@ hipError_t facet_hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
     return result == hipSuccess ? facet_hip_driver.hipDeviceGetDefaultMemPool(pool, device) : result;
 }
 
-/* A runtime may fork within a call during which the devices are locked: its compiler is a program of its own. */
+/* False if the thread held the lock already: a runtime may fork during a call to start its compiler. */
 static _Thread_local bool locked_for_fork;
 
 void facet_hip_devices_before_fork(void)

@@ -6,7 +6,8 @@
  * Never: measures while another thread initializes or resets a device: the lock is held during the runtime's calls.
  *
  * A runtime initializes a device when it is first used: queues, code, memory to which kernels spill registers. The
- * memory that this takes is measured (measure.h). If the quota is smaller, the first call fails: hipErrorOutOfMemory.
+ * memory that this takes is measured (measure.h). If it exceeds the quota, the first call fails with
+ * hipErrorOutOfMemory.
  */
 #ifndef FACET_HIP_INITIALIZE_H
 #define FACET_HIP_INITIALIZE_H
@@ -32,14 +33,14 @@ static inline hipError_t facet_hip_initialize_device(uint32_t device)
 
 /*
  * Locks all devices for this thread, so that none is initialized or reset meanwhile. False when this thread has the
- * lock: the runtime made this call within another.
+ * lock already: the runtime made this call within another call.
  */
 bool facet_hip_devices_lock(void);
 void facet_hip_devices_unlock(void);
 
 /*
- * With the devices locked: adds bytes to a device's charge, at once if it is initialized, else when it will be; the
- * second removes them. False when the quota has too little left: the caller handles that.
+ * With the devices locked: `_add` adds bytes to a device's charge, at once if the device is initialized, else when it
+ * will be. It returns false when the quota has too little left. `_remove` subtracts such bytes.
  */
 bool facet_hip_device_charge_add(uint32_t device, uint64_t bytes);
 void facet_hip_device_charge_remove(uint32_t device, uint64_t bytes);

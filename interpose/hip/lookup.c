@@ -29,11 +29,10 @@ void *facet_hip_hook(const char *symbol)
 }
 
 /*
- * The hook for exactly this function, in any form of its name: hipMalloc, hipLaunchKernel_spt,
- * hipGetDevicePropertiesR0600. The name is compared too, because a runtime may use one address for several functions
- * that do nothing.
+ * The hook of the function at `address`, or `address` itself. `name` may lack the suffix of the symbol (_spt, R0600).
+ * It is compared too, because a runtime may use one address for several functions that do nothing.
  */
-static void *swap_address(const char *name, void *address)
+static void *hook_or_address(const char *name, void *address)
 {
     for (size_t i = 0; i < HOOKS; i++)
         if (address == *hooks[i].driver_function && strncmp(hooks[i].symbol, name, strlen(name)) == 0)
@@ -47,7 +46,7 @@ hipError_t facet_hipGetProcAddress(const char *symbol, void **function, int vers
     hipError_t result = facet_hip_driver.hipGetProcAddress(symbol, function, version, flags, status);
 
     if (result == hipSuccess && *function)
-        *function = swap_address(symbol, *function);
+        *function = hook_or_address(symbol, *function);
     return result;
 }
 
@@ -57,7 +56,7 @@ hipError_t facet_hipGetDriverEntryPoint(const char *symbol, void **function, uns
     hipError_t result = facet_hip_driver.hipGetDriverEntryPoint(symbol, function, flags, status);
 
     if (result == hipSuccess && *function)
-        *function = swap_address(symbol, *function);
+        *function = hook_or_address(symbol, *function);
     return result;
 }
 
@@ -67,6 +66,6 @@ hipError_t facet_hipGetDriverEntryPoint_spt(const char *symbol, void **function,
     hipError_t result = facet_hip_driver.hipGetDriverEntryPoint_spt(symbol, function, flags, status);
 
     if (result == hipSuccess && *function)
-        *function = swap_address(symbol, *function);
+        *function = hook_or_address(symbol, *function);
     return result;
 }

@@ -2,8 +2,8 @@
 /*
  * The runtime's own lookups of entry points, and our lookup of hooks.
  *
- * Owns: replacing the runtime's answer by the hook of that very function.
- * Never: takes a function for another: the runtime maps some names to others (hipGetDeviceProperties).
+ * Owns: replacing the runtime's answer by the hook of the function that the runtime found.
+ * Never: decides by the name alone: the runtime maps some names to other functions (hipGetDeviceProperties).
  */
 #ifndef FACET_HIP_LOOKUP_H
 #define FACET_HIP_LOOKUP_H

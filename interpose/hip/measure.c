@@ -24,21 +24,21 @@ static bool uncharged_by_process(const struct facet_tenant *tenant, uint32_t dev
 /* Returns 0 when the runtime has no answer. */
 static int64_t uncharged_by_device(const struct facet_tenant *tenant, uint32_t device)
 {
-    size_t is_free = 0, total = 0;
+    size_t free_bytes = 0, total = 0;
     int current = (int)device;
-    bool is_other_device = facet_hip_plain.hipGetDevice(&current) == hipSuccess && (uint32_t)current != device;
+    bool is_other_device = facet_hip_unhooked.hipGetDevice(&current) == hipSuccess && (uint32_t)current != device;
 
-    if (is_other_device && facet_hip_plain.hipSetDevice((int)device) != hipSuccess)
+    if (is_other_device && facet_hip_unhooked.hipSetDevice((int)device) != hipSuccess)
         return 0;
-    hipError_t result = facet_hip_driver.hipMemGetInfo(&is_free, &total);
+    hipError_t result = facet_hip_driver.hipMemGetInfo(&free_bytes, &total);
     if (is_other_device)
-        facet_hip_plain.hipSetDevice(current);
+        facet_hip_unhooked.hipSetDevice(current);
     if (result != hipSuccess)
         return 0;
-    return (int64_t)(total - is_free) - (int64_t)facet_usage_memory(tenant->usage);
+    return (int64_t)(total - free_bytes) - (int64_t)facet_usage_memory(tenant->usage);
 }
 
-/* Before its first call a process has no files in the driver, and holds nothing. */
+/* Before its first call a process has no files in the compute driver, and holds no memory. */
 void facet_hip_measure_begin(struct facet_hip_measure *measure, uint32_t device)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(device);

@@ -7,8 +7,9 @@
  * Never: charges anything. Every function is called with the devices locked (initialize.h), from before the runtime's
  * call until the growth is charged, so that two threads do not count the same growth.
  *
- * By process: the compute driver's figure for this process (process_bytes.h), less its charges. Exact whatever other
- * processes do. By device: the amount in use by hipMemGetInfo, less the vGPU's charges. Used when the driver's files do
+ * By process: the compute driver's figure for this process (process_bytes.h), less its charges. It is exact whatever
+ * other processes do.
+ * By device: the amount in use by hipMemGetInfo, less the vGPU's charges. This way is used when the driver's files do
  * not list this process after the call: in a pid namespace, and on drivers without such files. Processes of the
  * device's vGPUs then measure one after another: two at once would count each other's growth, or none. Allocations of
  * other processes, and initializations outside of any vGPU, still disturb a reading, so a call counts as at most
@@ -26,7 +27,9 @@
 
 #define FACET_HIP_MEASURE_MOST (UINT64_C(512) << 20)
 
-/* The longest wait for other processes that measure the same device; each takes as long as a device's initialization.
+/*
+ * The longest wait for other processes that measure the same device; each takes as long as a device's
+ * initialization.
  */
 #define FACET_HIP_MEASURE_WAIT_NS UINT64_C(5000000000)
 
@@ -38,8 +41,8 @@ struct facet_hip_measure {
 };
 
 /*
- * Called before the runtime; after it, `_growth` returns the bytes that the call took. `_end` follows each begin, once
- * the growth is charged or abandoned.
+ * `_begin` is called before the runtime. After it, `_growth` returns the bytes that the runtime's call took. `_end`
+ * follows each `_begin`, after the growth has been charged or abandoned.
  */
 void facet_hip_measure_begin(struct facet_hip_measure *measure, uint32_t device);
 uint64_t facet_hip_measure_growth(const struct facet_hip_measure *measure);
@@ -51,7 +54,7 @@ void facet_hip_measure_end(const struct facet_hip_measure *measure);
  */
 void facet_hip_measure_begin_initialize(struct facet_hip_measure *measure, uint32_t device, uint64_t separate_bytes);
 
-/* Around a call that frees: the bytes that this process holds less afterwards. Does not call the runtime. */
+/* Called before and after a call that frees; `_freed` returns the bytes that it freed. Neither calls the runtime. */
 void facet_hip_measure_begin_free(struct facet_hip_measure *measure, uint32_t device);
 uint64_t facet_hip_measure_freed(const struct facet_hip_measure *measure);
 

@@ -78,7 +78,7 @@
     X(__hipRegisterManagedVar)                                                                                         \
     X(__hipUnregisterFatBinary)
 
-#define FACET_HIP_MEMORY_PLAIN(X)                                                                                      \
+#define FACET_HIP_MEMORY_UNHOOKED(X)                                                                                   \
     X(hipDeviceGetMemPool)                                                                                             \
     X(hipMemPoolGetAttribute)                                                                                          \
     X(hipDeviceGetGraphMemAttribute)                                                                                   \

@@ -118,7 +118,7 @@ static uint32_t choose_devices(const char *const *addresses, uint32_t count, uin
     return facet_hip_visible_choose(hip ? hip : getenv(CUDA_DEVICES), addresses, chosen, count);
 }
 
-/* Writes only if the value changes: other threads may be reading it. */
+/* Writes only if the value changes, because other threads may be reading the variable. */
 static bool set_variable(const char *name, const char *value)
 {
     const char *current = getenv(name);
@@ -162,8 +162,10 @@ static bool attach_tenants(void)
     return false;
 }
 
-/* `refreshes_devices`: the runtime may be about to read the variables, and the program may have changed them since the
- * attach. */
+/*
+ * `refreshes_devices`: sets the variables again, because the runtime may be about to read them and the program may have
+ * changed them since the attach.
+ */
 static bool enter_vgpu(bool refreshes_devices)
 {
     int saved = errno;
@@ -212,7 +214,7 @@ uint32_t facet_hip_current_device(void)
 {
     int device;
 
-    if (!has_several_devices() || facet_hip_plain.hipGetDevice(&device) != hipSuccess)
+    if (!has_several_devices() || facet_hip_unhooked.hipGetDevice(&device) != hipSuccess)
         return 0;
     return (uint32_t)device;
 }
@@ -226,9 +228,9 @@ uint32_t facet_hip_stream_device(hipStream_t stream)
     if (!stream || stream == hipStreamLegacy || stream == hipStreamPerThread ||
         facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess)
         return facet_hip_current_device();
-    if (facet_hip_plain.hipStreamGetDevice && facet_hip_plain.hipStreamGetDevice(stream, &device) == hipSuccess)
+    if (facet_hip_unhooked.hipStreamGetDevice && facet_hip_unhooked.hipStreamGetDevice(stream, &device) == hipSuccess)
         return (uint32_t)device;
-    if (facet_hip_plain.hipGetStreamDeviceId)
-        device = facet_hip_plain.hipGetStreamDeviceId(stream);
+    if (facet_hip_unhooked.hipGetStreamDeviceId)
+        device = facet_hip_unhooked.hipGetStreamDeviceId(stream);
     return device >= 0 ? (uint32_t)device : facet_hip_current_device();
 }

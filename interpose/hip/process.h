@@ -30,7 +30,7 @@ extern struct facet_hip_process facet_hip_process;
 
 #define FACET_HIP_ATTACHED 1u
 
-/* Installs the fork handlers; called before any state that a fork must not find half changed. */
+/* Installs the fork handlers; called before any state is changed that a fork must not find half changed. */
 void facet_hip_process_prepare(void);
 
 /* Whether this process is meant to be in a vGPU. Reads the environment once. */
@@ -40,15 +40,16 @@ bool facet_hip_is_tenant(void);
  * Called before the runtime's first call. Attaches, and makes the vGPUs' devices the only ones that the runtime shows,
  * in their order, by setting ROCR_VISIBLE_DEVICES to their uuids. The values that this variable, HIP_VISIBLE_DEVICES
  * and CUDA_VISIBLE_DEVICES had before choose among the vGPUs, by number or by uuid: they can select fewer, or another
- * order, never more. The latter two are set to name all of the selected ones, so that a child of this process selects
- * the same. False when a vGPU cannot be used: the program does not run without its limits.
+ * order, never more. HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES are then set to name all selected vGPUs, so that a
+ * child of this process selects the same. False when a vGPU cannot be used: the program does not run without its
+ * limits.
  */
 bool facet_hip_attach(void);
 
 /*
  * facet_hip_attach() before the first call of each of the runtime's functions. It also sets the variables again,
- * because the program may have changed them since the attach, which hipcc's registration may have caused before main();
- * that change selects nothing.
+ * because the program may have changed them since the attach, which happens before main() if hipcc's output registers
+ * code. Such a change selects nothing.
  */
 bool facet_hip_attach_to_call(void);
 
@@ -69,7 +70,8 @@ uint32_t facet_hip_current_device(void);
 
 /*
  * The device of a stream. With one vGPU it is 0 without a call to the runtime. Otherwise the thread's own device is
- * initialized first, because a query might do so; if that fails, it is the answer, and the caller's own attempt fails.
+ * initialized first, because a query might do so. If that fails, the thread's device is returned, and the caller's own
+ * attempt to initialize it fails too.
  */
 uint32_t facet_hip_stream_device(hipStream_t stream);
 

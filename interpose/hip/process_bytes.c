@@ -11,10 +11,10 @@
 
 #include "process.h"
 
-#define KFD        "/sys/class/kfd/kfd"
-#define NODES_MOST 256u
-#define PARTS_MOST 8u                 /* parts of a partitioned GPU, if the driver gives each the GPU's own id */
-#define FIRST_PIDS "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
+#define KFD                 "/sys/class/kfd/kfd"
+#define NODES_MOST          256u
+#define PARTS_MOST          8u /* parts of a partitioned GPU, if the driver gives each the GPU's own id */
+#define FIRST_PID_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
 
 /* A device's nodes, searched once. */
 static struct {
@@ -59,7 +59,7 @@ static bool is_in_first_pid_namespace(void)
     if (length < 0)
         return false;
     name[length] = '\0';
-    return strcmp(name, FIRST_PIDS) == 0;
+    return strcmp(name, FIRST_PID_NAMESPACE) == 0;
 }
 
 static bool is_node_of(uint32_t number, uint64_t unique_id)

@@ -15,7 +15,7 @@ static bool has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The chosen device whose digits begin as the item's; `count` when none does, or several. */
+/* The position in `chosen` of the only device whose address begins with these digits; else `count`. */
 static uint32_t find_uuid(const char *digits, size_t length, const char *const *addresses, const uint32_t *chosen,
                           uint32_t count)
 {

@@ -14,14 +14,14 @@
 
 /*
  * Narrows `chosen`, indices into `addresses` ("amd-..."), to the devices that `list` names, in its order. An item is an
- * index into the current `chosen`, or the beginning of a device's uuid ("GPU-..."). The first item that matches none
- * ends the list; a device named twice leaves none. NULL leaves all. Returns how many.
+ * index into the current `chosen`, or the beginning of a device's uuid ("GPU-..."). The first item that matches no
+ * device ends the list. If a device is named twice, none is left. NULL leaves all. Returns how many are left.
  */
 uint32_t facet_hip_visible_choose(const char *list, const char *const *addresses, uint32_t *chosen, uint32_t count);
 
 /*
- * The list of the devices' uuids, and a list of as many indices; "-1", which shows nothing, for none. False when it
- * does not fit.
+ * `_uuids` writes the list of the devices' uuids, `_indices` the list of the indices from 0 to `count` - 1. Without a
+ * device, both write "-1", which shows no device. False when the list does not fit.
  */
 bool facet_hip_visible_uuids(const char *const *addresses, const uint32_t *chosen, uint32_t count, char *list,
                              size_t size);

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the union of intervals. Never: counts a nanosecond twice; a gap too old to be kept counts as covered. */
+/*
+ * Owns: the union of intervals. Never: counts a nanosecond twice. A gap that is too old to be kept counts as
+ * covered.
+ */
 #include "busy.h"
 
 #include <string.h>
 
-/* The first interval that ends at or after `start_ns`: almost always the last or none, so searched from the end. */
+/*
+ * The index of the first interval that ends at or after `start_ns`. That is almost always the last one, or none, so the
+ * search begins at the end.
+ */
 static uint32_t first_touching(const struct facet_busy *busy, uint64_t start_ns)
 {
     uint32_t at = busy->count;

@@ -20,10 +20,10 @@ struct facet_interval {
 
 struct facet_busy {
     uint32_t count;
-    struct facet_interval intervals[FACET_BUSY_INTERVALS + 1]; /* disjoint, ascending; one spare to insert */
+    struct facet_interval intervals[FACET_BUSY_INTERVALS + 1]; /* disjoint, ascending; the last is room to insert */
 };
 
-/* Adds [start, end) and returns how much of it was not covered before. An interval that ends before it starts is 0. */
+/* Adds [start, end) and returns how much of it was not covered before; 0 for an interval that ends before it starts. */
 uint64_t facet_busy_add(struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns);
 
 /* How much of [start, end) is covered. */

@@ -44,7 +44,7 @@ struct entry {
 };
 _Static_assert(sizeof(struct header) == 48 && sizeof(struct entry) == 24, "as glibc writes them");
 
-/* The offset of the header, after the older format if there is one. SIZE_MAX if there is no header. */
+/* The offset of the header, which may follow a cache in the older format. SIZE_MAX if there is no header. */
 static size_t find_header(const char *data, size_t size)
 {
     struct old_header old;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's cache, /etc/ld.so.cache: the paths of libraries in folders that we do not know.
+ * The loader's cache, /etc/ld.so.cache: the paths of libraries in folders that are not in our lists.
  *
- * Owns: reading it, in the format that glibc has written since 2.2 ("glibc-ld.so.cache1.1"), with or without an older
- * one in front.
+ * Owns: reading it, in the format that glibc has written since 2.2 ("glibc-ld.so.cache1.1"). A cache in an older format
+ * may precede it in the file.
  * Never: trusts an offset; opens a library.
  */
 #ifndef FACET_INTERPOSE_CACHE_H

@@ -2,7 +2,7 @@
 /*
  * A process that cannot enter its vGPU sees no device: this reports the reason to its user.
  *
- * Owns: the one line that an interposer writes. Never: writes a second one in a process, or harms a program whose
+ * Owns: the one line that an interposer writes. Never: writes a second line in a process, or harms a program whose
  * standard error is closed.
  */
 #ifndef FACET_INTERPOSE_ENTRY_H

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #define SLOTS        1024u
-#define WEIGHT_SHIFT 2 /* a new measurement counts a quarter */
+#define WEIGHT_SHIFT 2 /* a new measurement has the weight of a quarter */
 
 static struct {
     _Atomic uint64_t key, average_ns;

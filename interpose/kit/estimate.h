@@ -3,7 +3,7 @@
  * The expected duration of a launch: a moving average of the durations of similar launches.
  *
  * Owns: a fixed table of averages, one per key.
- * Never: locks or allocates. Two keys in one place displace each other, and a torn entry costs one wrong guess.
+ * Never: locks or allocates. Keys with the same index displace each other. A torn entry costs one wrong estimate.
  */
 #ifndef FACET_INTERPOSE_ESTIMATE_H
 #define FACET_INTERPOSE_ESTIMATE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: filling the slots. Never: holds a lock: two threads that call first find the same target. */
+/* Owns: filling the slots. Never: holds a lock: two threads that fill a slot at once write the same target. */
 #include "forward.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 """Make the exports of a library that replaces a vendor's, from a list of names.
 
 Owns: the header that forward.S and forward.c read, and the version script.
-Never: knows a vendor. A line of the list begins with the name; the first later word that begins with a letter is
-the symbol's version (hip_4.2). Versions follow each other in the order of their numbers.
+Never: knows a vendor. A line of the list begins with the name. The next word that begins with a letter is the symbol's
+version (hip_4.2). Versions inherit from each other in the order of their numbers.
 
 usage: forward.py LIST forward_names.h exports.map
 """
@@ -28,7 +28,7 @@ def numbers_of(version):
 
 
 def exports(entries):
-    """Our own mark is of the first version, and all else is local."""
+    """Lines of the version script. Our own mark belongs to the first version; all other symbols are local."""
     previous = ""
     for version in sorted(set(entries.values()), key=numbers_of):
         yield f"{version} {{".strip()

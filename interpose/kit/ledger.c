@@ -39,7 +39,7 @@ static struct shard *shard_of(struct facet_ledger *ledger, uint64_t key)
     return &ledger->shards[mixed_key(key) >> (64 - SHARD_BITS)];
 }
 
-/* Uses the bits right below those of the shard: the upper ones spread neighbours evenly. */
+/* Uses the bits right below those of the shard, because a product's upper bits spread neighbours most evenly. */
 static uint32_t home_of(const struct shard *shard, uint64_t key)
 {
     return (uint32_t)((mixed_key(key) << SHARD_BITS) >> shard->shift);
@@ -74,7 +74,7 @@ static bool grow_shard(struct shard *shard)
     return true;
 }
 
-/* Empties a bucket, and moves later entries of the cluster closer to their homes where they can. */
+/* Empties a bucket, and moves later entries of the cluster closer to their home buckets where possible. */
 static void close_gap(struct shard *shard, uint32_t gap)
 {
     uint32_t at = gap;

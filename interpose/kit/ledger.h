@@ -16,14 +16,14 @@
 
 struct facet_ledger_entry {
     uint64_t bytes;  /* charged */
-    uint64_t owner;  /* the object it ends with: a context, a pool; defined by the interposer */
+    uint64_t owner;  /* the object with which the allocation ends: a context, a pool; defined by the interposer */
     uint32_t device; /* index of the charged tenant */
     uint32_t kind;   /* defined by the interposer */
 };
 
 struct facet_ledger;
 
-/* NULL when memory is out. One process keeps one for its life. */
+/* NULL when memory is out. A process creates one ledger and keeps it until it ends. */
 struct facet_ledger *facet_ledger_create(void);
 
 /* Called with no other call in progress. NULL is allowed. */
@@ -42,8 +42,8 @@ bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_l
 bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
 /*
- * Removes every entry that `belongs` accepts, with one call of `on_taken` each and no lock held: a context or device
- * was reset. Entries added meanwhile may stay.
+ * Removes every entry that `belongs` accepts, for a context that ended or a device that was reset. `on_taken` is called
+ * once for each, with no lock held. Entries that are added meanwhile may stay.
  */
 void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                         void (*on_taken)(uint64_t key, const struct facet_ledger_entry *, void *context),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the search through loaded objects. Never: holds the loader's lock while it opens something: it takes notes
+ * Owns: the search through loaded objects. Never: opens anything while the loader's lock is held. It notes the objects
  * first.
  */
 #include "loaded.h"
@@ -14,10 +14,10 @@
 #define NOTES     8u
 #define PATH_SIZE 4096
 
-/* A loaded library, or one that an object needs; the first few are enough. */
+/* A loaded library of that name, or an object that needs such a library. The first few are enough. */
 struct note {
-    char object[PATH_SIZE]; /* its path; "" is the program */
-    char needed[256];       /* "": the object itself is a match */
+    char object[PATH_SIZE]; /* path of the loaded object; "" is the program */
+    char needed[256];       /* the library that it needs; "": the object itself is the library */
 };
 
 struct notes {
@@ -63,7 +63,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *context)
     if (has_name(info->dlpi_name, notes->name))
         note_object(notes, info->dlpi_name, "");
     if (info->dlpi_name[0] && !strchr(info->dlpi_name, '/'))
-        return 0; /* the kernel's */
+        return 0; /* the kernel's vDSO */
     for (unsigned i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             /* NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader put it */

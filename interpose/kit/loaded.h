@@ -5,9 +5,9 @@
  * Owns: searching the loaded objects.
  * Never: opens a library itself; searches where no object of the program would.
  *
- * A library that the program bundles lies beside the object that needs it, on that object's own search path. If ours
- * was preloaded under another name, the bundled one is loaded too, and only has to be found. If ours replaced its name,
- * the object that needs the name tells where to search.
+ * A library that the program bundles lies beside the object that needs it, on that object's own search path. If our
+ * library was preloaded under another name, the bundled library is loaded too, and only has to be found. If our library
+ * was loaded under its name, the bundled library is searched on the path of the object that needs that name.
  */
 #ifndef FACET_INTERPOSE_LOADED_H
 #define FACET_INTERPOSE_LOADED_H

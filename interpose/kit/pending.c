@@ -14,7 +14,7 @@
 
 #define NS_PER_S      UINT64_C(1000000000)
 #define RECHECK_NS    UINT64_C(20000000) /* ns; the longest wait at the gate before it is checked again */
-#define YIELDS        64u                /* before the reader sleeps between two checks */
+#define YIELDS        64u                /* checks between which the reader only yields; then it sleeps between them */
 #define SCAN_PAUSE_NS 50000
 #define DEVICE_BITS   UINT64_C(0xff)
 
@@ -74,7 +74,7 @@ static struct facet_pending_cell *create_cell(void)
     return cell;
 }
 
-/* NULL when memory is out: then this thread's pending bytes are not seen, and a reading may be wrong by them. */
+/* NULL when memory is out: then readers do not see this thread's pending bytes, and may be wrong by that amount. */
 static struct facet_pending_cell *find_cell(void)
 {
     struct facet_pending_cell *cell = take_orphaned_cell();
@@ -108,7 +108,7 @@ void facet_pending_enter_slow(uint64_t word)
         atomic_exchange(&cell->bytes, word);
         if (!atomic_load(&facet_pending_gate_shut))
             break;
-        atomic_store(&cell->bytes, 0); /* cleared while the gate is shut: the reader would wait for it */
+        atomic_store(&cell->bytes, 0); /* the reader that shut the gate would wait for this cell */
         wait_until_open();
     }
     errno = saved;
@@ -141,7 +141,7 @@ static bool scan_cells(uint32_t device, struct facet_pending *ret_pending)
     return wait;
 }
 
-/* The driver's call itself waits, for example for a kernel: the reader waits only once for such a call. */
+/* For driver's calls that take longer than the reader waits, for example for a kernel: each is waited for only once. */
 static void give_up_on_cells(void)
 {
     for (struct facet_pending_cell *cell = atomic_load(&cells); cell; cell = cell->next)

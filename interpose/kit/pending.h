@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pending bytes: charged but not yet allocated by the driver, or freed by the driver but still charged. A reader
- * that compares the driver's figures with the charges needs a moment without any.
+ * Pending bytes: charged but not yet allocated by the driver, or freed by the driver but still charged. A reader that
+ * compares the driver's figures with the charges needs a moment without pending bytes.
  *
  * Owns: a cell for each thread that allocates, with its pending bytes; and the gate, which is shut during a reading.
  * Never: makes a system call while the gate is open; lets a reader wait longer than its limit; knows a vendor.
  *
  * Thread rule: allocating threads call enter and leave, not nested. There is one reader at a time, and none over a
  * fork; the caller ensures both. Between enter and leave a thread must not wait for the reader. If a driver's call
- * does, the reader gives up on it, once for each such call.
+ * does, the reader goes on after its limit, and does not wait for that call again.
  */
 #ifndef FACET_INTERPOSE_PENDING_H
 #define FACET_INTERPOSE_PENDING_H
@@ -24,8 +24,8 @@
 struct facet_pending_cell {
     _Alignas(64) _Atomic uint64_t bytes; /* pending; the lowest eight bits: the device plus one; 0: nothing */
     _Atomic uint32_t enters;             /* how often a thread entered */
-    _Atomic uint32_t owned;              /* by a live thread */
-    uint32_t ignored_enters;             /* for the reader: the count of enters for which it does not wait again */
+    _Atomic uint32_t owned;              /* 1 while a live thread uses the cell */
+    uint32_t ignored_enters;             /* written by the reader: `enters` at a call that it does not wait for again */
     struct facet_pending_cell *next;     /* never freed */
 };
 
@@ -42,9 +42,9 @@ static inline uint64_t facet_pending_word(uint32_t device, uint64_t bytes)
 void facet_pending_enter_slow(uint64_t word);
 
 /*
- * Called before charges and the driver's memory diverge. Returns when no reader is active. One atomic operation orders
- * the cell before the check of the gate; the reader shuts the gate before it reads cells, so at least one of them sees
- * the other.
+ * Called before charges and the driver's memory diverge. Returns when no reader is active. The thread writes its cell
+ * before it checks the gate; the reader shuts the gate before it reads cells. So at least one of the two sees the
+ * other's write.
  */
 static inline void facet_pending_enter(uint32_t device, uint64_t bytes)
 {
@@ -68,14 +68,14 @@ static inline void facet_pending_set(uint32_t device, uint64_t bytes)
         atomic_store_explicit(&facet_pending_own_cell->bytes, facet_pending_word(device, bytes), memory_order_release);
 }
 
-/* The two agree again. Allowed without enter. */
+/* Charges and the driver's memory agree again. Allowed without enter. */
 static inline void facet_pending_leave(void)
 {
     if (facet_pending_own_cell)
         atomic_store_explicit(&facet_pending_own_cell->bytes, 0, memory_order_release);
 }
 
-/* The pending bytes when a reader went on, with their threads and their counts of enters. */
+/* The bytes that were still pending when a reader went on: the cells of their threads, with the counts of enters. */
 struct facet_pending {
     uint32_t count;
     struct facet_pending_part {
@@ -86,15 +86,16 @@ struct facet_pending {
 };
 
 /*
- * Shuts the gate, and waits until nothing of the device is pending, at most `most_ns`. False when something still
- * is: *ret_pending has the bytes of each thread. Either way nothing becomes pending until facet_pending_open().
+ * Shuts the gate, and waits until nothing of the device is pending, at most `most_ns`. False when something is pending
+ * even then: *ret_pending has the bytes of each thread. In both cases nothing becomes pending until
+ * facet_pending_open().
  */
 bool facet_pending_quiesce(uint32_t device, uint64_t most_ns, struct facet_pending *ret_pending);
 void facet_pending_open(void);
 
 /*
- * `growth`, just read, less the bytes that were pending at the first reading and are no more. Bytes that became
- * pending meanwhile can only have reduced it, so the result is never too large.
+ * `growth`, which was just read, less the bytes that were pending at the first reading and are not any more. Bytes that
+ * became pending meanwhile can only have reduced the growth, so the result is never too large.
  */
 uint64_t facet_pending_subtract(uint64_t growth, const struct facet_pending *pending);
 

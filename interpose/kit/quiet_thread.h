@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of ours in a program that does not know about it.
+ * A detached thread of an interposer in the program's process.
  *
- * Owns: blocking all signals in it, so that no handler of the program ever runs there.
- * Never: is joined; it is detached.
+ * Owns: blocking all signals in that thread, so that no handler of the program runs there.
+ * Never: is joined.
  */
 #ifndef FACET_INTERPOSE_QUIET_THREAD_H
 #define FACET_INTERPOSE_QUIET_THREAD_H

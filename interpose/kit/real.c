@@ -40,7 +40,7 @@ static bool is_same_file(const char *one, const char *other)
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Compares files first: opening our own library would be useless, and through a link it would load a second copy. */
+/* Compares files before any is opened: opening our own library through a link could load a second copy of it. */
 static bool is_this_library(const char *path)
 {
     Dl_info info;

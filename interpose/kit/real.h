@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vendor's own library, when ours has its name.
+ * The vendor's own library, when our library has its name.
  *
- * Owns: finding it, and opening it although the loader knows ours by that name.
+ * Owns: finding the vendor's library, and opening it although ours is loaded under the same name.
  * Never: opens it in a constructor; takes our library, or a copy of it, for the vendor's.
  *
- * The loader knows libraries by their SONAME: for "libcuda.so.1" it would return ours. A path with a slash is opened as
- * a file, so the vendor's is opened by its full path, with local symbols.
+ * The loader identifies libraries by their SONAME: for "libcuda.so.1" it would return ours. A path with a slash is
+ * opened as a file, so the vendor's library is opened by its full path, with local symbols.
  */
 #ifndef FACET_INTERPOSE_REAL_H
 #define FACET_INTERPOSE_REAL_H
@@ -17,7 +17,7 @@
 struct facet_real {
     const char *soname;         /* "libcuda.so.1" */
     const char *variable;       /* environment variable with a full path, which overrides the search: FACET_REAL_CUDA */
-    const char *const *folders; /* this vendor's folders besides the system's; ends with NULL, or NULL */
+    const char *const *folders; /* this vendor's folders besides the system's, ending with NULL; or NULL */
 };
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of stops. Never: keeps more than FACET_STOPS_MOST: the newest. */
+/* Owns: the list of the newest stops. Never: keeps more than FACET_STOPS_MOST. */
 #include "stops.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 /* The least time between two ticks. */
 #define TICK_LEAST_NS UINT64_C(2000000)
 
-/* The known offset of the device's clock ages: the clocks drift apart by less than this part of the time. */
+/* The device's clock and this machine's drift apart by less than this part (a shift) of the time that passes. */
 #define DRIFT_SHIFT 10
 
 bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns)
@@ -25,8 +25,9 @@ static void add_stop(struct facet_stops *stops, uint64_t start_ns, uint64_t end_
 }
 
 /*
- * The stop began before the next tick was due. If the process used a processor for most of the time, its driver was
- * running, and only the ticking thread was delayed.
+ * A late tick means that the process was stopped. The stop began when the tick was due, or earlier; it counts from
+ * then. If the process used a processor for most of the time, its driver was running, and only the ticking thread was
+ * delayed.
  */
 void facet_stops_tick(struct facet_stops *stops, uint64_t now_ns, uint64_t cpu_ns)
 {
@@ -56,7 +57,7 @@ void facet_stops_learn_clock(struct facet_stops *stops, uint64_t device_ns, uint
     }
 }
 
-uint32_t facet_stops_cut(const struct facet_stops *stops, int64_t ahead_ns, struct facet_interval whole,
+uint32_t facet_stops_cut(const struct facet_stops *stops, int64_t ahead_ns, struct facet_interval interval,
                          struct facet_interval ret_pieces[FACET_STOPS_MOST + 1])
 {
     uint32_t count = 0;
@@ -65,13 +66,13 @@ uint32_t facet_stops_cut(const struct facet_stops *stops, int64_t ahead_ns, stru
         uint64_t start_ns = stops->intervals[i].start_ns - (uint64_t)ahead_ns;
         uint64_t end_ns = stops->intervals[i].end_ns - (uint64_t)ahead_ns;
 
-        if (end_ns <= whole.start_ns || start_ns >= whole.end_ns)
+        if (end_ns <= interval.start_ns || start_ns >= interval.end_ns)
             continue;
-        if (start_ns > whole.start_ns)
-            ret_pieces[count++] = (struct facet_interval){whole.start_ns, start_ns};
-        whole.start_ns = end_ns < whole.end_ns ? end_ns : whole.end_ns;
+        if (start_ns > interval.start_ns)
+            ret_pieces[count++] = (struct facet_interval){interval.start_ns, start_ns};
+        interval.start_ns = end_ns < interval.end_ns ? end_ns : interval.end_ns;
     }
-    if (whole.start_ns < whole.end_ns)
-        ret_pieces[count++] = whole;
+    if (interval.start_ns < interval.end_ns)
+        ret_pieces[count++] = interval;
     return count;
 }

@@ -35,14 +35,17 @@ bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns);
 /* `cpu_ns`: processor time of the process. The next tick must follow within FACET_STOPS_TICK_NS. */
 void facet_stops_tick(struct facet_stops *stops, uint64_t now_ns, uint64_t cpu_ns);
 
-/* The next tick may come at any time. */
+/* Says that the next tick may come at any time: a late tick is then no stop. */
 void facet_stops_rest(struct facet_stops *stops);
 
-/* The device's clock showed `device_ns` at `now_ns`, or shortly before. */
+/* Says that the device's clock showed `device_ns` at `now_ns`, or shortly before. */
 void facet_stops_learn_clock(struct facet_stops *stops, uint64_t device_ns, uint64_t now_ns);
 
-/* The pieces of [start, end) outside of the stops; returns their number. `ahead_ns`: 0 on this machine's clock. */
-uint32_t facet_stops_cut(const struct facet_stops *stops, int64_t ahead_ns, struct facet_interval whole,
+/*
+ * The pieces of `interval` outside of the stops; returns their number. `ahead_ns`: this machine's clock minus the clock
+ * of `interval`; 0 if that is this machine's.
+ */
+uint32_t facet_stops_cut(const struct facet_stops *stops, int64_t ahead_ns, struct facet_interval interval,
                          struct facet_interval ret_pieces[FACET_STOPS_MOST + 1]);
 
 #endif

@@ -24,13 +24,13 @@ static inline const char *facet_tenant_address(const struct facet_tenant *tenant
 }
 
 /*
- * Attaches to every folder, at most `most`. Returns the number, or 0 when one of them cannot be used: its device is
- * another vendor's, has no proper address, or is named twice.
+ * Attaches to every folder, at most `most`. Returns the number, or 0 when one of them cannot be used, for example
+ * because its device is another vendor's, has no proper address, or is named twice.
  */
 uint32_t facet_tenants_attach(const char *folders, bool (*is_ours)(const char *address), uint32_t most,
                               struct facet_tenant *ret_tenants);
 
-/* Keeps the chosen ones, by their numbers and in that order, and releases the others' slots. */
+/* Keeps the tenants whose indices are in `chosen`, in that order, and releases the slots of the others. */
 void facet_tenants_keep(struct facet_tenant *all, uint32_t all_count, const uint32_t *chosen, uint32_t count,
                         struct facet_tenant *ret_kept);
 

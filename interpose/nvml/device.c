@@ -55,7 +55,7 @@ nvmlReturn_t facet_nvmlDeviceGetCount_v2(unsigned *count)
     return visible_count(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
 }
 
-/* Asks the library for its count first, to return its error if it is not initialised. */
+/* Asks the library for its count first: if it is not initialised, its error is returned. */
 static nvmlReturn_t device_by_index(unsigned index, nvmlDevice_t *device)
 {
     unsigned count;
@@ -126,8 +126,7 @@ nvmlReturn_t facet_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsi
     return answer;
 }
 
-/* Copies the visible devices of `library_devices`: only counts them when *count is 0, else copies as many as there is
- * room for. */
+/* Counts the visible devices of `library_devices` in `*count`, and copies as many as `*count` gave room for. */
 static void copy_visible(const nvmlDevice_t *library_devices, unsigned library_count, unsigned *count,
                          nvmlDevice_t *devices)
 {

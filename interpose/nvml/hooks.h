@@ -5,10 +5,11 @@
  * Owns: the list, and the table of the library's own functions.
  * Never: names a function without a hook.
  *
- * A hook is named facet_<exported symbol>; the exported symbol is a jump (kit/forward.h): to the hook in a tenant whose
- * library has the function, else to the library. So a hook may call its own original without checking for NULL. The
- * library need not have every form of FACET_NVML_LISTS: all forms use the newest one that it has, because a program
- * that finds our newest symbol does not fall back to an older one.
+ * A hook is named facet_<exported symbol>. The exported symbol itself is a jump (kit/forward.h): to the hook in a
+ * tenant whose library has the function, else to the library. So a hook may call the library's function without
+ * checking for NULL. FACET_NVML_PROCESS_LISTS are an exception: the library need not have every form of them. A program
+ * that finds the newest form in our library does not fall back to an older form, so each hook calls the newest form
+ * that the library has.
  */
 #ifndef FACET_NVML_HOOKS_H
 #define FACET_NVML_HOOKS_H
@@ -16,7 +17,7 @@
 #include "vendor/cuda/nvml.h"
 #include "vendor/cuda/nvml_mig.h"
 
-#define FACET_NVML_LISTS(X)                                                                                            \
+#define FACET_NVML_PROCESS_LISTS(X)                                                                                    \
     X(nvmlDeviceGetComputeRunningProcesses)                                                                            \
     X(nvmlDeviceGetComputeRunningProcesses_v2)                                                                         \
     X(nvmlDeviceGetComputeRunningProcesses_v3)                                                                         \
@@ -49,7 +50,7 @@
     X(nvmlDeviceGetMemoryInfo)                                                                                         \
     X(nvmlDeviceGetMemoryInfo_v2)                                                                                      \
     /* process.c */                                                                                                    \
-    FACET_NVML_LISTS(X)                                                                                                \
+    FACET_NVML_PROCESS_LISTS(X)                                                                                        \
     X(nvmlDeviceGetRunningProcessDetailList)                                                                           \
     X(nvmlDeviceGetAccountingPids)                                                                                     \
     /* utilization.c */                                                                                                \
@@ -58,7 +59,7 @@
     X(nvmlDeviceGetUtilizationRates)
 
 /* Functions that hooks call and that have no hook. */
-#define FACET_NVML_PLAIN(X)                                                                                            \
+#define FACET_NVML_UNHOOKED(X)                                                                                         \
     X(nvmlShutdown)                                                                                                    \
     X(nvmlDeviceIsMigDeviceHandle)                                                                                     \
     X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)
@@ -67,11 +68,11 @@
 FACET_NVML_HOOKS(FACET_NVML_DECLARE)
 #undef FACET_NVML_DECLARE
 
-/* The library's own functions, NULL where it lacks one; filled before the first hook runs. */
+/* The library's own functions; filled before the first hook runs. NULL: the library lacks the function. */
 struct facet_nvml_library {
 #define FACET_NVML_FIELD(symbol) __typeof__(&symbol) symbol;
     FACET_NVML_HOOKS(FACET_NVML_FIELD)
-    FACET_NVML_PLAIN(FACET_NVML_FIELD)
+    FACET_NVML_UNHOOKED(FACET_NVML_FIELD)
 #undef FACET_NVML_FIELD
 };
 extern struct facet_nvml_library facet_nvml_library;

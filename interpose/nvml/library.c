@@ -39,7 +39,7 @@ static void open_library(void)
         return;
 #define FILL(symbol) facet_nvml_library.symbol = (__typeof__(facet_nvml_library.symbol))dlsym(handle, #symbol);
     FACET_NVML_HOOKS(FILL)
-    FACET_NVML_PLAIN(FILL)
+    FACET_NVML_UNHOOKED(FILL)
 #undef FILL
 }
 
@@ -63,7 +63,7 @@ static bool is_list(const char *name)
 {
     static const char *const lists[] = {
 #define LIST(symbol) #symbol,
-        FACET_NVML_LISTS(LIST)
+        FACET_NVML_PROCESS_LISTS(LIST)
 #undef LIST
     };
 

@@ -3,8 +3,9 @@
  * Owns: lists of processes, reduced to those of the tenant's vGPU.
  * Never: names a process that is not in the vGPU.
  *
- * The library's entry of a process of the vGPU is kept. In a pid namespace the library lists processes under other
- * numbers than their own; a process of the vGPU that holds memory and is not found is listed with the limiter's figure.
+ * The library's entry of a process of the vGPU is kept. In a pid namespace the library lists processes under pids other
+ * than those that they have there. So a process of the vGPU that holds memory and is in no list is added, with the
+ * limiter's figure.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static struct source source_of(unsigned mode)
     }
 }
 
-/* One call for at most *count entries, into memory with room for as many of the largest form. */
+/* One call for at most *count entries, into memory with room for that many entries of the largest form. */
 static nvmlReturn_t query_processes(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw,
                                     size_t *ret_size)
 {

@@ -3,9 +3,9 @@
  * Owns: the utilization of the device by the vGPU, over all of its processes.
  * Never: estimates: every figure was measured by the limiter or by the driver, for this vGPU's processes.
  *
- * The limiter counts device time. Its increase between two calls, divided by the time between them, is the vGPU's
- * utilization, as NVML's figure is that of its sample period. Until two calls are far enough apart, the driver's
- * samples of the vGPU's processes are used; without those, the device's own figure.
+ * The limiter counts device time. The increase of that count between two calls, divided by the time between them, is
+ * the vGPU's utilization, as NVML's figure is that of its sample period. Until two calls are far enough apart, the
+ * driver's samples of the vGPU's processes are used; without samples, the device's own figure.
  */
 #include <stdlib.h>
 
@@ -79,7 +79,7 @@ static void keep_tenant_samples(nvmlProcessesUtilizationInfo_v1_t *info, const s
     info->processSamplesCount = kept_count;
 }
 
-/* The caller needs room for the library's samples of all processes, which is the size that the library told it. */
+/* The caller gives room for the library's samples of all processes: that is the size that the library asked for. */
 nvmlReturn_t facet_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info)
 {
     const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
@@ -95,7 +95,7 @@ nvmlReturn_t facet_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nv
     return info->processSamplesCount ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-/* The share of the last period; false before the first one, except that an idle vGPU is known to be at 0. */
+/* The vGPU's share of the last period. False before the first period has ended, unless the vGPU was idle: 0 then. */
 static bool measure_percent(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
 {
     struct facet_nvml_period *period = &vgpu->period;

@@ -153,7 +153,7 @@ static bool map_all(void)
     return true;
 }
 
-/* Looked up by UUID each time: the library knows whether a device still exists. */
+/* Looks the device up by UUID each time, because it may have gone since. */
 static nvmlReturn_t resolve_vgpu(struct facet_nvml_vgpu *vgpu)
 {
     const char *address = vgpu->policy->device.address;
@@ -284,7 +284,7 @@ struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device)
     return vgpu && !atomic_load(&vgpu->mig) ? vgpu : NULL;
 }
 
-/* Opened anew each time: the program could close a descriptor that is kept, and reuse its number. */
+/* Opens the file anew each time: the program could close a descriptor that is kept, and reuse its number. */
 static int open_usage(const struct facet_nvml_vgpu *vgpu)
 {
     char path[sizeof vgpu->dir + sizeof "/usage"];
@@ -297,7 +297,7 @@ static int open_usage(const struct facet_nvml_vgpu *vgpu)
     return FACET_TAKE_FD(fd);
 }
 
-/* The folder may have been removed with its vGPU. Then the locks cannot be checked, and the page alone decides. */
+/* If the folder was removed with its vGPU, no lock can be checked: every slot with a pid counts as a live process. */
 unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS])
 {
     FACET_CLEANUP_FD int fd = open_usage(vgpu);

@@ -29,8 +29,8 @@ extern pthread_mutex_t facet_nvml_lock;
 /* The utilization of a vGPU between two calls (utilization.c); protected by facet_nvml_lock. */
 struct facet_nvml_period {
     uint64_t start_ns, busy_ns; /* at the beginning of the current period */
-    unsigned percent;           /* of the period before it */
-    bool has_percent;           /* whether there was one */
+    unsigned percent;           /* of the previous period */
+    bool has_percent;           /* whether there was a previous period */
 };
 
 struct facet_nvml_vgpu {
@@ -58,8 +58,7 @@ bool facet_nvml_is_tenant(void);
 
 /*
  * Maps the segments and finds their devices. Called with the library initialised; repeated calls are harmless.
- * NVML_ERROR_NOT_READY when a segment cannot be used: then no device is visible, rather than one that is not the
- * tenant's.
+ * NVML_ERROR_NOT_READY when a segment cannot be used: then no device is visible.
  */
 nvmlReturn_t facet_nvml_attach(void);
 
@@ -80,7 +79,7 @@ struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device);
 /* The live processes of a vGPU; returns how many. */
 unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS]);
 
-/* The memory of the live ones together. A dead process's slot may not have been cleared yet; it does not count. */
+/* The memory of the vGPU's live processes together. A dead process's slot that was not cleared yet does not count. */
 uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu);
 
 /* Whether `pid` is in the list. */

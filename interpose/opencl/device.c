@@ -20,7 +20,7 @@
 static _Atomic(cl_platform_id) found_platform;
 static _Atomic(cl_device_id) found_root, found_device;
 
-/* The search over all devices. An address is a stem, and the number of earlier devices with the same stem. */
+/* The search over all devices. An address is a stem, followed by the number of earlier devices with the same stem. */
 struct search {
     struct facet_opencl_place place;
     unsigned same_stem_count;
@@ -160,8 +160,10 @@ bool facet_cl_device_is_part(cl_device_id device, cl_device_id *ret_root)
     return true;
 }
 
-/* References to a root device are not counted, so those of the program's device are not either: a program may release
- * more than it retained. */
+/*
+ * OpenCL does not count references to a root device, and the program takes its device for one. So its references are
+ * not counted either, if the device is a sub-device: the program may release it more often than it retained it.
+ */
 cl_int facet_clRetainDevice(cl_device_id device)
 {
     cl_device_id root;
@@ -176,7 +178,10 @@ cl_int facet_clReleaseDevice(cl_device_id device)
     return facet_cl_target.clReleaseDevice(facet_cl_device_is_part(device, &root) ? root : device);
 }
 
-/* Without a usable vGPU the platforms stay visible, and empty: a program says "no device" and not "no OpenCL". */
+/*
+ * Without a usable vGPU the platforms stay visible, without devices: a program then reports "no device", not "no
+ * OpenCL".
+ */
 cl_int facet_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms)
 {
     struct facet_cl_device ours;
@@ -192,7 +197,7 @@ cl_int facet_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms, cl
     return CL_SUCCESS;
 }
 
-/* The vGPU is the only device there is, so it is the default one too. ALL leaves custom devices out. */
+/* The vGPU is the only device that the program sees, so it is the default device too. ALL leaves custom devices out. */
 static cl_int match_type(cl_device_id device, cl_device_type wanted)
 {
     cl_device_type type = 0;
@@ -256,7 +261,7 @@ static cl_platform_id context_platform(const cl_context_properties *properties)
     return NULL;
 }
 
-/* Made from the list we show, because the one below chooses among all devices. */
+/* Makes the context on the device that the program sees, because the driver would choose among all devices. */
 cl_context facet_clCreateContextFromType(const cl_context_properties *properties, cl_device_type device_type,
                                          context_notify pfn_notify, void *user_data, cl_int *errcode_ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the lookup of functions by name, and command buffers. Never: changes a name it does not know. */
+/* Owns: the lookup of functions by name, and command buffers. Never: changes the answer for another name. */
 #include "extension.h"
 
 #include <stdint.h>
@@ -13,37 +13,37 @@
 FACET_CL_EXTENSIONS(DEFINE_REAL)
 #undef DEFINE_REAL
 
-/* Some drivers hand out core functions this way as well; those would go round the layer. */
-static void *swap_address(const char *asked, void *real)
+/* The hook of that name, or the driver's address. Some drivers answer for core functions too, so these are replaced. */
+static void *hook_or_address(const char *asked, void *real)
 {
     if (!asked || !real)
         return real;
-#define SWAP_EXTENSION(name)                                                                                           \
+#define RETURN_EXTENSION_HOOK(name)                                                                                    \
     if (strcmp(asked, #name) == 0) {                                                                                   \
         atomic_store(&facet_cl_real_##name, (name##_fn)(uintptr_t)real);                                               \
         return (void *)(uintptr_t)facet_##name;                                                                        \
     }
-    FACET_CL_EXTENSIONS(SWAP_EXTENSION)
-#undef SWAP_EXTENSION
-#define SWAP_CORE(name)                                                                                                \
+    FACET_CL_EXTENSIONS(RETURN_EXTENSION_HOOK)
+#undef RETURN_EXTENSION_HOOK
+#define RETURN_CORE_HOOK(name)                                                                                         \
     if (strcmp(asked, #name) == 0)                                                                                     \
         return (void *)(uintptr_t)facet_##name;
-    FACET_CL_HOOKS(SWAP_CORE)
-#undef SWAP_CORE
+    FACET_CL_HOOKS(RETURN_CORE_HOOK)
+#undef RETURN_CORE_HOOK
     return real;
 }
 
 void *facet_clGetExtensionFunctionAddress(const char *name)
 {
-    return swap_address(name, facet_cl_target.clGetExtensionFunctionAddress(name));
+    return hook_or_address(name, facet_cl_target.clGetExtensionFunctionAddress(name));
 }
 
 void *facet_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name)
 {
-    return swap_address(name, facet_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name));
+    return hook_or_address(name, facet_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name));
 }
 
-/* A command buffer is one launch: its commands were checked when they were recorded, and run only through here. */
+/* A command buffer counts as one launch: its commands run only when the buffer is enqueued here. */
 cl_int facet_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_queue *queues, cl_command_buffer_khr buffer,
                                        cl_uint num_waits, const cl_event *waits, cl_event *event)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of extension functions the layer changes, and the driver's own address of each.
- * Never: invents one: the driver is asked first, and a function that it lacks stays absent.
+ * Owns: the list of extension functions that the layer hooks, and the driver's own address of each.
+ * Never: offers a function that the driver lacks.
  */
 #ifndef FACET_OPENCL_EXTENSION_H
 #define FACET_OPENCL_EXTENSION_H

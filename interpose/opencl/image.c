@@ -25,7 +25,7 @@ static uint64_t channel_count(cl_channel_order order)
     case CL_sRGB:
     case CL_sRGBx:
         return 3;
-    default: /* the widest, for orders not known here; the driver's answer corrects it */
+    default: /* unlisted orders count as the widest; the driver's answer corrects the size */
         return 4;
     }
 }
@@ -151,8 +151,10 @@ static cl_int try_image(const struct image *image, const cl_image_desc *desc)
     return facet_cl_memory_probe_result(probe, result);
 }
 
-/* The pitches describe the program's memory, and stay valid for a part of it. The number of levels depends on the
- * largest dimension. */
+/*
+ * The pitches describe the program's memory, and stay valid for a part of that memory. The number of levels depends on
+ * the largest dimension.
+ */
 static cl_image_desc shrunken(const cl_image_desc *desc, size_t size_most)
 {
     cl_image_desc part = *desc;

@@ -15,14 +15,16 @@
 
 #define PIXEL_BYTES 16u /* of the largest format, four channels of 32 bits */
 
-/* The limit of an answer: the bytes for each unit of it, 0 if the quota does not limit it; and the width of the number.
+/*
+ * How the quota limits an answer: `unit` is the number of bytes that an answer of 1 stands for, 0 if the quota does not
+ * limit the answer; `width` is the size of the number.
  */
 struct bound {
     uint64_t unit;
     size_t width;
 };
 
-/* Dedicated local memory is no part of the device's memory; a device without it uses global memory instead. */
+/* Dedicated local memory is not limited; a device without such memory takes local memory from its global memory. */
 static struct bound bound_for_local(cl_device_id device)
 {
     cl_device_local_mem_type type = CL_LOCAL;
@@ -60,7 +62,7 @@ static struct bound bound_for(cl_device_id device, cl_device_info param_name)
     }
 }
 
-/* The driver answers first, so that its checks and sizes are exact; then its answer is bounded. */
+/* Called after the driver has answered, so that its checks and sizes are exact. */
 static void bound_number(void *value, size_t width, uint64_t limit)
 {
     cl_ulong wide;
@@ -122,7 +124,7 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
     return result;
 }
 
-/* The root device in a list of devices becomes the one that the program knows. */
+/* In a list of devices, replaces the root device by the device that the program sees. */
 static void replace_root_device(cl_device_id *devices, size_t size)
 {
     struct facet_cl_device ours;
@@ -134,7 +136,7 @@ static void replace_root_device(cl_device_id *devices, size_t size)
             devices[i] = ours.id;
 }
 
-/* PoCL puts the context of a sub-device on its root device, and says so. */
+/* PoCL puts the context of a sub-device on its root device, and answers with the root device. */
 cl_int facet_clGetContextInfo(cl_context context, cl_context_info param_name, size_t param_value_size,
                               void *param_value, size_t *param_value_size_ret)
 {
@@ -148,7 +150,7 @@ cl_int facet_clGetContextInfo(cl_context context, cl_context_info param_name, si
     return result;
 }
 
-/* PoCL does the same for the programs of that context. */
+/* PoCL answers with the root device for programs of such a context, too. */
 cl_int facet_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
                               void *param_value, size_t *param_value_size_ret)
 {

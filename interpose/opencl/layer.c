@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the two entry points the ICD loader calls, and the dispatch table it gets from us.
+ * Owns: the two entry points that the ICD loader calls, and the dispatch table that the loader gets from us.
  * Never: attaches, allocates or calls OpenCL: the loader may call this from a constructor.
  */
 #include <CL/cl_layer.h>
@@ -34,7 +34,7 @@ __attribute__((visibility("default"))) cl_int clGetLayerInfo(cl_layer_info param
     return CL_SUCCESS;
 }
 
-/* Copies the tables; an entry the layer below lacks stays absent, so that nothing is promised that cannot be done. */
+/* Copies the table of the layer below, and sets the hooks; an entry that the layer below lacks stays absent. */
 static void assemble_dispatch(const cl_icd_dispatch *target, cl_uint num_entries)
 {
     cl_uint known = num_entries < TABLE_ENTRIES ? num_entries : TABLE_ENTRIES;
@@ -49,8 +49,8 @@ static void assemble_dispatch(const cl_icd_dispatch *target, cl_uint num_entries
 }
 
 /*
- * Outside a vGPU, and when this copy is in the chain already (listed twice, or `facet run` inside `facet run`), the
- * target goes back as it came: nothing is charged twice.
+ * Outside a vGPU, the target is returned as it came. So it is when this library is in the chain of layers already
+ * (listed twice, or `facet run` inside `facet run`), so that nothing is charged twice.
  */
 __attribute__((visibility("default"))) cl_int clInitLayer(cl_uint num_entries, const cl_icd_dispatch *target_dispatch,
                                                           cl_uint *num_entries_ret,

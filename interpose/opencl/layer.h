@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layer as a whole: the dispatch table below it, and the list of entry points it changes.
+ * The layer as a whole: the dispatch table below it, and the list of entry points that it hooks.
  *
- * Owns: the one list of hooked names. Dispatch assembly, prototypes and extension lookup are made from it.
- * Never: hooks an entry it does not change: other calls cost nothing.
+ * Owns: the list of hooked names. The dispatch table, prototypes and lookups of extensions are generated from it.
+ * Never: hooks an entry point without need: calls without a hook cost nothing.
  */
 #ifndef FACET_OPENCL_LAYER_H
 #define FACET_OPENCL_LAYER_H

@@ -63,12 +63,12 @@ struct measured {
 };
 
 /* Called with the account lock. */
-static struct measured add_interval(struct facet_busy *busy, int64_t ahead_ns, struct facet_interval whole)
+static struct measured add_interval(struct facet_busy *busy, int64_t ahead_ns, struct facet_interval interval)
 {
     struct facet_interval pieces[FACET_STOPS_MOST + 1];
     struct measured measured = {0};
 
-    for (uint32_t i = 0, count = facet_stops_cut(&account.stops, ahead_ns, whole, pieces); i < count; i++) {
+    for (uint32_t i = 0, count = facet_stops_cut(&account.stops, ahead_ns, interval, pieces); i < count; i++) {
         measured.length_ns += pieces[i].end_ns - pieces[i].start_ns;
         measured.added_ns += facet_busy_add(busy, pieces[i].start_ns, pieces[i].end_ns);
     }

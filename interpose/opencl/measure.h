@@ -15,14 +15,19 @@
 
 #include "track.h"
 
-/* Called for the device of each new queue. Records whether it is made of this machine's processors, so that its driver
- * runs in this process. */
+/*
+ * Called for the device of each new queue. Records whether the device is made of this machine's processors, so that its
+ * driver runs in this process.
+ */
 void facet_cl_measure_device(cl_device_id device);
 
-/* Whether there was such a device: then ticks must come at least each FACET_STOPS_TICK_NS (interpose/kit/stops.h). */
+/* Whether a driver runs in this process: then a tick must come every FACET_STOPS_TICK_NS (interpose/kit/stops.h). */
 bool facet_cl_measure_runs_in_process(void);
 
-/* A tick by the helper, or by a thread that measures next. `_pause`: no tick comes until the helper's next one. */
+/*
+ * A tick by the helper, or by a thread that measures next. After `_pause`, no tick is due until the helper's
+ * next tick.
+ */
 void facet_cl_measure_tick(uint64_t now_ns, bool of_helper);
 void facet_cl_measure_pause(void);
 

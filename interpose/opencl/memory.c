@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: buffers and pipes. Host-pointer buffers are charged too: drivers may copy them to the device.
- * Never: sees sub-buffers; they hold no memory of their own.
+ * Never: charges sub-buffers, because they hold no memory of their own.
  */
 #include "memory.h"
 
@@ -67,7 +67,7 @@ struct buffer {
     void *host_ptr;
 };
 
-#define SMALL_BYTES 64u /* bytes */
+#define SMALL_BYTES 64u /* size of a probe */
 
 static uint64_t allocation_most(cl_int (*query)(cl_device_id, cl_device_info, size_t, void *, size_t *))
 {
@@ -79,7 +79,7 @@ static uint64_t allocation_most(cl_int (*query)(cl_device_id, cl_device_info, si
     return bytes;
 }
 
-/* Without the properties: a property may transfer memory of another API, which the probe would then free. */
+/* Omits the program's properties: a property may transfer memory of another API, which the probe would then free. */
 static cl_int probe_buffer(const void *request)
 {
     const struct buffer *buffer = request;

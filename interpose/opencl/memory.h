@@ -13,9 +13,9 @@
 #include "process.h"
 
 /*
- * Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. `probe` makes
- * a small object of the same kind with the program's other arguments (facet_cl_memory_probe_result()): if the driver
- * refuses that too, its error takes precedence.
+ * Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. After a
+ * refusal by the quota, `probe` makes a small object of the same kind with the program's other arguments
+ * (facet_cl_memory_probe_result()): if the driver refuses that too, its error takes precedence.
  */
 bool facet_cl_memory_admit(uint64_t bytes, cl_int (*probe)(const void *request), const void *request,
                            facet_cl_charge *ret_charge, cl_int *errcode_ret);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: open-addressing tables that grow by doubling. Never: shrinks; the programs that need many need them again. */
+/*
+ * Owns: open-addressing tables that grow by doubling. Never: shrinks, because a program that fills a table
+ * refills it.
+ */
 #include "objects.h"
 
 #include <stdatomic.h>
@@ -25,7 +28,7 @@ static size_t home_of(const struct table *table, uintptr_t key)
     return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (table->capacity - 1);
 }
 
-/* The entry of `key`, or the free one where it would go. There is always a free one. */
+/* The entry of `key`, or the free entry where it would be added. At least one entry is free. */
 static struct entry *find_entry(const struct table *table, uintptr_t key)
 {
     size_t i = home_of(table, key);
@@ -65,7 +68,7 @@ static bool put_entry(struct table *table, uintptr_t key, uint64_t value, uint64
     return true;
 }
 
-/* Closes the gap, so that no later entry of the run becomes unreachable. */
+/* Closes the gap, so that no later entry of the cluster becomes unreachable. */
 static void erase_entry(struct table *table, struct entry *entry)
 {
     size_t mask = table->capacity - 1, gap = (size_t)(entry - table->entries);

@@ -21,15 +21,16 @@ enum facet_cl_map {
     FACET_CL_MAPS,
 };
 
-/* Stores `value` under `key` and writes the previous value, or 0, to *ret_old (may be NULL); false when out of
- * memory. */
+/*
+ * Stores `value` under `key` and writes the previous value, or 0, to *ret_old (may be NULL). False when memory is out.
+ */
 bool facet_cl_map_put(enum facet_cl_map map, const void *key, uint64_t value, uint64_t *ret_old);
 bool facet_cl_map_get(enum facet_cl_map map, const void *key, uint64_t *ret_value);
 
 /* Takes the entry out; false when there is none. */
 bool facet_cl_map_take(enum facet_cl_map map, const void *key, uint64_t *ret_value);
 
-/* Whether the map holds nothing; cheap, for callers that would otherwise ask the driver first. */
+/* Whether the map is empty, without its lock: callers check this before they query the driver for a key. */
 bool facet_cl_map_empty(enum facet_cl_map map);
 
 #endif

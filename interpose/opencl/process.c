@@ -28,7 +28,7 @@ pthread_mutex_t facet_cl_account_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t facet_cl_map_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static char vgpu_dir[1024];
-static bool fork_handled; /* inherited by children, as the handlers are */
+static bool fork_handled; /* inherited by a child of fork(), as the handlers are */
 static _Atomic uint16_t generation;
 
 bool facet_cl_process_init(void)
@@ -70,8 +70,8 @@ static void after_fork_in_child(void)
 }
 
 /*
- * Keeps our code, and the loader's that we call, mapped for good: the program may unload libOpenCL while our thread
- * is in it.
+ * Keeps our code, and the ICD loader's code that we call, mapped for good: the program may unload libOpenCL while our
+ * thread runs it.
  */
 static bool pin_library(const void *address)
 {

@@ -38,9 +38,9 @@ static inline struct facet_tenant *facet_cl_tenant(void)
 }
 
 /*
- * A charge in one word: the bytes, and the process generation that reserved them. It fits a callback's user_data, so
- * releasing needs no allocation and no lookup; and a child that inherits an object does not release a charge that it
- * never paid.
+ * A charge in one word: the bytes, and the generation of the process (fork() begins a new one) that reserved them. It
+ * fits a callback's user_data, so releasing it needs no allocation and no lookup. A child that inherits an object does
+ * not release the charge, because it is of an earlier generation.
  */
 typedef uint64_t facet_cl_charge;
 
@@ -50,7 +50,7 @@ cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret
 /*
  * Takes a charge before the driver has checked the call. A refusal by the quota is not counted as denied, because the
  * driver may refuse the call for another reason. The caller probes with a small size, and passes the driver's result to
- * facet_cl_charge_refuse(). It returns that error; or, if the driver succeeded, counts the denial and returns
+ * facet_cl_charge_refuse(). That returns the driver's error; if the driver succeeded, it counts the denial and returns
  * `refusal`.
  */
 enum facet_cl_admission { FACET_CL_CHARGED, FACET_CL_OVER_QUOTA, FACET_CL_NO_VGPU };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the device memory of programs: their global variables, where the driver says how much that is.
- * Never: sees a program that has none.
+ * Owns: the device memory of programs: their global variables, if the driver tells the size of these.
+ * Never: records a program without global variables.
  *
  * A build without a callback is charged when it returns. A build with a callback may still be running then; it is
  * charged when its first kernel is made, before anything could use the variables.
@@ -13,7 +13,7 @@
 #include "objects.h"
 #include "process.h"
 
-/* Devices of one context share the quota, so the largest answer counts, once. */
+/* Devices of one context are parts of the vGPU and share its quota, so only the largest answer counts. */
 static uint64_t global_bytes(cl_program program)
 {
     cl_uint count = 0;
@@ -36,8 +36,10 @@ static uint64_t global_bytes(cl_program program)
     return largest;
 }
 
-/* Charges the part that is not charged yet. Two threads may do this at once: the thread that replaces an old charge
- * drops it. */
+/*
+ * Charges the program's current size, and drops an earlier charge. If two threads do this at once, the thread that
+ * replaces the other's charge drops that.
+ */
 static cl_int charge_program(cl_program program)
 {
     facet_cl_charge charge, earlier = 0;
@@ -146,7 +148,7 @@ cl_int facet_clReleaseProgram(cl_program program)
     return result;
 }
 
-/* Drivers keep a program while it has kernels: the program may end with its last kernel. */
+/* Drivers keep a program while it has kernels, so releasing the last kernel may end the program. */
 cl_int facet_clReleaseKernel(cl_kernel kernel)
 {
     facet_cl_charge charge = 0;

@@ -22,7 +22,7 @@
 enum {
     PROFILING_HIDDEN = 1,
     PAIR_ADDED = 2, /* its list begins with a pair of ours */
-    LIST_ADDED = 4, /* the program gave no list at all */
+    LIST_ADDED = 4, /* the program gave no list; the driver got a list of ours */
 };
 
 static uint64_t changes_of(cl_command_queue queue)
@@ -129,8 +129,10 @@ static uint64_t device_queue_bytes(const struct request *request, cl_device_id d
     return bytes;
 }
 
-/* Probes with the same request, without a charge: the device has memory for many such queues, and the probe is released
- * at once. */
+/*
+ * Probes with the same request, without a charge: the device has memory for many such queues, and the probe is released
+ * at once.
+ */
 static cl_int refuse_on_device(create_function create, cl_context context, cl_device_id device,
                                const struct request *request)
 {
@@ -142,8 +144,10 @@ static cl_int refuse_on_device(create_function create, cl_context context, cl_de
     return facet_cl_charge_refuse(probe ? CL_SUCCESS : driver_result, CL_OUT_OF_RESOURCES);
 }
 
-/* A driver makes a device's default queue once and returns it again, so only a queue that is not yet in the map keeps
- * its charge. */
+/*
+ * A driver makes a device's default queue once and returns it at later calls. So the charge is kept only for a queue
+ * that is not in the map yet.
+ */
 static cl_command_queue create_on_device(create_function create, cl_context context, cl_device_id device,
                                          const struct request *request, cl_int *errcode_ret)
 {
@@ -277,8 +281,10 @@ cl_int facet_clGetCommandQueueInfo(cl_command_queue queue, cl_command_queue_info
     return result;
 }
 
-/* OpenCL 1.0 only. Once the program enables profiling it is no longer hidden. The driver's own profiling is never
- * disabled. */
+/*
+ * OpenCL 1.0 only. Once the program enables profiling, it is not hidden any more. In the driver, profiling is never
+ * disabled.
+ */
 cl_int facet_clSetCommandQueueProperty(cl_command_queue queue, cl_command_queue_properties properties, cl_bool enable,
                                        cl_command_queue_properties *old_properties)
 {

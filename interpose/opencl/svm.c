@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: clSVMAlloc, clSVMFree and the queued free. Never: frees for the program. */
+/* Owns: clSVMAlloc, clSVMFree and the queued free. Never: frees memory without a call of the program. */
 #include "svm.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "layer.h"
 #include "objects.h"
 
-#define SMALL_BYTES 64u /* bytes */
+#define SMALL_BYTES 64u /* size of a probe */
 
 bool facet_cl_pointer_bind(void *pointer, facet_cl_charge charge)
 {
@@ -26,7 +26,7 @@ facet_cl_charge facet_cl_pointer_unbind(const void *pointer)
     return charge;
 }
 
-/* clSVMAlloc() reports no reason, but only refusals by the quota are counted. */
+/* clSVMAlloc() returns no error code, so the probe only decides whether the refusal counts as the quota's. */
 static void refuse_svm(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
     void *probe = facet_cl_target.clSVMAlloc(context, flags, size < SMALL_BYTES ? size : SMALL_BYTES, alignment);

@@ -20,20 +20,22 @@
 #define RING_SIZE 4096u
 
 #define LOOK_ALONE_NS                                                                                                  \
-    (10 * FACET_NS_PER_MS)              /* between looks while alone on the device; each costs its kernels a little */
-#define POLL_NS (100 * FACET_NS_PER_US) /* between looks while nothing can safely be waited for */
+    (10 * FACET_NS_PER_MS)              /* between looks while alone on the device; each slows its kernels a little */
+#define POLL_NS (100 * FACET_NS_PER_US) /* between looks while no command can be waited for safely */
 #define LINGER_NS                                                                                                      \
-    (50 * FACET_NS_PER_MS) /* stays in a short sleep after work, so that the next launch need not wake it */
+    (50 * FACET_NS_PER_MS) /* the helper looks on after the last command, so that the next launch need not wake it */
 #define SLEEP_MOST_NS (3600 * FACET_NS_PER_S)
 
 #define SUPERVISE_NS       (4 * FACET_NS_PER_MS)
 #define ROOM_NS            (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
 #define LOOK_LOCK_NS       (100 * FACET_NS_PER_MS) /* longest wait of a program thread that has commands to report */
 #define UNTRACKED_AHEAD_NS (3600 * FACET_NS_PER_S)
-#define PARK_TRIES         20 /* times 5 ms, at exit */
+#define PARK_TRIES         20 /* at exit, 5 ms each */
 
-/* The most incomplete commands that one look visits. They are in order of submission, so the first few are enough; see
- * look_limit(). */
+/*
+ * The most incomplete commands that one look visits. They are in order of submission, so the first few are enough; see
+ * look_limit().
+ */
 #define LOOK_PENDING 64u
 
 enum {
@@ -49,12 +51,12 @@ static struct {
     _Atomic uint32_t waiting_for_room;
     _Atomic uint32_t wake_count; /* futex of the helper */
     _Atomic uint32_t sleep_state;
-    _Atomic uint32_t helper_exists; /* the helper exists */
+    _Atomic uint32_t helper_exists;
     _Atomic uint32_t needs_host_time;
 } track;
 
 static struct facet_timed_lock look_lock; /* held to scan the ring */
-static uint64_t last_whole_look_ns;       /* when a look last visited every command; protected by the look lock */
+static uint64_t last_full_look_ns;        /* when a look last visited every command; protected by the look lock */
 
 /* Steps of the end of the process. */
 enum {
@@ -125,14 +127,15 @@ struct look {
     bool has_pending;          /* a command is in flight */
     bool saw_all;              /* every command in flight was visited */
     uint64_t oldest_begin_ns;  /* no command in flight ran before this time */
-    cl_event wait_event;       /* for the helper to wait for, while other vGPUs want the device */
-    uint32_t wait_index;       /* its index in the ring's order */
-    uint64_t wait_estimate_ns; /* its estimate */
+    cl_event wait_event;       /* the event for which the helper waits while other vGPUs want the device; NULL: none */
+    uint32_t wait_index;       /* the index of its command in the ring's order */
+    uint64_t wait_estimate_ns; /* the estimate of its command */
 };
 
 /*
- * Waiting in the driver is safe only for commands that end without the program's help: commands that run, or that the
- * device has and that wait for no event. Of several (one for each queue), the shortest by its estimate is chosen.
+ * Waiting in the driver is safe only for commands that end without the program's help: commands that run, and commands
+ * that were submitted to the device and wait for no event. Of several such commands, the one with the shortest estimate
+ * is chosen.
  */
 static void consider_command(struct look *look, const struct facet_cl_command *command, uint32_t at, cl_int status)
 {
@@ -145,26 +148,30 @@ static void consider_command(struct look *look, const struct facet_cl_command *c
     }
 }
 
-/* A running command began after a look last saw it waiting or, if none did, after the last look that visited every
- * command. A driver may report the beginning late. */
+/*
+ * A running command began after a look last saw it waiting or, if no look saw it waiting, after the last look that
+ * visited every command. A driver may report the beginning late.
+ */
 static void note_begin(struct look *look, struct facet_cl_command *command, cl_int status, uint64_t now_ns)
 {
     if (status != CL_RUNNING)
         command->waited_ns = now_ns;
     else if (!command->waited_ns)
-        command->waited_ns = last_whole_look_ns ? last_whole_look_ns : 1;
+        command->waited_ns = last_full_look_ns ? last_full_look_ns : 1;
     if (status == CL_RUNNING && command->waited_ns < look->oldest_begin_ns)
         look->oldest_begin_ns = command->waited_ns;
 }
 
-/* Publishes when the oldest running command began, unless the look skipped commands: one of those may have begun
- * earlier. */
+/*
+ * Publishes when the oldest running command began, unless the look skipped commands: a skipped command may have begun
+ * earlier.
+ */
 static void publish_begin(struct facet_tenant *tenant, const struct look *look, uint64_t now_ns)
 {
     facet_tenant_supervise(tenant, now_ns); /* the helper may be waiting in the driver meanwhile */
     if (!look->saw_all)
         return;
-    last_whole_look_ns = now_ns;
+    last_full_look_ns = now_ns;
     facet_tenant_set_unsettled_since(tenant, look->oldest_begin_ns);
 }
 
@@ -189,8 +196,7 @@ struct goal {
     cl_uint event_count;
     const cl_event *events;
     uint32_t limit;  /* the most incomplete commands that are visited, besides the events */
-    bool by_program; /* by a program's thread that was in the driver just now: the driver is alive even at the process's
-                        exit */
+    bool by_program; /* a thread of the program looks, which has just called the driver: it may call it even at exit */
 };
 
 static bool is_among(cl_event event, const struct goal *goal)
@@ -208,8 +214,10 @@ static bool is_of_queue(const struct facet_cl_command *command, const struct goa
     return !goal->queue || !command->queue || command->queue == goal->queue;
 }
 
-/* Every sixteenth look visits all commands: if one queue overtakes another, the first few pending commands may not be
- * the next to complete. */
+/*
+ * Every sixteenth look visits all commands: if one queue overtakes another, the first few pending commands may not be
+ * the next to complete.
+ */
 static uint32_t look_limit(void)
 {
     static uint32_t looks;
@@ -274,8 +282,10 @@ static struct look scan_ring(struct facet_tenant *tenant, const struct goal *goa
     return look;
 }
 
-/* Sleeps until woken or for `ns`. Either this thread sees a launch in the tail, or the launching thread sees the sleep
- * state. */
+/*
+ * Sleeps until woken or for `ns`. The helper sets its sleep state before it reads the tail; a launching thread moves
+ * the tail before it reads the sleep state. So at least one of them sees the other.
+ */
 static void sleep_for(uint32_t state, uint32_t seen_wakes, uint32_t seen_tail, uint64_t ns)
 {
     atomic_store_explicit(&track.sleep_state, state, memory_order_seq_cst);
@@ -284,7 +294,9 @@ static void sleep_for(uint32_t state, uint32_t seen_wakes, uint32_t seen_tail, u
     atomic_store_explicit(&track.sleep_state, AWAKE, memory_order_relaxed);
 }
 
-/* Alone on the device, no other vGPU waits for our reports. When one comes, the gate changes, which wakes the helper.
+/*
+ * While this vGPU is alone on the device, no other waits for its reports. When another comes, the gate changes, which
+ * wakes the helper.
  */
 static void watch_gate(const struct facet_tenant *tenant)
 {
@@ -323,7 +335,7 @@ static void wait_for_event(const struct look *look, uint32_t seen_wakes)
     facet_cl_target.clReleaseEvent(look->wait_event);
 }
 
-/* Sleeps until a launch: the time until then is not measured. */
+/* Sleeps until a launch. No ticks are due meanwhile (measure.h). */
 static void sleep_until_launch(const struct look *look, uint32_t seen_wakes)
 {
     facet_cl_measure_pause();
@@ -404,7 +416,7 @@ static void wake_helper(void)
         facet_futex_wake(&facet_cl_process.tenant.policy->gate);
 }
 
-/* Runs before the driver's own destructors. Work still running then is left to the driver, as without us. */
+/* Runs before the driver's own destructors. Work that is still running is left to the driver, as without Facet. */
 static void on_exit_of_process(void)
 {
     int saved = errno;
@@ -441,7 +453,10 @@ bool facet_cl_track_ready(void)
     return running;
 }
 
-/* `*ret_half_full`: this command filled half of the ring, so the helper is woken. */
+/*
+ * False when the ring is full. `*ret_half_full`: with this command the ring is half full; the caller wakes
+ * the helper.
+ */
 static bool push_command(const struct facet_cl_command *command, bool *ret_half_full)
 {
     pthread_mutex_lock(&facet_cl_push_lock);
@@ -456,8 +471,10 @@ static bool push_command(const struct facet_cl_command *command, bool *ret_half_
     return room;
 }
 
-/* Waits for the helper to make room; false when it did not. If the head did not move during one wait, no other thread
- * waits for the same head. */
+/*
+ * Waits for the helper to make room; false when it did not. If the head did not move during such a wait, no thread
+ * waits again until it has moved.
+ */
 static bool wait_for_room(void)
 {
     static _Atomic uint64_t stuck_head = UINT64_MAX;
@@ -482,9 +499,9 @@ static bool wait_for_room(void)
 }
 
 /*
- * For a command without room in the ring: thousands of commands wait for something that the program may do only after
- * this one. It is charged its estimate at once, and not tracked. All such charges together exceed the time since the
- * attach by at most an hour: the limiter rejects more (limiter/belief.c).
+ * For a command for which the ring has no room: the commands in the ring may wait for an action of the program that
+ * comes only after this command. Its estimate is charged at once, and it is not tracked. All such charges together
+ * exceed the time since the attach by at most an hour: the limiter rejects more (limiter/belief.c).
  */
 static void charge_untracked(struct facet_tenant *tenant, const struct facet_cl_command *command)
 {
@@ -549,6 +566,6 @@ void facet_cl_track_forked(void)
     atomic_store(&track.waiting_for_room, 0);
     atomic_store(&track.sleep_state, AWAKE);
     atomic_store(&track.helper_exists, 0);
-    last_whole_look_ns = 0;
+    last_full_look_ns = 0;
     facet_cl_measure_forked();
 }

@@ -6,8 +6,8 @@
  * Never: makes a program wait forever, hang at exit, or get an unexpected signal.
  *
  * While other vGPUs want the device, the helper waits in the driver for the running command and reports its end at
- * once, because the device passes on at that moment. While this vGPU is alone, the helper looks a hundred times a
- * second. A program's thread that has waited for commands reports them itself before it goes on, because it may end the
+ * once, because another vGPU gets the device then. While this vGPU is alone, the helper looks a hundred times a second.
+ * A thread of the program that has waited for commands reports them itself before it goes on, because it may end the
  * process next.
  */
 #ifndef FACET_OPENCL_TRACK_H
@@ -18,16 +18,16 @@
 #include "process.h"
 
 struct facet_cl_command {
-    cl_event event;         /* one reference, the tracker's */
-    cl_command_queue queue; /* for comparison only: the program may have released it; NULL: unknown */
+    cl_event event;         /* the tracker owns one reference */
+    cl_command_queue queue; /* for comparison only, because the program may have released it; NULL: unknown */
     uint64_t key, estimate_ns;
     uint64_t submitted_ns; /* host clock; 0: not read */
-    uint64_t waited_ns;    /* the last time at which it did not run yet; 0: no look has visited it */
-    bool may_be_held;      /* has a wait list, so it may wait for something the program does later */
+    uint64_t waited_ns;    /* the last time at which the command did not run yet; 0: no look has visited it */
+    bool may_be_held;      /* has a wait list, so it may wait for a later action of the program */
     bool flushed;
 };
 
-/* Makes the thread at the first launch of this process; false when the system has no more threads. */
+/* Makes the helper at the first launch of this process; false when no thread can be created. */
 bool facet_cl_track_ready(void);
 
 /* Whether some command had no profiling times, so that the host clock must be read at submission. */
@@ -46,8 +46,10 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
  */
 void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events);
 
-/* As facet_cl_track_waited(), in a callback of the driver. The driver may hold a lock that the helper waits for, so
- * this does not wait for the helper. */
+/*
+ * As facet_cl_track_waited(), in a callback of the driver. The driver may hold a lock that the helper waits for, so
+ * this function does not wait for the helper.
+ */
 void facet_cl_track_called_back(cl_event event);
 
 /* In the child of fork(): nothing is in flight, and the thread does not exist. */

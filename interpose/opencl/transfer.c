@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies, fills and migrations as launches.
- * Never: limits small ones. Below 1 MiB the admission would cost more than it protects; programs make them by the
- * thousand (arguments, flags, results), and they are over before a scheduler could have said anything. Map and unmap
- * pass through as well: on most devices they only wait and hand out an address, and a program may hold a mapping for as
- * long as it likes, which is no device time.
+ * Never: limits transfers below 1 MiB. Programs make thousands of them (arguments, flags, results), and an admission
+ * would cost more than the transfer itself. Map and unmap pass through as well: on most devices they only wait and
+ * return an address, and the time for which a program holds a mapping is no device time.
  */
 #include "interpose/kit/estimate.h"
 #include "launch.h"

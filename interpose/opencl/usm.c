@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: cl_intel_unified_shared_memory: allocations by raw pointer, and their copies.
- * Never: tells host, device and shared memory apart: each may be made resident on the device.
+ * Never: treats host, device and shared memory differently, because each may be made resident on the device.
  */
 #include "extension.h"
 #include "launch.h"
@@ -19,7 +19,7 @@ struct request {
     cl_uint alignment;
 };
 
-#define SMALL_BYTES 64u /* bytes */
+#define SMALL_BYTES 64u /* size of a probe */
 
 static void *allocate_with_driver(const struct request *request, size_t size, cl_int *errcode_ret)
 {
@@ -63,8 +63,10 @@ static bool admit_usm(const struct request *request, size_t size, facet_cl_charg
     return admission == FACET_CL_CHARGED;
 }
 
-/* If the program never looked up the function that frees, the memory is freed with its context, and stays charged until
- * then. */
+/*
+ * If the program has not looked up the function that frees, the memory is freed with its context, and stays charged
+ * until then.
+ */
 static void *bind_charge(cl_context context, void *pointer, facet_cl_charge charge, cl_int *errcode_ret)
 {
     if (facet_cl_pointer_bind(pointer, charge))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the calls by which a program learns that commands are complete; those are reported before it goes on.
- * Never: waits for more than the driver did, or calls a command complete that the driver does not.
+ * Owns: the calls by which a program learns that commands are complete. They report these commands before they return.
+ * Never: waits for more than the driver did, or reports a command as complete that the driver does not.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for facetd that speaks docs/api.md and keeps its vGPUs in memory.
 
-Owns: exact, repeatable answers, and the faults a sound daemon does not show (FAKE_FAULT).
+Owns: exact, repeatable answers, and faults that the real daemon does not have (FAKE_FAULT).
 Never: enforces a limit, ships, or replaces a test against the real daemon.
 
 Usage: daemon.py [--private] [--ready-fd N]; the socket is $FACET_RUNTIME_DIR/facetd.sock.
-FAKE_FAULT: refuse_start (one line on the ready pipe), silent_start (leaves without a word), not_json, no_reason,
-hang_up (closes the connection instead of answering), die_on_delete (leaves when a vGPU is deleted),
-unused (no program ever entered its vGPUs), open_segment (anybody may write the segments' folders, which are empty).
+FAKE_FAULT: refuse_start (exits after one line on the ready pipe), silent_start (exits without a line), not_json,
+no_reason, hang_up (closes the connection instead of answering), die_on_delete (exits when a vGPU is deleted),
+unused (no program ever entered its vGPUs), open_segment (all users may write the segments' folders, which are empty).
 FAKE_ENVIRONMENT is the `environment` of every vGPU, as JSON. Every change is a line of $FACET_RUNTIME_DIR/fake.log.
 """
 import argparse
@@ -58,7 +58,7 @@ def segment_version():
 
 
 def make_segment(folder):
-    """Two of the files as src/limiter/segment.h lays them out, as far as the command reads them."""
+    """Writes two files of a segment (src/limiter/segment.h), with the parts that the command reads."""
     version = segment_version()
     os.makedirs(folder)
     if FAULT == "open_segment":
@@ -227,7 +227,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    request_queue_size = 128  # as facetd's: callers of one that is stopped wait there
+    request_queue_size = 128  # as facetd has it: callers of a stopped daemon wait in this queue
     daemon_threads = True
 
     def get_request(self):

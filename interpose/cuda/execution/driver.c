@@ -6,7 +6,7 @@
 #include "interpose/cuda/hooks.h"
 #include "interpose/cuda/process.h"
 
-_Static_assert(FACET_CUDA_TENANTS <= FACET_FLIGHT_DEVICES, "each has a place");
+_Static_assert(FACET_CUDA_TENANTS <= FACET_FLIGHT_DEVICES, "each vGPU has an entry");
 
 static uint32_t list_tenants(struct facet_tenant **ret_tenants)
 {
@@ -22,8 +22,8 @@ static bool is_default(void *stream)
 static bool stream_context(void *stream, void **ret_context)
 {
     CUcontext context = NULL;
-    CUresult result = is_default(stream) ? facet_cuda_plain.cuCtxGetCurrent(&context)
-                                         : facet_cuda_plain.cuStreamGetCtx(stream, &context);
+    CUresult result = is_default(stream) ? facet_cuda_unhooked.cuCtxGetCurrent(&context)
+                                         : facet_cuda_unhooked.cuStreamGetCtx(stream, &context);
 
     *ret_context = context;
     return result == CUDA_SUCCESS && context;
@@ -44,15 +44,16 @@ static bool stream_joins_legacy(void *stream)
 {
     unsigned flags = CU_STREAM_NON_BLOCKING;
 
-    return facet_cuda_plain.cuStreamGetFlags && facet_cuda_plain.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS &&
-           !(flags & CU_STREAM_NON_BLOCKING);
+    return facet_cuda_unhooked.cuStreamGetFlags &&
+           facet_cuda_unhooked.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && !(flags & CU_STREAM_NON_BLOCKING);
 }
 
 /* The legacy stream cannot be captured. Querying it while another stream is captured would end that capture. */
 static bool stream_captured(void *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult result = stream == CU_STREAM_LEGACY ? CUDA_SUCCESS : facet_cuda_plain.cuStreamIsCapturing(stream, &status);
+    CUresult result =
+        stream == CU_STREAM_LEGACY ? CUDA_SUCCESS : facet_cuda_unhooked.cuStreamIsCapturing(stream, &status);
 
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -66,7 +67,7 @@ static enum facet_flight_state state_of(CUresult result)
 
 static enum facet_flight_state stream_state(void *stream, void *context)
 {
-    CUresult result = stream == CU_STREAM_LEGACY ? facet_cuda_plain.cuCtxSetCurrent(context) : CUDA_SUCCESS;
+    CUresult result = stream == CU_STREAM_LEGACY ? facet_cuda_unhooked.cuCtxSetCurrent(context) : CUDA_SUCCESS;
 
     return state_of(result == CUDA_SUCCESS ? facet_cuda_driver.cuStreamQuery(stream) : result);
 }
@@ -77,13 +78,13 @@ static void *event_new(void *context)
     CUcontext current = NULL, popped;
     CUevent event = NULL;
 
-    bool must_switch = facet_cuda_plain.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context;
-    if (must_switch && facet_cuda_plain.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+    bool must_switch = facet_cuda_unhooked.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context;
+    if (must_switch && facet_cuda_unhooked.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
         return NULL;
-    if (facet_cuda_plain.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+    if (facet_cuda_unhooked.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
         event = NULL;
     if (must_switch)
-        facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+        facet_cuda_unhooked.cuCtxPopCurrent_v2(&popped);
     return event;
 }
 
@@ -117,7 +118,7 @@ static void helper_begins(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-    facet_cuda_plain.cuThreadExchangeStreamCaptureMode(&mode);
+    facet_cuda_unhooked.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 const struct facet_flight_driver facet_flight_driver = {

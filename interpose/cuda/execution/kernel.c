@@ -6,8 +6,8 @@
 
 /*
  * A driver that loads lazily loads a function at its first launch, and that memory is charged (memory/code.h). If the
- * thread has launched this kind before, it is loaded already and nothing needs checking. While a capture is going on
- * the driver is not asked: the question could end it.
+ * thread has launched this kind before (`kind`), the function is loaded already and nothing needs checking. During a
+ * capture the driver is not asked: the question could end the capture.
  */
 #define LAUNCH(stream, function, size, call)                                                                           \
     FACET_CUDA_LAUNCH(stream, function, size,                                                                          \
@@ -134,8 +134,7 @@ static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream)
 }
 
 /*
- * If any graph of the process allocates, this one may. Its memory is then reserved before the launch waits for its
- * turn.
+ * Called when any graph of the process allocates. This graph's memory is reserved before the launch waits for its turn.
  */
 static CUresult launch_allocating_graph(CUgraphExec executable, CUstream stream, bool per_thread)
 {

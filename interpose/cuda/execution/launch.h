@@ -6,7 +6,7 @@
 #include "interpose/cuda/hooks.h"
 #include "interpose/kit/execution/launch.h"
 
-_Static_assert(CUDA_SUCCESS == 0, "what a launch of the kit takes for success");
+_Static_assert(CUDA_SUCCESS == 0, "a launch of the kit takes 0 for success");
 
 /* The body of a hook; `call` is the call to the driver. */
 #define FACET_CUDA_LAUNCH(stream, object, size, call)                                                                  \

@@ -7,7 +7,8 @@
 #include "launch.h"
 
 /*
- * The number of bytes. A product that overflows counts as 0: no memory is that large, and the driver refuses the call.
+ * The product of two sizes. A product that overflows counts as 0: no memory is that large, and the driver refuses the
+ * call.
  */
 static inline uint64_t facet_cuda_transfer_times(uint64_t one, uint64_t other)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills of bytes, rows and boxes without a stream argument: they run in the default one (transfer.h).
+ * Owns: copies and fills of bytes, rows and boxes without a stream argument, which run in the default stream.
  * Never: waits longer than the driver: a copy within the device may go on after the call has returned.
  *
  * After a copy to the host, the program has waited for that copy and for all earlier work of its stream.

@@ -182,7 +182,7 @@ static CUresult settle_plain(const struct facet_cuda_charge *charge, CUresult re
     return settle_array(charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
 }
 
-/* As the newest form of the call describes an array of one layer. Of both types of a flat descriptor. */
+/* A flat descriptor of either type, converted to the newest form of the call. */
 #define FLAT(descriptor)                                                                                               \
     (CUDA_ARRAY3D_DESCRIPTOR)                                                                                          \
     {                                                                                                                  \
@@ -203,11 +203,11 @@ CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR 
 CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
 {
     struct facet_cuda_charge charge;
-    CUDA_ARRAY3D_DESCRIPTOR whole = {0};
+    CUDA_ARRAY3D_DESCRIPTOR array3d = {0};
 
     if (descriptor)
-        whole = FLAT(descriptor);
-    CUresult result = admit_array(array, &whole, false, 1, &charge);
+        array3d = FLAT(descriptor);
+    CUresult result = admit_array(array, &array3d, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     return settle_plain(&charge, facet_cuda_driver.cuArrayCreate_v2(array, descriptor), array);
@@ -216,14 +216,14 @@ CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *des
 CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)
 {
     struct facet_cuda_charge charge;
-    CUDA_ARRAY3D_DESCRIPTOR whole = {0};
+    CUDA_ARRAY3D_DESCRIPTOR array3d = {0};
 
     if (descriptor) {
-        whole = FLAT(descriptor);
-        whole.Depth = descriptor->Depth;
-        whole.Flags = descriptor->Flags;
+        array3d = FLAT(descriptor);
+        array3d.Depth = descriptor->Depth;
+        array3d.Flags = descriptor->Flags;
     }
-    CUresult result = admit_array(array, &whole, false, 1, &charge);
+    CUresult result = admit_array(array, &array3d, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     return settle_plain(&charge, facet_cuda_driver.cuArray3DCreate(array, descriptor), array);
@@ -232,11 +232,11 @@ CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 
 CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)
 {
     struct facet_cuda_charge charge;
-    CUDA_ARRAY3D_DESCRIPTOR whole = {0};
+    CUDA_ARRAY3D_DESCRIPTOR array3d = {0};
 
     if (descriptor)
-        whole = FLAT(descriptor);
-    CUresult result = admit_array(array, &whole, false, 1, &charge);
+        array3d = FLAT(descriptor);
+    CUresult result = admit_array(array, &array3d, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     return settle_plain(&charge, facet_cuda_driver.cuArrayCreate(array, descriptor), array);
@@ -254,7 +254,7 @@ CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3
     return settle_array(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_mipmapped);
 }
 
-/* Memory that was mapped into the array is released with it. */
+/* Destroying an array releases the memory that was mapped into it. */
 static CUresult destroy_with_references(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
 {
     struct facet_cuda_reference *references = facet_cuda_references_detach(handle);

@@ -147,13 +147,13 @@ static uint32_t pending_device(const struct facet_ledger_entry *entry)
 /* Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. */
 static bool take_entry(uint64_t key, struct facet_ledger_entry *ret_entry)
 {
-    struct facet_ledger_entry is_small = {.bytes = 1, .kind = FACET_CUDA_SMALL};
+    struct facet_ledger_entry small_entry = {.bytes = 1, .kind = FACET_CUDA_SMALL};
 
     if (!facet_cuda_process.ledger)
         return false;
-    if (!facet_regions_take_note(key, &is_small.device, &is_small.owner))
+    if (!facet_regions_take_note(key, &small_entry.device, &small_entry.owner))
         return facet_ledger_take(facet_cuda_process.ledger, key, ret_entry);
-    *ret_entry = is_small;
+    *ret_entry = small_entry;
     return true;
 }
 
@@ -191,7 +191,7 @@ uint64_t facet_cuda_owner(void)
 {
     CUcontext context = NULL;
 
-    if (facet_cuda_plain.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+    if (facet_cuda_unhooked.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
         return 0;
     return (uintptr_t)facet_cuda_green_primary(context);
 }

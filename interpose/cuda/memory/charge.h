@@ -70,14 +70,14 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
 
 /*
  * Takes a charge for the current context, before the driver has checked the call. On success the call is pending
- * until facet_cuda_charge_end(). A refusal ends that, and is not counted as denied: the driver may refuse the call
- * anyway (refusal.h). The caller must not hold the contexts' lock (context.h).
+ * until facet_cuda_charge_end(). After a refusal nothing is pending, and no denial is counted: the driver may refuse
+ * the call anyway (refusal.h). The caller must not hold the contexts' lock (context.h).
  */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /*
- * Makes the current context the owner of a charge that was begun in another way. With the bytes pending, before the
- * driver is called.
+ * Makes the current context the owner of a charge that was begun in another way. Called while the bytes are pending,
+ * before the driver is called.
  */
 void facet_cuda_charge_set_owner(struct facet_cuda_charge *charge);
 
@@ -86,7 +86,10 @@ void facet_cuda_charge_end(const struct facet_cuda_charge *charge);
 
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 
-/* Adjusts a charge to the actual size. The second, for use before the driver has checked the call, counts no denial. */
+/*
+ * Adjusts a charge to the actual size. `_try_resize`, for use before the driver has checked the call, counts
+ * no denial.
+ */
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 CUresult facet_cuda_charge_try_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 

@@ -18,7 +18,7 @@ struct image {
     uint64_t uncharged_bytes[FACET_CUDA_TENANTS]; /* loaded beyond the quota; the next charge includes it */
 };
 
-/* One call, watched on some devices. */
+/* The measurement of one call on some devices. */
 struct watch {
     bool is_measured[FACET_CUDA_TENANTS];
     struct facet_cuda_measure measures[FACET_CUDA_TENANTS];
@@ -308,8 +308,8 @@ static CUlibrary library_of(CUkernel kernel)
 {
     CUlibrary library = NULL;
 
-    if (!kernel || !facet_cuda_plain.cuKernelGetLibrary ||
-        facet_cuda_plain.cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
+    if (!kernel || !facet_cuda_unhooked.cuKernelGetLibrary ||
+        facet_cuda_unhooked.cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
         return NULL;
     return library;
 }
@@ -342,8 +342,8 @@ static bool is_lazy(void)
 {
     int mode = CU_MODULE_EAGER_LOADING;
 
-    return facet_cuda_plain.cuModuleGetLoadingMode && facet_cuda_plain.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
-           mode == CU_MODULE_LAZY_LOADING;
+    return facet_cuda_unhooked.cuModuleGetLoadingMode &&
+           facet_cuda_unhooked.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS && mode == CU_MODULE_LAZY_LOADING;
 }
 
 static uint64_t launch_key(CUfunction function)
@@ -363,7 +363,7 @@ bool facet_cuda_code_launch_begin(CUfunction function)
     return true;
 }
 
-/* The kernel runs with any result. A refused charge is included in the next one. */
+/* A refused charge does not fail the launch: it is included in the next charge. */
 CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result)
 {
     if (result == CUDA_SUCCESS && charge_image(&launch_watch, &unattributed) == CUDA_SUCCESS)

@@ -24,7 +24,7 @@ struct context {
     struct context *next;
     CUcontext handle;
     bool primary;
-    unsigned waiting_threads; /* number of threads that wait for its work without the lock; it is not ended before they
+    unsigned waiting_threads; /* threads that wait for the context's work without the lock; it is not ended before they
                                  are done */
     struct facet_cuda_charge charge;
 };
@@ -34,7 +34,7 @@ struct context {
 #define SETTLE_PAUSE_NS 1000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wait_ended = PTHREAD_COND_INITIALIZER; /* signalled when such a wait is over */
+static pthread_cond_t wait_ended = PTHREAD_COND_INITIALIZER; /* signalled when one of `waiting_threads` is done */
 static struct context *contexts;
 static _Atomic uint64_t ended_count;
 static uint64_t ended_handles[ENDED_KEPT];
@@ -142,9 +142,10 @@ static void drain_context(CUcontext owner)
 }
 
 /*
- * Releases all that was allocated in a context. A thread that frees takes its block out of the ledger first, and puts
- * it back if the driver refuses, as it does once the context has ended; this function would miss the block meanwhile.
- * So it waits for such threads. A thread that takes longer sees the larger count of ended contexts, and settles.
+ * Releases all that was allocated in a context. A thread that frees a block takes it out of the ledger first, and puts
+ * it back if the driver refuses, as it does once the context has ended. This function would miss such a block, so it
+ * waits for these threads. A thread that takes longer than the wait sees the larger count of ended contexts, and
+ * releases the charge itself.
  */
 static void release_all(const struct context *context)
 {
@@ -174,7 +175,7 @@ static bool has_ended(CUcontext handle, uint64_t before)
 
 /*
  * The wait is bounded, because the caller may be in a stream's callback, where a program must not make such calls, and
- * the lock's holder may be waiting for that callback. Then the rest stays charged.
+ * the lock's holder may be waiting for that callback. After the last try, charges that were missed stay.
  */
 void facet_cuda_context_release_ended(uint64_t owner, uint64_t ended_before)
 {
@@ -352,7 +353,7 @@ CUresult facet_cuCtxDestroy_v2(CUcontext context)
     return destroy_context(context, facet_cuda_driver.cuCtxDestroy_v2);
 }
 
-/* The last detach ends the context: then the driver does not know it any more. */
+/* The last detach ends the context. The driver then fails a query of its handle. */
 CUresult facet_cuCtxDetach(CUcontext handle)
 {
     unsigned version;
@@ -364,7 +365,7 @@ CUresult facet_cuCtxDetach(CUcontext handle)
     await_waiting_threads(handle);
     CUresult result = facet_cuda_driver.cuCtxDetach(handle);
     struct context **at = find_link(handle);
-    if (result == CUDA_SUCCESS && *at && facet_cuda_plain.cuCtxGetApiVersion(handle, &version) != CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && *at && facet_cuda_unhooked.cuCtxGetApiVersion(handle, &version) != CUDA_SUCCESS) {
         ended = handle;
         context_ended(at);
     }
@@ -374,7 +375,7 @@ CUresult facet_cuCtxDetach(CUcontext handle)
     return result;
 }
 
-/* Larger stacks, heaps and buffers are charged to the context. Smaller ones release nothing before it ends. */
+/* Growth of stacks, heaps and buffers is charged to the context. Making them smaller releases nothing. */
 CUresult facet_cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct facet_cuda_measure measure;
@@ -384,7 +385,7 @@ CUresult facet_cuCtxSetLimit(CUlimit limit, size_t value)
     pthread_mutex_lock(&lock);
     CUcontext queried_context = any_context_of(device);
     if (queried_context) {
-        facet_cuda_plain.cuCtxGetLimit(&before, limit);
+        facet_cuda_unhooked.cuCtxGetLimit(&before, limit);
         facet_cuda_measure_begin(&measure, device, queried_context);
     }
     CUresult result = facet_cuda_driver.cuCtxSetLimit(limit, value);
@@ -403,7 +404,7 @@ static bool is_active(CUdevice device)
     unsigned flags;
     int active = 0;
 
-    return facet_cuda_plain.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+    return facet_cuda_unhooked.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
 static CUresult retain_first(CUcontext *context, CUdevice device)
@@ -492,14 +493,14 @@ static bool wait_for_context(CUcontext handle)
 {
     CUcontext popped;
 
-    if (facet_cuda_plain.cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS)
+    if (facet_cuda_unhooked.cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS)
         return false;
     CUresult result = facet_cuda_driver.cuCtxSynchronize();
-    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    facet_cuda_unhooked.cuCtxPopCurrent_v2(&popped);
     return result == CUDA_SUCCESS;
 }
 
-/* Waits without the lock: work in the contexts may depend on a thread of the program that needs it. */
+/* Waits without the lock: work in the contexts may depend on a thread of the program that needs the lock. */
 bool facet_cuda_contexts_wait(void)
 {
     bool all_complete = true;

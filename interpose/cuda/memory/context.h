@@ -40,14 +40,16 @@ CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device);
 CUcontext facet_cuda_primary_check_ended(CUdevice device);
 
 /*
- * The number of contexts destroyed so far. A thread reads it before and after it adds or removes a ledger entry. If it
- * grew, the release of the owner's entries may have missed that one, so the thread
- * calls facet_cuda_context_release_ended().
+ * The number of contexts destroyed so far. A thread reads it before and after it adds or removes a ledger entry. If the
+ * number grew, the release of the owner's entries may have missed this entry, so the thread calls
+ * facet_cuda_context_release_ended().
  */
 uint64_t facet_cuda_contexts_ended(void);
 
-/* Releases the charges that are still recorded for a context that has ended since. Takes the lock; not while its bytes
- * are pending. */
+/*
+ * Releases the charges that are still recorded for `owner`, if that context has ended since `ended_before` was read.
+ * Takes the lock. The caller's own bytes must not be pending.
+ */
 void facet_cuda_context_release_ended(uint64_t owner, uint64_t ended_before);
 
 /* Waits until every context has finished its work. False when one of the waits fails. */

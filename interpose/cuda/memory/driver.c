@@ -18,7 +18,7 @@ static uint64_t pool_attribute(void *pool, CUmemPool_attribute attribute)
 {
     uint64_t value = 0;
 
-    return facet_cuda_plain.cuMemPoolGetAttribute(pool, attribute, &value) == CUDA_SUCCESS ? value : 0;
+    return facet_cuda_unhooked.cuMemPoolGetAttribute(pool, attribute, &value) == CUDA_SUCCESS ? value : 0;
 }
 
 static uint64_t pool_held(void *pool)
@@ -42,9 +42,9 @@ static uint32_t pool_device(void *pool, uint32_t otherwise)
     CUmemoryPool found = NULL;
 
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
-        if (facet_cuda_plain.cuDeviceGetDefaultMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
+        if (facet_cuda_unhooked.cuDeviceGetDefaultMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
             return i;
-        if (facet_cuda_plain.cuDeviceGetMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
+        if (facet_cuda_unhooked.cuDeviceGetMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
             return i;
     }
     return otherwise;
@@ -54,8 +54,8 @@ static uint64_t graph_attribute(uint32_t device, CUgraphMem_attribute attribute)
 {
     uint64_t value = 0;
 
-    return facet_cuda_plain.cuDeviceGetGraphMemAttribute((CUdevice)device, attribute, &value) == CUDA_SUCCESS ? value
-                                                                                                              : 0;
+    return facet_cuda_unhooked.cuDeviceGetGraphMemAttribute((CUdevice)device, attribute, &value) == CUDA_SUCCESS ? value
+                                                                                                                 : 0;
 }
 
 static uint64_t graphs_held(uint32_t device)

@@ -5,7 +5,7 @@
 bool facet_cuda_is_capturing(CUstream stream, bool per_thread)
 {
     CUresult (*ask)(CUstream, CUstreamCaptureStatus *) =
-        per_thread ? facet_cuda_plain.cuStreamIsCapturing_ptsz : facet_cuda_plain.cuStreamIsCapturing;
+        per_thread ? facet_cuda_unhooked.cuStreamIsCapturing_ptsz : facet_cuda_unhooked.cuStreamIsCapturing;
     CUstreamCaptureStatus status = 0;
     CUresult result = ask ? ask(stream, &status) : CUDA_ERROR_NOT_SUPPORTED;
 
@@ -16,21 +16,21 @@ bool facet_cuda_is_capturing(CUstream stream, bool per_thread)
 
 static bool nodes_of(void *graph, void **nodes, size_t *count)
 {
-    return facet_cuda_plain.cuGraphGetNodes(graph, (CUgraphNode *)nodes, count) == CUDA_SUCCESS;
+    return facet_cuda_unhooked.cuGraphGetNodes(graph, (CUgraphNode *)nodes, count) == CUDA_SUCCESS;
 }
 
 static bool edges_of(void *graph, void **from, void **to, size_t *count)
 {
-    return facet_cuda_plain.cuGraphGetEdges(graph, (CUgraphNode *)from, (CUgraphNode *)to, count) == CUDA_SUCCESS;
+    return facet_cuda_unhooked.cuGraphGetEdges(graph, (CUgraphNode *)from, (CUgraphNode *)to, count) == CUDA_SUCCESS;
 }
 
 /* Memory of the host counts against no quota. */
-static void look_at_allocation(struct facet_graph_node *node)
+static void describe_allocation(struct facet_graph_node *node)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS_v1 parameters = {.bytesize = 0};
     const CUmemLocation *location = &parameters.poolProps.location;
 
-    if (facet_cuda_plain.cuGraphMemAllocNodeGetParams(node->handle, &parameters) != CUDA_SUCCESS ||
+    if (facet_cuda_unhooked.cuGraphMemAllocNodeGetParams(node->handle, &parameters) != CUDA_SUCCESS ||
         location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 ||
         (uint32_t)location->id >= facet_cuda_process.count)
         return;
@@ -40,28 +40,28 @@ static void look_at_allocation(struct facet_graph_node *node)
     node->pointer = parameters.dptr;
 }
 
-static void look_at_node(struct facet_graph_node *node)
+static void describe_node(struct facet_graph_node *node)
 {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CUdeviceptr pointer = 0;
     CUgraph child = NULL;
 
-    facet_cuda_plain.cuGraphNodeGetType(node->handle, &type);
+    facet_cuda_unhooked.cuGraphNodeGetType(node->handle, &type);
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        look_at_allocation(node);
+        describe_allocation(node);
     if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
-        facet_cuda_plain.cuGraphMemFreeNodeGetParams(node->handle, &pointer) == CUDA_SUCCESS) {
+        facet_cuda_unhooked.cuGraphMemFreeNodeGetParams(node->handle, &pointer) == CUDA_SUCCESS) {
         node->kind = FACET_GRAPH_FREES;
         node->pointer = pointer;
     }
     if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
-        facet_cuda_plain.cuGraphChildGraphNodeGetGraph(node->handle, &child) == CUDA_SUCCESS) {
+        facet_cuda_unhooked.cuGraphChildGraphNodeGetGraph(node->handle, &child) == CUDA_SUCCESS) {
         node->kind = FACET_GRAPH_CHILD;
         node->child = child;
     }
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = look_at_node};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = describe_node};
 
 /* ---- executables ---- */
 
@@ -73,7 +73,7 @@ static int destroy_executable(uint64_t executable)
 /* Drivers before 11.4 have no nodes that allocate, nor functions to query them. */
 static bool can_allocate(void)
 {
-    return facet_cuda_plain.cuGraphMemAllocNodeGetParams;
+    return facet_cuda_unhooked.cuGraphMemAllocNodeGetParams;
 }
 
 static CUresult graph_instantiated(CUresult result, const CUgraphExec *executable, CUgraph graph)
@@ -101,7 +101,7 @@ INSTANTIATE(cuGraphInstantiate_v2,
             graph, error_node, log, size)
 INSTANTIATE(cuGraphInstantiateWithFlags, (CUgraphExec * executable, CUgraph graph, unsigned long long flags),
             executable, graph, flags)
-/* An upload at instantiation maps memory, so the room is reserved before, as for a launch. */
+/* An upload at instantiation maps memory, so that memory is reserved before the call, as for a launch. */
 static CUresult with_parameters(CUgraphExec *executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
                                 CUresult (*driver)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))
 {
@@ -144,7 +144,7 @@ CUresult facet_cuGraphExecDestroy(CUgraphExec executable)
 static bool runs_at_once(CUstream stream, bool per_thread)
 {
     CUresult (*ask)(CUstream, CUstreamCaptureStatus *) =
-        per_thread ? facet_cuda_plain.cuStreamIsCapturing_ptsz : facet_cuda_plain.cuStreamIsCapturing;
+        per_thread ? facet_cuda_unhooked.cuStreamIsCapturing_ptsz : facet_cuda_unhooked.cuStreamIsCapturing;
     CUstreamCaptureStatus status = 0;
 
     return !ask || (ask(stream, &status) == CUDA_SUCCESS && !status);

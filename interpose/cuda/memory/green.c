@@ -24,7 +24,7 @@ struct green {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct green *greens;
-static _Atomic uint32_t green_count; /* number in the list, so that a process without any need not take the lock */
+static _Atomic uint32_t green_count; /* length of the list: while it is 0, no lock is taken */
 
 CUcontext facet_cuda_green_primary(CUcontext context)
 {
@@ -74,7 +74,7 @@ static CUresult adopt_green(CUgreenCtx handle, CUcontext primary, struct facet_c
     if (!green)
         return result;
     *green = (struct green){.handle = handle, .primary = primary};
-    result = facet_cuda_plain.cuCtxFromGreenCtx(&green->context, handle);
+    result = facet_cuda_unhooked.cuCtxFromGreenCtx(&green->context, handle);
     if (result == CUDA_SUCCESS)
         result = facet_cuda_charge_take(measure->device, facet_cuda_measure_growth(measure, primary), &green->charge);
     if (result == CUDA_SUCCESS)
@@ -121,7 +121,7 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
     return result;
 }
 
-/* Its streams end with it; the primary context ends too when it has no other holder. */
+/* A green context's streams end with it. If nothing else retains the primary context, that ends too. */
 CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
 {
     CUcontext context = NULL, ended_primary = NULL;

@@ -2,11 +2,11 @@
 /*
  * Green contexts: parts of a device's primary context.
  *
- * Owns: the list of the live ones, and the charge of each beside the primary one's.
- * Never: ends one, or keeps one alive.
+ * Owns: the list of live green contexts, and the charge of each, apart from the primary context's.
+ * Never: ends a green context, or keeps one alive.
  *
- * A green context retains the primary one, which is charged as usual, and has a charge of its own for the memory that
- * creating it took. Memory that is allocated while it is current belongs to the primary context, and outlives it.
+ * A green context retains the primary context, which is charged as usual, and has a charge of its own for the memory
+ * that creating it took. Memory that is allocated while it is current belongs to the primary context, and outlives it.
  */
 #ifndef FACET_CUDA_GREEN_H
 #define FACET_CUDA_GREEN_H

@@ -11,7 +11,7 @@ static bool is_small(uint64_t bytes)
     return bytes < UINT64_C(1) << 20;
 }
 
-/* If regions are charged already, any of them may have room, so nothing is reserved. */
+/* If regions are charged already, the block may lie in one of them, so nothing is reserved. */
 static CUresult begin_small(uint32_t device, struct facet_cuda_charge *ret_charge)
 {
     struct facet_cuda_charge charge = {.tenant = facet_cuda_tenant(device), .device = device, .by_region = true};

@@ -9,8 +9,8 @@
 #include "interpose/kit/real.h"
 #include "vendor/cuda/nvml.h"
 
-#define MOST_PROCESSES 512u
-#define FIRST_PIDS     "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
+#define MOST_PROCESSES      512u
+#define FIRST_PID_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
 
 static const char *const folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib", NULL};
 static const struct facet_real real = {
@@ -120,10 +120,10 @@ bool facet_cuda_process_bytes(const struct facet_tenant *tenant, uint64_t *ret_b
 
 static bool is_in_first_pid_namespace(void)
 {
-    char name[sizeof FIRST_PIDS + 1];
+    char name[sizeof FIRST_PID_NAMESPACE + 1];
     ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name);
 
-    return length == sizeof FIRST_PIDS - 1 && memcmp(name, FIRST_PIDS, (size_t)length) == 0;
+    return length == sizeof FIRST_PID_NAMESPACE - 1 && memcmp(name, FIRST_PID_NAMESPACE, (size_t)length) == 0;
 }
 
 bool facet_cuda_is_listable(const struct facet_tenant *tenant)

@@ -31,7 +31,7 @@ static CUresult keep_managed(const struct facet_cuda_charge *charge, CUresult re
     return result;
 }
 
-/* A driver may allocate more than a device has: then only the quota refuses. */
+/* A driver may allocate more managed memory than a device has: then only the quota refuses. */
 static CUresult refuse_managed(uint32_t device, const CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
     CUdeviceptr probe = 0;

@@ -29,7 +29,7 @@ static bool uncharged_by_process(const struct facet_tenant *tenant, int64_t *ret
 
 static bool uncharged_by_device(const struct facet_tenant *tenant, CUcontext context, int64_t *ret_bytes)
 {
-    size_t is_free = 0, total = 0;
+    size_t free_bytes = 0, total = 0;
     uint64_t held = 0;
     CUcontext popped;
 
@@ -38,12 +38,12 @@ static bool uncharged_by_device(const struct facet_tenant *tenant, CUcontext con
         *ret_bytes = (int64_t)held - (int64_t)facet_usage_memory(tenant->usage);
         return true;
     }
-    if (!context || facet_cuda_plain.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+    if (!context || facet_cuda_unhooked.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
         return false;
-    CUresult result = facet_cuda_driver.cuMemGetInfo_v2(&is_free, &total);
-    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    CUresult result = facet_cuda_driver.cuMemGetInfo_v2(&free_bytes, &total);
+    facet_cuda_unhooked.cuCtxPopCurrent_v2(&popped);
     if (result == CUDA_SUCCESS)
-        *ret_bytes = (int64_t)(total - is_free) - (int64_t)facet_usage_memory(tenant->usage);
+        *ret_bytes = (int64_t)(total - free_bytes) - (int64_t)facet_usage_memory(tenant->usage);
     return result == CUDA_SUCCESS;
 }
 
@@ -98,7 +98,7 @@ static int64_t read_without_pending(const struct facet_tenant *tenant, uint32_t 
     return bytes;
 }
 
-/* Two processes that compare totals of the device at once would each count the other's growth. */
+/* Two processes that compare totals of the device at once would each count the growth of the other. */
 static void lock_shared_device(const struct facet_tenant *tenant, uint32_t device, bool is_first)
 {
     bool alone = is_first ? facet_cuda_is_listable(tenant) : nvml_pid_is_ours[device];

@@ -8,21 +8,21 @@
  * count the same growth. Every wait for other threads is bounded; their allocations still pending are taken into
  * account.
  *
- * By process: NVML's figure for this process, less its charges. Exact whatever other processes do. Used on a device
- * where NVML listed this process right after its first context was made, and did not before. In a pid namespace it does
- * not: NVML uses the machine's numbers.
- * By device: NVML's figure for the whole device, or else cuMemGetInfo, less the vGPU's charges. The latter needs a
- * context, so for a device's first one all uncharged memory in use afterwards counts as its cost. Processes of the
+ * By process: NVML's figure for this process, less its charges. It is exact whatever other processes do. It is used on
+ * a device where NVML listed this process right after its first context was made, and not before. In a pid namespace of
+ * its own a process is not listed under its pid: NVML uses the machine's pids.
+ * By device: NVML's figure for the whole device, or else cuMemGetInfo's, less the vGPU's charges. cuMemGetInfo needs a
+ * context, so with it the cost of a device's first context is all uncharged memory in use afterwards. Processes of the
  * device's vGPUs measure one after another (facet_tenant_hold_device). Allocations of other processes still disturb a
- * reading, so a call counts as at most FACET_CUDA_MEASURE_MOST. Used without NVML, or where it does not list this
- * process.
+ * reading, so a call counts as at most FACET_CUDA_MEASURE_MOST. This way is used without NVML, and where NVML does not
+ * list this process.
  *
  * Both are differences. A thread that allocates or frees at the same moment shifts them, so each reading waits until
- * nothing is pending, and new allocations wait for the reading (interpose/kit/pending.h). If a driver call takes too
- * long for that, memory that was pending at the first reading and is no more is subtracted from the growth: charging
- * too little is better than charging another thread's gigabytes. Pools and graphs, which shrink unseen, are settled
- * within a reading. Pending bytes do not cover memory that graphs are about to take, swapping, plain memory that
- * cuMemFreeAsync frees later, and other processes' allocations.
+ * nothing is pending, and new allocations wait for the reading (interpose/kit/pending.h). That wait is bounded. If a
+ * driver call takes longer, memory that was pending at the first reading and is not at the second is subtracted from
+ * the growth: charging too little is better than charging another thread's gigabytes. Pools and graphs, which shrink
+ * without a call, are settled within a reading. Pending bytes do not cover memory that graphs are about to take,
+ * swapping, plain memory that cuMemFreeAsync frees later, and other processes' allocations.
  */
 #ifndef FACET_CUDA_MEASURE_H
 #define FACET_CUDA_MEASURE_H
@@ -44,8 +44,8 @@
 struct facet_cuda_measure {
     uint32_t device;
     bool is_first;            /* the process had no context on the device */
-    bool was_listed;          /* first: NVML listed our pid before */
-    int64_t minus_managed;    /* first: minus the managed memory, which is charged here but may be held elsewhere */
+    bool was_listed;          /* if is_first: NVML listed our pid before the call */
+    int64_t minus_managed;    /* if is_first: minus the managed memory, which is charged here but may be elsewhere */
     int64_t uncharged_before; /* uncharged memory in use; negative if the driver has not yet allocated charged memory */
     struct facet_pending pending; /* still pending when `uncharged_before` was read */
 };

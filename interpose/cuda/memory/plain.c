@@ -37,7 +37,7 @@ static CUresult refuse_plain(uint32_t device, const CUdeviceptr *pointer, size_t
     return facet_cuda_refuse(device, driver_result);
 }
 
-/* Swappable memory is made without asking cuMemAlloc, which would refuse without a context; so that is checked here. */
+/* Swappable memory is made without cuMemAlloc, which refuses without a context, so the context is checked here. */
 static bool is_swapped(uint32_t device, size_t bytes)
 {
     return facet_cuda_swap_applies(device, bytes) && facet_cuda_owner();
@@ -65,7 +65,7 @@ static uint64_t pitched_bytes(uint64_t pitch, uint64_t height)
     return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* The pitch is the one that drivers choose. Arguments that the driver would refuse are left to it. */
+/* Assumes the pitch that drivers choose. False for arguments that the driver refuses. */
 static bool is_swapped_pitch(uint32_t device, const size_t *pitch, size_t width, size_t height, unsigned element)
 {
     uint64_t bytes;

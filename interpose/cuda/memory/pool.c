@@ -95,7 +95,7 @@ static CUresult allocate_from_current(CUdeviceptr *pointer, size_t bytes, CUstre
 {
     uint32_t device = facet_cuda_stream_device(stream);
     CUmemoryPool handle = NULL;
-    CUresult result = facet_cuda_plain.cuDeviceGetMemPool(&handle, (CUdevice)device);
+    CUresult result = facet_cuda_unhooked.cuDeviceGetMemPool(&handle, (CUdevice)device);
 
     return result == CUDA_SUCCESS ? allocate_from_pool(pointer, bytes, handle, device, stream, per_thread) : result;
 }
@@ -129,7 +129,7 @@ CUresult facet_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, 
 }
 
 /*
- * Managed memory is charged wherever the pool places it, as that of cuMemAllocManaged is. Other host memory counts
+ * Managed memory is charged wherever the pool places it, like that of cuMemAllocManaged. Other host memory counts
  * against no quota.
  */
 static enum facet_pool_place place_of(const CUmemLocation *location, CUmemAllocationType type, uint32_t *ret_device)
@@ -157,7 +157,7 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Records the place of a pool that the driver has for it: the pool itself cannot be asked later. */
+/* Records the place of a pool that the driver returned, because the driver cannot be asked for it later. */
 static CUresult record_found_pool(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location,
                                   CUmemAllocationType type)
 {

@@ -45,7 +45,9 @@ static struct facet_cuda_reference *find_reference(uint64_t array, const struct 
     return reference;
 }
 
-/* Memory of another process has no charge here. If the reference cannot be recorded, the memory stays charged for good.
+/*
+ * Memory of another process has no charge here. If the reference cannot be recorded, the memory stays charged
+ * for good.
  */
 static void add_reference(uint64_t holder, uint64_t offset, bool is_array, struct facet_virtual *memory)
 {

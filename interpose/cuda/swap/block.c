@@ -42,7 +42,7 @@ static CUresult map_chunk(struct facet_cuda_block *block, uint32_t index, CUmemG
 
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_plain.cuMemSetAccess(address, bytes, &access, 1);
+    result = facet_cuda_unhooked.cuMemSetAccess(address, bytes, &access, 1);
     if (result != CUDA_SUCCESS)
         facet_cuda_driver.cuMemUnmap(address, bytes);
     return result;
@@ -56,7 +56,7 @@ static CUresult fill_chunk(struct facet_cuda_block *block, uint32_t index)
 
     if (!chunk->on_host)
         return CUDA_SUCCESS;
-    CUresult result = facet_cuda_plain.cuMemcpyHtoD_v2(address, chunk->host, bytes);
+    CUresult result = facet_cuda_unhooked.cuMemcpyHtoD_v2(address, chunk->host, bytes);
     if (result != CUDA_SUCCESS)
         facet_cuda_driver.cuMemUnmap(address, bytes);
     else
@@ -103,8 +103,8 @@ static bool pin_chunk(struct facet_cuda_block *block, uint32_t index)
 {
     struct facet_cuda_chunk *chunk = &block->chunks[index];
 
-    if (!chunk->host && facet_cuda_plain.cuMemHostAlloc(&chunk->host, chunk_bytes(block, index),
-                                                        CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
+    if (!chunk->host && facet_cuda_unhooked.cuMemHostAlloc(&chunk->host, chunk_bytes(block, index),
+                                                           CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
         chunk->host = NULL;
     return chunk->host;
 }
@@ -113,8 +113,8 @@ static bool send_chunk_out(struct facet_cuda_block *block, uint32_t index)
 {
     struct facet_cuda_chunk *chunk = &block->chunks[index];
 
-    if (!pin_chunk(block, index) || facet_cuda_plain.cuMemcpyDtoH_v2(chunk->host, chunk_address(block, index),
-                                                                     chunk_bytes(block, index)) != CUDA_SUCCESS)
+    if (!pin_chunk(block, index) || facet_cuda_unhooked.cuMemcpyDtoH_v2(chunk->host, chunk_address(block, index),
+                                                                        chunk_bytes(block, index)) != CUDA_SUCCESS)
         return false;
     chunk->on_host = true;
     free_chunk_memory(block, index);
@@ -152,7 +152,7 @@ CUresult facet_cuda_block_make(uint32_t device, uint64_t requested_bytes, struct
         free(block);
         return result;
     }
-    result = facet_cuda_plain.cuMemAddressReserve(&block->address, block->bytes, 0, 0, 0);
+    result = facet_cuda_unhooked.cuMemAddressReserve(&block->address, block->bytes, 0, 0, 0);
     if (result != CUDA_SUCCESS) {
         facet_cuda_charge_drop(&block->charge);
         free(block);
@@ -169,9 +169,9 @@ void facet_cuda_block_free(struct facet_cuda_block *block, bool context_ended)
         if (block->chunks[i].handle)
             free_chunk_memory(block, i);
         if (block->chunks[i].host && !context_ended)
-            facet_cuda_plain.cuMemFreeHost(block->chunks[i].host);
+            facet_cuda_unhooked.cuMemFreeHost(block->chunks[i].host);
     }
-    facet_cuda_plain.cuMemAddressFree(block->address, block->bytes);
+    facet_cuda_unhooked.cuMemAddressFree(block->address, block->bytes);
     atomic_fetch_sub(&slot_of(block)->swappable_bytes, block->bytes);
     facet_cuda_charge_drop(&block->charge);
     free(block);
@@ -179,14 +179,14 @@ void facet_cuda_block_free(struct facet_cuda_block *block, bool context_ended)
 
 static bool enter_context(const struct facet_cuda_block *block)
 {
-    return facet_cuda_plain.cuCtxPushCurrent_v2(block->context) == CUDA_SUCCESS;
+    return facet_cuda_unhooked.cuCtxPushCurrent_v2(block->context) == CUDA_SUCCESS;
 }
 
 static void leave_context(void)
 {
     CUcontext popped;
 
-    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    facet_cuda_unhooked.cuCtxPopCurrent_v2(&popped);
 }
 
 CUresult facet_cuda_block_bring_in(struct facet_cuda_block *block)
@@ -243,7 +243,7 @@ struct facet_cuda_block *facet_cuda_blocks_take(CUdeviceptr address)
     return take_block(begins_at, address);
 }
 
-struct facet_cuda_block *facet_cuda_blocks_take_of(CUcontext context)
+struct facet_cuda_block *facet_cuda_blocks_take_of_context(CUcontext context)
 {
     return take_block(is_in_context, (uintptr_t)context);
 }

@@ -3,8 +3,8 @@
  * Allocations that can be swapped: the addresses stay, the memory behind them comes and goes in chunks.
  *
  * Owns: the list of blocks, and the operations that give a chunk memory, move it to the host, and bring it back.
- * Never: decides when. Only a thread that holds the quiesce gate (quiesce.h) exclusively touches chunks, or the thread
- * that makes or frees their block.
+ * Never: decides when a chunk moves. Chunks are touched only by a thread that holds the quiesce gate (quiesce.h)
+ * exclusively, or by the thread that makes or frees their block.
  *
  * A chunk without memory has a copy of its bytes on the host, or none if it was never written. The host memory is
  * pinned when the chunk first leaves, and kept until the block is freed, because pinning is slow.
@@ -44,19 +44,19 @@ void facet_cuda_blocks_add(struct facet_cuda_block *block);
 /* Takes out the block that begins at `address`; NULL when there is none. */
 struct facet_cuda_block *facet_cuda_blocks_take(CUdeviceptr address);
 /* Takes out one block of a context; NULL when there is none left. */
-struct facet_cuda_block *facet_cuda_blocks_take_of(CUcontext context);
+struct facet_cuda_block *facet_cuda_blocks_take_of_context(CUcontext context);
 /* The beginning and the requested size of the block that contains `address`. */
 bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes);
 
 /* Gives every chunk of the block memory, with its bytes. Returns the first result that is not success. */
 CUresult facet_cuda_block_bring_in(struct facet_cuda_block *block);
 
-/* Does so for all blocks; `*ret_missing` is the number of bytes still without memory. */
+/* facet_cuda_block_bring_in() for all blocks; `*ret_missing` is the number of bytes that are still without memory. */
 CUresult facet_cuda_blocks_bring_in(uint64_t *ret_missing);
 
 /*
- * Sends at least `bytes` of a device to the host, rounded up to chunks. Newest first, so that the same blocks always
- * stay. Returns the bytes sent: fewer when the host has no memory for them, and nothing is lost.
+ * Sends at least `bytes` of a device to the host, rounded up to chunks. The newest blocks go first, so that the oldest
+ * always stay. Returns the bytes sent. They are fewer when the host lacks memory: the other bytes stay on the device.
  */
 uint64_t facet_cuda_blocks_send_out(uint32_t device, uint64_t bytes);
 

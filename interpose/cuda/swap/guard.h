@@ -16,7 +16,7 @@
  */
 bool facet_cuda_guard_is_for(const char *name);
 
-/* The stub that leads to `target`, always the same one. A function that refuses when there are no more stubs. */
+/* The stub of `target`: the same at every call. When all stubs are in use, a function that refuses every call. */
 void *facet_cuda_guard(void *target);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the helper thread that sends memory out, and bringing it in. Never: waits for its turn while it holds the gate:
- * the helper must be able to give way.
+ * Owns: the helper thread that sends memory out, and bringing memory in. Never: holds the gate while it waits for the
+ * vGPU's turn, because the helper must be able to send memory out meanwhile.
  */
 #include "move.h"
 
@@ -17,11 +17,11 @@
 #include "quiesce.h"
 
 #define RECHECK_NS       (20 * FACET_NS_PER_MS)
-#define DEVICE_RETRY_NS  FACET_NS_PER_MS /* after the device refused */
+#define DEVICE_RETRY_NS  FACET_NS_PER_MS /* until the next attempt after the device refused */
 #define REFUSAL_FINAL_NS FACET_NS_PER_S  /* after which a refusal is final, when no other vGPU can make room */
 #define DRAIN_RETRY_NS   (50 * FACET_NS_PER_MS)
 #define HOST_RETRY_NS    (5 * FACET_NS_PER_S) /* until the next attempt to get host memory */
-#define PARK_TRIES       200                  /* times 5 ms, at exit */
+#define PARK_TRIES       200                  /* at exit, 5 ms each */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool mover_exists, exit_handled;
@@ -47,9 +47,9 @@ static uint64_t resident_most(const struct facet_tenant *tenant)
 
 struct arrival {
     struct facet_tenant *waits_for; /* a vGPU that may not come in yet; NULL: all of the process's vGPUs may */
-    uint32_t residence;             /* the futex word of that vGPU, read before the look */
+    uint32_t residence;             /* the futex word of that vGPU, read before its policy */
     bool is_last;                   /* all may come in, and no other vGPU can make room */
-    uint64_t refused_ns;            /* when the device first refused in that state; 0: it did not */
+    uint64_t refused_ns;            /* when the device first refused while is_last; 0: it did not */
 };
 
 /* Reads the futex word before the policy, so that the wait does not miss a change. */
@@ -119,7 +119,7 @@ static void publish_shortage(void)
     }
 }
 
-/* Tries to bring all memory in from AWAY. False: not done; a final reason is in `*ret_result`. */
+/* Tries to bring all memory in. False: not all is in; if trying again is useless, `*ret_result` is the error. */
 static bool bring_all_in(struct arrival *arrival, CUresult *ret_result)
 {
     uint64_t missing, now_ns;
@@ -142,7 +142,7 @@ static bool bring_all_in(struct arrival *arrival, CUresult *ret_result)
     return false;
 }
 
-/* One attempt. True: there is nothing more to do here. */
+/* One attempt. True: no further attempt is needed, or it would fail too. */
 static bool attempt_move_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_result)
 {
     if (vgpu_is_retired())
@@ -200,8 +200,8 @@ static bool any_excess(void)
 }
 
 /*
- * True: no thread is inside, the device has drained, and the caller holds the gate. The query that finds out would end
- * a capture, so it fails during one.
+ * True: no thread is inside, the device has drained, and the caller holds the gate. The query whether the device has
+ * drained would end a capture, so during a capture the result is false.
  */
 static bool close_gate(void)
 {
@@ -214,7 +214,7 @@ static bool close_gate(void)
     return false;
 }
 
-/* In AWAY the device is idle: nothing has been submitted since. */
+/* In state AWAY the device is idle, because nothing was submitted since it drained. */
 static bool take_gate(void)
 {
     return facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_AWAY, FACET_CUDA_QUIESCE_MOVING) || close_gate();
@@ -273,7 +273,7 @@ static void *run_mover(void *unused)
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     prctl(PR_SET_NAME, "facet-swap");
-    facet_cuda_plain.cuThreadExchangeStreamCaptureMode(&mode);
+    facet_cuda_unhooked.cuThreadExchangeStreamCaptureMode(&mode);
     while (!atomic_load(&exiting)) {
         uint32_t seen = atomic_load(&tenant_at(0)->policy->residence);
 

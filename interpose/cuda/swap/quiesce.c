@@ -10,13 +10,13 @@
 #include "move.h"
 
 #define RECHECK_NS    (20 * FACET_NS_PER_MS)
-#define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* limit of the wait at a closing gate; doubles each time */
+#define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* longest wait at a closing gate; doubled when it was reached */
 #define PATIENCE_MOST (60 * FACET_NS_PER_S)
 
 static _Atomic uint32_t state, inside_count; /* futex words */
 static _Atomic uint64_t closing_ns, patience_ns = PATIENCE_NS;
 
-/* A dlopened library may use a word or two of static TLS. */
+/* The initial-exec model takes static TLS, of which a library opened with dlopen() gets only a few words. */
 static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 static _Thread_local bool must_reenter __attribute__((tls_model("initial-exec")));
 static _Thread_local CUresult refusal __attribute__((tls_model("initial-exec")));
@@ -91,7 +91,7 @@ CUresult facet_cuda_swap_enter(void)
     return result;
 }
 
-/* The coarse clock is enough: its reader compares in tenths of a second. */
+/* The coarse clock is enough: the reader of this time compares tenths of a second. */
 static void note_use(void)
 {
     struct timespec current;
@@ -125,7 +125,7 @@ bool facet_cuda_quiesce_enter_again(void)
     return !must_reenter || facet_cuda_swap_enter() == CUDA_SUCCESS;
 }
 
-/* Freeing makes room, so it does not wait for other vGPUs to make some: it opens a closing gate again. */
+/* Freeing makes room, so the thread does not wait for other vGPUs to make room: it opens a closing gate again. */
 void facet_cuda_quiesce_hold(void)
 {
     for (;;) {

@@ -29,18 +29,18 @@ enum facet_cuda_quiesce {
 };
 
 /*
- * Called by the stubs (guard.S). Enter: CUDA_SUCCESS, or the reason for which the stub must not call the driver. Leave:
- * the result that the stub returns.
+ * Called by the stubs (guard.S). `_enter` returns CUDA_SUCCESS, or the error that the stub returns without calling the
+ * driver. `_leave` returns the result that the stub returns.
  */
 CUresult facet_cuda_swap_enter(void);
 CUresult facet_cuda_swap_leave(CUresult result);
 
-/* For a launch that waits for its turn (limiter/tenant.h): the thread is outside while it waits. */
+/* For a launch that waits for its turn (limiter/tenant.h): the thread is outside the gate while it waits. */
 void facet_cuda_quiesce_step_out(void);
 bool facet_cuda_quiesce_enter_again(void);
 
 /*
- * For a thread that frees memory: nothing moves between the two, whether all of the memory is on the device or not. The
+ * For a thread that frees memory: between these calls no memory moves, whether all of it is on the device or not. The
  * caller must not be inside.
  */
 void facet_cuda_quiesce_hold(void);

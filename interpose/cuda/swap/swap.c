@@ -19,8 +19,9 @@
 #include "move.h"
 #include "quiesce.h"
 
-#define LEAST_BYTES (UINT64_C(1) << 20) /* smaller allocations come from the driver's slabs, and are not swapped */
-#define DRAIN_TRIES 8                   /* attempts to drain the device for an allocation that it has no memory for */
+#define MIN_SWAPPABLE_BYTES                                                                                            \
+    (UINT64_C(1) << 20) /* smaller allocations come from the driver's slabs, and are not swapped */
+#define DRAIN_TRIES 8   /* attempts to drain the device for an allocation that it has no memory for */
 
 _Atomic bool facet_cuda_swap_used;
 
@@ -69,14 +70,14 @@ void facet_cuda_swap_attached(void)
 
 /* ---- replacements of driver functions ---- */
 
-/* The driver knows mappings; an allocation has several of them, or none while it is away. */
+/* The driver would answer for one mapping; an allocation has several mappings, or none while it is away. */
 static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
     CUdeviceptr first;
     size_t bytes;
 
     if (!facet_cuda_blocks_range(pointer, &first, &bytes))
-        return facet_cuda_plain.cuMemGetAddressRange_v2(base, size, pointer);
+        return facet_cuda_unhooked.cuMemGetAddressRange_v2(base, size, pointer);
     if (base)
         *base = first;
     if (size)
@@ -84,7 +85,7 @@ static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr point
     return CUDA_SUCCESS;
 }
 
-/* Answers the attributes for the beginning and the size of an allocation; false for others. */
+/* Answers a query for the beginning or the size of an allocation; false for other attributes. */
 static bool answers_range(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
     bool begins = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
@@ -105,7 +106,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
     CUresult result = facet_cuda_swap_enter();
     if (result != CUDA_SUCCESS)
         return result;
-    return facet_cuda_swap_leave(facet_cuda_plain.cuPointerGetAttribute(data, attribute, pointer));
+    return facet_cuda_swap_leave(facet_cuda_unhooked.cuPointerGetAttribute(data, attribute, pointer));
 }
 
 static CUresult pointer_attributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
@@ -114,13 +115,13 @@ static CUresult pointer_attributes(unsigned count, CUpointer_attribute *attribut
 
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_swap_leave(facet_cuda_plain.cuPointerGetAttributes(count, attributes, data, pointer));
+    result = facet_cuda_swap_leave(facet_cuda_unhooked.cuPointerGetAttributes(count, attributes, data, pointer));
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
         answers_range(data[i], attributes[i], pointer);
     return result;
 }
 
-/* A handle by which another process reaches memory that may leave could soon lead to another allocation's memory. */
+/* Refused for swappable memory: after the memory has left the device, the handle could lead to another allocation. */
 static CUresult refuse_handle(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
 {
     CUdeviceptr first;
@@ -128,20 +129,20 @@ static CUresult refuse_handle(void *handle, CUdeviceptr pointer, size_t bytes, i
 
     if (facet_cuda_blocks_range(pointer, &first, &size))
         return CUDA_ERROR_NOT_SUPPORTED;
-    return facet_cuda_plain.cuMemGetHandleForAddressRange(handle, pointer, bytes, type, flags);
+    return facet_cuda_unhooked.cuMemGetHandleForAddressRange(handle, pointer, bytes, type, flags);
 }
 
 void *facet_cuda_swap_target(const char *name, void *target)
 {
     if (!target || !facet_cuda_swaps())
         return target;
-    if (target == (void *)facet_cuda_plain.cuMemGetAddressRange_v2)
+    if (target == (void *)facet_cuda_unhooked.cuMemGetAddressRange_v2)
         return (void *)address_range;
-    if (target == (void *)facet_cuda_plain.cuPointerGetAttribute)
+    if (target == (void *)facet_cuda_unhooked.cuPointerGetAttribute)
         return (void *)pointer_attribute;
-    if (target == (void *)facet_cuda_plain.cuPointerGetAttributes)
+    if (target == (void *)facet_cuda_unhooked.cuPointerGetAttributes)
         return (void *)pointer_attributes;
-    if (target == (void *)facet_cuda_plain.cuMemGetHandleForAddressRange)
+    if (target == (void *)facet_cuda_unhooked.cuMemGetHandleForAddressRange)
         return (void *)refuse_handle;
     return facet_cuda_guard_is_for(name) ? facet_cuda_guard(target) : target;
 }
@@ -151,13 +152,14 @@ void *facet_cuda_swap_target(const char *name, void *target)
 static bool driver_can_map(void)
 {
     return facet_cuda_driver.cuMemCreate && facet_cuda_driver.cuMemRelease && facet_cuda_driver.cuMemMap &&
-           facet_cuda_driver.cuMemUnmap && facet_cuda_plain.cuMemAddressReserve && facet_cuda_plain.cuMemAddressFree &&
-           facet_cuda_plain.cuMemSetAccess && facet_cuda_plain.cuMemHostAlloc;
+           facet_cuda_driver.cuMemUnmap && facet_cuda_unhooked.cuMemAddressReserve &&
+           facet_cuda_unhooked.cuMemAddressFree && facet_cuda_unhooked.cuMemSetAccess &&
+           facet_cuda_unhooked.cuMemHostAlloc;
 }
 
 bool facet_cuda_swap_applies(uint32_t device, uint64_t bytes)
 {
-    if (bytes < LEAST_BYTES || !facet_cuda_swaps() || !driver_can_map() || !facet_cuda_owner())
+    if (bytes < MIN_SWAPPABLE_BYTES || !facet_cuda_swaps() || !driver_can_map() || !facet_cuda_owner())
         return false;
     struct facet_tenant *tenant = facet_cuda_tenant(device);
     if (!tenant || !atomic_load(&tenant->policy->oversubscribed) || !facet_cuda_move_start())
@@ -175,8 +177,9 @@ static bool is_resident(const struct facet_cuda_block *block)
 }
 
 /*
- * The device has no memory for the block now. It is marked away and brought in with all the rest, by this thread or by
- * one that is moving already. A thread that enters the gate finds all memory on the device.
+ * Called when the device has no memory for the block now. The process's memory is marked as away; this thread, or a
+ * thread that is moving memory already, then brings all of it in, with the block. A thread that is inside the gate
+ * finds all memory on the device.
  */
 static CUresult wait_for_memory(const struct facet_cuda_block *block)
 {
@@ -222,13 +225,13 @@ static void wait_and_free(struct facet_cuda_block *block)
 {
     CUcontext popped;
 
-    if (facet_cuda_plain.cuCtxPushCurrent_v2(block->context) != CUDA_SUCCESS) {
+    if (facet_cuda_unhooked.cuCtxPushCurrent_v2(block->context) != CUDA_SUCCESS) {
         facet_cuda_block_free(block, true);
         return;
     }
     facet_cuda_driver.cuCtxSynchronize();
     facet_cuda_block_free(block, false);
-    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    facet_cuda_unhooked.cuCtxPopCurrent_v2(&popped);
 }
 
 bool facet_cuda_swap_free_slow(CUdeviceptr pointer, CUresult *ret_result)
@@ -274,7 +277,7 @@ void facet_cuda_swap_context_ended(CUcontext context)
     struct facet_cuda_block *block;
 
     while (atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed) &&
-           (block = facet_cuda_blocks_take_of(context)))
+           (block = facet_cuda_blocks_take_of_context(context)))
         facet_cuda_block_free(block, true);
 }
 

@@ -2,9 +2,9 @@
 /*
  * Oversubscription: memory that moves from the device to the host and back under the same address (ADR 21).
  *
- * Owns: the interface for the rest of the interposer: whether this process swaps, the target of a function if it does,
- * allocations that can be swapped, and their end.
- * Never: costs anything in a process that does not swap, where no function leads to it.
+ * Owns: the interface to the interposer's other parts. It answers whether this process swaps, replaces the targets of
+ * functions if so, and makes and frees allocations that can be swapped.
+ * Never: costs anything in a process that does not swap: there no function is replaced.
  *
  * A process works with all of its swappable memory on the device, or with none, because a kernel may touch any address.
  * So every function that touches memory passes a quiesce gate (quiesce.h), which is closed while any memory is away.
@@ -20,7 +20,7 @@ bool facet_cuda_swaps(void);
 /* Called when the process has just attached. Its launches then wait for their turn outside the gate. */
 void facet_cuda_swap_attached(void);
 
-/* The target of a function of that name instead of `target`: a stub that passes the gate, if it touches memory. */
+/* The address to call for a function of that name: a stub that passes the gate if it touches memory, else `target`. */
 void *facet_cuda_swap_target(const char *name, void *target);
 
 /*
@@ -30,7 +30,7 @@ void *facet_cuda_swap_target(const char *name, void *target);
 bool facet_cuda_swap_applies(uint32_t device, uint64_t bytes);
 CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_t bytes);
 
-extern _Atomic bool facet_cuda_swap_used; /* the process has allocated such memory */
+extern _Atomic bool facet_cuda_swap_used; /* the process has allocated memory that can be swapped */
 bool facet_cuda_swap_free_slow(CUdeviceptr pointer, CUresult *ret_result);
 
 /* False when the pointer is not a swappable block: the driver frees it. */
@@ -40,7 +40,10 @@ static inline bool facet_cuda_swap_free(CUdeviceptr pointer, CUresult *ret_resul
            facet_cuda_swap_free_slow(pointer, ret_result);
 }
 
-/* Around a call that may end a context: nothing moves between the two. The second gets the result of the first. */
+/*
+ * Called before and after a call that may end a context: between them no memory moves. `held`: the result of
+ * `_hold`.
+ */
 bool facet_cuda_swap_hold(void);
 void facet_cuda_swap_release(bool held);
 
@@ -50,7 +53,7 @@ void facet_cuda_swap_release(bool held);
  */
 bool facet_cuda_swap_has(CUdeviceptr pointer);
 
-/* Called between these two: the context has ended, and all its allocations with it. */
+/* Called between facet_cuda_swap_hold() and _release(): the context has ended, and all its allocations with it. */
 void facet_cuda_swap_context_ended(CUcontext context);
 
 void facet_cuda_swap_before_fork(void);

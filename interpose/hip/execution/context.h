@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A value in place of a context: it ends when its device is reset.
+ * A value in place of a context, for code that identifies contexts by pointers: HIP has one context per device.
  *
  * Owns: one value per device. Never: is NULL.
  */
@@ -11,7 +11,7 @@
 
 static inline void *facet_hip_context(int device)
 {
-    return (void *)((uintptr_t)device + 1); /* NOLINT(performance-no-int-to-ptr): a name, never followed */
+    return (void *)((uintptr_t)device + 1); /* NOLINT(performance-no-int-to-ptr): never dereferenced */
 }
 
 static inline int facet_hip_context_device(const void *context)

@@ -74,7 +74,7 @@ TRANSFER(hipMemPrefetchAsync_v2,
          (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream), false, size,
          pointer, size, location, flags, stream)
 
-/* ---- symbols: the first use of one loads its code object ---- */
+/* ---- symbols: the first use of a symbol loads its code object ---- */
 
 static bool symbol_loads(const void *symbol, hipStream_t stream)
 {

@@ -13,7 +13,7 @@
 #include "interpose/hip/initialize.h"
 #include "interpose/hip/process.h"
 
-_Static_assert(FACET_HIP_TENANTS <= FACET_FLIGHT_DEVICES, "each has a place");
+_Static_assert(FACET_HIP_TENANTS <= FACET_FLIGHT_DEVICES, "each vGPU has an entry");
 
 static uint32_t list_tenants(struct facet_tenant **ret_tenants)
 {
@@ -31,16 +31,16 @@ static hipStream_t handle_of(void *stream)
     return stream == FACET_FLIGHT_LEGACY ? NULL : stream;
 }
 
-/* If the thread's device cannot be initialized, it is the answer for every stream: a query might initialize it. */
+/* If the thread's device cannot be initialized, it is returned for every stream: a query might initialize it again. */
 static bool device_of(void *stream, int *ret_device)
 {
     if (is_default(stream) || facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess)
-        return facet_hip_plain.hipGetDevice(ret_device) == hipSuccess;
-    if (facet_hip_plain.hipStreamGetDevice)
-        return facet_hip_plain.hipStreamGetDevice(stream, ret_device) == hipSuccess;
-    if (!facet_hip_plain.hipGetStreamDeviceId)
-        return facet_hip_plain.hipGetDevice(ret_device) == hipSuccess;
-    *ret_device = facet_hip_plain.hipGetStreamDeviceId(stream);
+        return facet_hip_unhooked.hipGetDevice(ret_device) == hipSuccess;
+    if (facet_hip_unhooked.hipStreamGetDevice)
+        return facet_hip_unhooked.hipStreamGetDevice(stream, ret_device) == hipSuccess;
+    if (!facet_hip_unhooked.hipGetStreamDeviceId)
+        return facet_hip_unhooked.hipGetDevice(ret_device) == hipSuccess;
+    *ret_device = facet_hip_unhooked.hipGetStreamDeviceId(stream);
     return *ret_device >= 0;
 }
 
@@ -73,7 +73,7 @@ static bool stream_joins_legacy(void *stream)
 {
     unsigned flags = hipStreamNonBlocking;
 
-    return facet_hip_plain.hipStreamGetFlags && facet_hip_plain.hipStreamGetFlags(stream, &flags) == hipSuccess &&
+    return facet_hip_unhooked.hipStreamGetFlags && facet_hip_unhooked.hipStreamGetFlags(stream, &flags) == hipSuccess &&
            !(flags & hipStreamNonBlocking);
 }
 
@@ -82,9 +82,10 @@ static bool stream_captured(void *stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
 
-    if (stream == FACET_FLIGHT_LEGACY || !facet_hip_plain.hipStreamIsCapturing)
+    if (stream == FACET_FLIGHT_LEGACY || !facet_hip_unhooked.hipStreamIsCapturing)
         return false;
-    return facet_hip_plain.hipStreamIsCapturing(stream, &status) != hipSuccess || status != hipStreamCaptureStatusNone;
+    return facet_hip_unhooked.hipStreamIsCapturing(stream, &status) != hipSuccess ||
+           status != hipStreamCaptureStatusNone;
 }
 
 static enum facet_flight_state state_of(hipError_t result)
@@ -97,7 +98,7 @@ static enum facet_flight_state state_of(hipError_t result)
 static enum facet_flight_state stream_state(void *stream, void *context)
 {
     hipError_t result =
-        stream == FACET_FLIGHT_LEGACY ? facet_hip_plain.hipSetDevice(facet_hip_context_device(context)) : hipSuccess;
+        stream == FACET_FLIGHT_LEGACY ? facet_hip_unhooked.hipSetDevice(facet_hip_context_device(context)) : hipSuccess;
 
     return state_of(result == hipSuccess ? facet_hip_driver.hipStreamQuery(handle_of(stream)) : result);
 }
@@ -108,13 +109,13 @@ static void *event_new(void *context)
     int current, device = facet_hip_context_device(context);
     hipEvent_t event = NULL;
 
-    bool must_switch = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
-    if (must_switch && facet_hip_plain.hipSetDevice(device) != hipSuccess)
+    bool must_switch = facet_hip_unhooked.hipGetDevice(&current) == hipSuccess && current != device;
+    if (must_switch && facet_hip_unhooked.hipSetDevice(device) != hipSuccess)
         return NULL;
     if (facet_hip_driver.hipEventCreate(&event) != hipSuccess)
         event = NULL;
     if (must_switch)
-        facet_hip_plain.hipSetDevice(current);
+        facet_hip_unhooked.hipSetDevice(current);
     return event;
 }
 
@@ -148,8 +149,8 @@ static void helper_begins(void)
 {
     hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
 
-    if (facet_hip_plain.hipThreadExchangeStreamCaptureMode)
-        facet_hip_plain.hipThreadExchangeStreamCaptureMode(&mode);
+    if (facet_hip_unhooked.hipThreadExchangeStreamCaptureMode)
+        facet_hip_unhooked.hipThreadExchangeStreamCaptureMode(&mode);
 }
 
 const struct facet_flight_driver facet_flight_driver = {

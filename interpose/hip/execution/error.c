@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: our part of a thread's last error: many programs launch and then check only that.
+ * Owns: the errors of refused launches in the thread's last error, because many programs check only that after a
+ * launch.
  * Never: hides the runtime's own error.
  */
 #include "launch.h"
 
-/* A preloaded or dlopened library may use a word of static TLS; this one is read at every launch. */
-static _Thread_local hipError_t ours __attribute__((tls_model("initial-exec")));
+/* Read at every launch, so it is in static TLS, of which even a library opened with dlopen() gets a word. */
+static _Thread_local hipError_t own_error __attribute__((tls_model("initial-exec")));
 
 hipError_t facet_hip_refuse(void)
 {
-    ours = hipErrorNotInitialized;
-    return ours;
+    own_error = hipErrorNotInitialized;
+    return own_error;
 }
 
-static hipError_t take_error(hipError_t runtimes)
+static hipError_t take_error(hipError_t runtime_error)
 {
-    hipError_t result = runtimes != hipSuccess ? runtimes : ours;
+    hipError_t result = runtime_error != hipSuccess ? runtime_error : own_error;
 
-    ours = hipSuccess;
+    own_error = hipSuccess;
     return result;
 }
 
@@ -36,5 +37,5 @@ hipError_t facet_hipPeekAtLastError(void)
 {
     hipError_t result = facet_hip_driver.hipPeekAtLastError();
 
-    return result != hipSuccess ? result : ours;
+    return result != hipSuccess ? result : own_error;
 }

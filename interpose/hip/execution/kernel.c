@@ -13,7 +13,10 @@ static uint64_t grid_of(dim3 grid)
 
 /* ---- by the host's symbol ---- */
 
-/* A known kind was launched before; any other launch may load its code (memory/code.h). */
+/*
+ * If the thread has launched this kind before (`kind`), its code is loaded; else the launch may load it
+ * (memory/code.h).
+ */
 #define LAUNCH(per_thread, grid, call)                                                                                 \
     FACET_HIP_LAUNCH(facet_flight_stream_of(stream, per_thread), host, grid,                                           \
                      kind || !function_loads(host, stream) ? call : facet_hip_code_launch_end(call))
@@ -124,7 +127,7 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
                      facet_hip_driver.hipDrvLaunchKernelEx(config, function, parameters, extra));
 }
 
-/* The size counts threads, not blocks: it only has to differ between different grids. */
+/* The size counts threads, not blocks. That is enough, because it only has to differ between different grids. */
 #define EXT_ARGUMENTS                                                                                                  \
     function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared, stream, parameters, extra, start, stop
 #define EXT_LAUNCH(symbol, parameters, ...)                                                                            \
@@ -206,7 +209,7 @@ LAUNCH_ON_DEVICES(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, part
 LAUNCH_ON_DEVICES(hipModuleLaunchCooperativeKernelMultiDevice, hipFunctionLaunchParams, unsigned,
                   part_of_function_launch)
 
-/* ---- a call in two steps: the first has the stream and the sizes ---- */
+/* ---- a launch in two calls: the first has the stream and the sizes ---- */
 
 static _Thread_local struct {
     hipStream_t stream;
@@ -241,8 +244,7 @@ static hipError_t launch_graph_spt(hipGraphExec_t executable, hipStream_t stream
 }
 
 /*
- * If any graph of the process allocates, this one may. Its memory is then reserved before the launch waits for its
- * turn.
+ * Called when any graph of the process allocates. This graph's memory is reserved before the launch waits for its turn.
  */
 static hipError_t launch_allocating_graph(hipGraphExec_t executable, hipStream_t stream, bool per_thread)
 {

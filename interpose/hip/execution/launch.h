@@ -6,7 +6,7 @@
 #include "interpose/hip/hooks.h"
 #include "interpose/kit/execution/launch.h"
 
-_Static_assert(hipSuccess == 0, "what a launch of the kit takes for success");
+_Static_assert(hipSuccess == 0, "a launch of the kit takes 0 for success");
 
 /* The result of a launch or copy without a vGPU; also sets the thread's last error. */
 hipError_t facet_hip_refuse(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the call that destroys a stream. Never: tracks the end of a default stream, which has none. */
+/* Owns: the call that destroys a stream. Never: ends a default stream's tracking, because such a stream never ends. */
 #include "interpose/kit/execution/stream.h"
 
 #include "interpose/hip/hooks.h"

@@ -7,11 +7,15 @@
 #include "interpose/kit/execution/wait.h"
 #include "launch.h"
 
-/* The largest element of an array, assumed for all: the array does not tell, and tracking a small copy costs little. */
+/*
+ * The size of the largest element of an array. It is assumed for all arrays, because tracking a small copy costs
+ * little.
+ */
 #define FACET_HIP_TRANSFER_ELEMENT 16u
 
 /*
- * The number of bytes. A product that overflows counts as 0: no memory is that large, and the runtime refuses the call.
+ * The product of two sizes. A product that overflows counts as 0: no memory is that large, and the runtime refuses the
+ * call.
  */
 static inline uint64_t facet_hip_transfer_times(uint64_t one, uint64_t other)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills of bytes, rows and boxes without a stream argument: they run in the default one (transfer.h).
- * They may initialize a device.
+ * Owns: copies and fills of bytes, rows and boxes without a stream argument, which run in the default stream. They may
+ * initialize a device.
  * Never: waits longer than the runtime does.
  */
 #include "transfer.h"

@@ -5,7 +5,7 @@
 #include "interpose/hip/initialize.h"
 #include "interpose/kit/memory/pool.h"
 
-/* This thread's depth in our calls that allocate. */
+/* The number of allocating hooks that this thread is in: older runtimes call their own exported functions. */
 static _Thread_local unsigned call_depth;
 
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
@@ -83,7 +83,7 @@ static uint64_t pool_attribute(void *pool, hipMemPoolAttr attribute)
 {
     uint64_t value = 0;
 
-    return facet_hip_plain.hipMemPoolGetAttribute(pool, attribute, &value) == hipSuccess ? value : 0;
+    return facet_hip_unhooked.hipMemPoolGetAttribute(pool, attribute, &value) == hipSuccess ? value : 0;
 }
 
 static uint64_t pool_held(void *pool)
@@ -105,8 +105,8 @@ static uint64_t graph_attribute(uint32_t device, hipGraphMemAttributeType attrib
 {
     uint64_t value = 0;
 
-    if (!facet_hip_plain.hipDeviceGetGraphMemAttribute ||
-        facet_hip_plain.hipDeviceGetGraphMemAttribute((int)device, attribute, &value) != hipSuccess)
+    if (!facet_hip_unhooked.hipDeviceGetGraphMemAttribute ||
+        facet_hip_unhooked.hipDeviceGetGraphMemAttribute((int)device, attribute, &value) != hipSuccess)
         return 0;
     return value;
 }

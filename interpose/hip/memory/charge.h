@@ -13,8 +13,8 @@
  *   - arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB.
  *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).
  *   - virtual: the memory of hipMemCreate, until its last handle and mapping are gone (.../virtual.h).
- *   - devices: the memory that initializing one took (interpose/hip/initialize.h), and managed variables
- * (registered.c).
+ *   - devices: the memory that initializing the device took (interpose/hip/initialize.h), and managed variables
+ *     (registered.c).
  *   - code: the memory that loading it took (code.h).
  *   - graphs: the memory that the runtime holds for them (graph.h).
  *
@@ -38,14 +38,14 @@ static inline hipError_t facet_hip_refusal(enum facet_memory_refusal refusal)
                                                 : hipErrorNotInitialized;
 }
 
-/* The owner of memory that ends with a device. */
+/* The owner of memory that is freed when its device is reset. */
 static inline uint64_t facet_hip_owner(uint32_t device)
 {
     return device + UINT64_C(1);
 }
 
 /*
- * Begins a device and takes the charge, before the runtime allocates `bytes` on it. After a success,
+ * Initializes the device and takes the charge, before the runtime allocates `bytes` on it. After a success,
  * facet_hip_charge_settle() must follow in the same thread, whatever the runtime's result. If `refused` is set in
  * *ret_charge, the quota refused, and facet_hip_probe_begin() follows.
  */
@@ -53,10 +53,10 @@ hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_m
 
 /*
  * For an allocation that the quota refuses. The runtime might refuse it for another reason: a pointer is NULL, a flag
- * is wrong, or this is a child of fork(). Between the two the caller calls the runtime with the same arguments and the
- * returned size, which exceeds the device's memory, and frees the result if there is one. The second returns the result
- * for the program: the runtime's error, unless it is success or out of memory; then the quota refuses, and the denial
- * is counted.
+ * is wrong, or this is a child of fork(). `_begin` returns a size that exceeds the device's memory. The caller then
+ * calls the runtime with the same arguments and that size, and frees the result if there is one. `_end` returns the
+ * result for the program. That is the runtime's error, unless it is success or out of memory: then the quota refuses,
+ * and the denial is counted.
  */
 size_t facet_hip_probe_begin(uint32_t device, uint64_t bytes);
 hipError_t facet_hip_probe_end(const struct facet_memory_charge *charge, hipError_t runtime_result);
@@ -69,8 +69,8 @@ hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hip
                                    enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t, void *));
 
 /*
- * Between the two, allocations that the runtime makes in this thread through its own exported functions are not
- * charged: the caller charges them in another way.
+ * From `_pause` to `_resume`, allocations that the runtime makes in this thread through its own exported functions are
+ * not charged: the caller charges them in another way.
  */
 void facet_hip_charge_pause(void);
 void facet_hip_charge_resume(void);

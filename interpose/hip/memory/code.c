@@ -18,7 +18,7 @@ struct image {
     uint64_t uncharged_bytes; /* loaded beyond the quota; the next charge includes it */
 };
 
-/* One call, measured on a device; not measured if the runtime makes it within another. */
+/* The measurement of one call on a device. A call that the runtime makes within another call is not measured. */
 struct watch {
     bool is_measured;
     struct facet_hip_measure measure;
@@ -87,11 +87,11 @@ static hipError_t charge_image(const struct watch *watch, struct image *image)
 
 /* ---- objects that need no second measurement ---- */
 
-#define SEEN_SYMBOLS 1024u /* a collision displaces the older one, which is then looked up again */
+#define SEEN_SYMBOLS 1024u /* a collision displaces the older symbol, which is then looked up again */
 
 static _Atomic uint64_t seen_symbols[SEEN_SYMBOLS];
 
-/* The name of a symbol on a device: addresses leave the upper bits free. */
+/* A symbol's address and a device as one number: addresses leave the upper bits free. */
 static uint64_t symbol_name(const void *host, uint32_t device)
 {
     return (uintptr_t)host | (uint64_t)device << 56;

@@ -9,7 +9,7 @@
  * quota has too little left, the module is unloaded again and refused: until then the vGPU exceeds its quota. A library
  * is loaded when something of it is first asked for. Code that hipcc's output registers is loaded when one of its
  * kernels is first launched, or asked for, on a device. It is measured then, once for each kernel; if the quota has too
- * little left, the next charge includes it. Unloading releases the charge, as does the device's reset.
+ * little left, the next charge includes it. Unloading the code or resetting the device releases the charge.
  */
 #ifndef FACET_HIP_CODE_H
 #define FACET_HIP_CODE_H
@@ -17,14 +17,17 @@
 #include "charge.h"
 
 /*
- * Around a launch of a host's symbol that may load its code. False: it was launched there before; then the second call
- * is omitted. The devices are locked between the two (initialize.h). The second returns `result`.
+ * Called before and after a launch of a host's symbol that may load its code. `_begin` is false if the symbol was
+ * launched on that device before: then `_end` is not called. The devices are locked between the two calls
+ * (initialize.h). `_end` returns `result`.
  */
 bool facet_hip_code_launch_begin(const void *host, hipStream_t stream);
 hipError_t facet_hip_code_launch_end(hipError_t result);
 
-/* With the devices locked, for code of no known module: the first adds loaded code to the next charge; the second
- * releases unloaded code. */
+/*
+ * With the devices locked, for code of no known module: `_charge_later` adds loaded code to the next charge;
+ * `_unloaded` releases unloaded code.
+ */
 void facet_hip_code_charge_later(uint32_t device, uint64_t bytes);
 void facet_hip_code_unloaded(uint32_t device, uint64_t bytes);
 

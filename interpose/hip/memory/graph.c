@@ -5,8 +5,8 @@
 #include "interpose/hip/initialize.h"
 
 /*
- * A stream that cannot be queried because another is captured counts as captured too. On an uninitialized device no
- * stream is captured, and a query would initialize it.
+ * A stream that cannot be queried because another stream is captured counts as captured too. On an uninitialized device
+ * no stream is captured, and a query would initialize the device.
  */
 bool facet_hip_is_capturing(hipStream_t stream)
 {
@@ -14,8 +14,9 @@ bool facet_hip_is_capturing(hipStream_t stream)
 
     if (facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess)
         return false;
-    hipError_t result = facet_hip_plain.hipStreamIsCapturing ? facet_hip_plain.hipStreamIsCapturing(stream, &status)
-                                                             : hipErrorNotSupported;
+    hipError_t result = facet_hip_unhooked.hipStreamIsCapturing
+                            ? facet_hip_unhooked.hipStreamIsCapturing(stream, &status)
+                            : hipErrorNotSupported;
 
     return (result == hipSuccess && status != hipStreamCaptureStatusNone) || result == hipErrorStreamCaptureImplicit;
 }
@@ -24,12 +25,13 @@ bool facet_hip_is_capturing(hipStream_t stream)
 
 static bool nodes_of(void *graph, void **nodes, size_t *count)
 {
-    return facet_hip_plain.hipGraphGetNodes(graph, (hipGraphNode_t *)nodes, count) == hipSuccess;
+    return facet_hip_unhooked.hipGraphGetNodes(graph, (hipGraphNode_t *)nodes, count) == hipSuccess;
 }
 
 static bool edges_of(void *graph, void **from, void **to, size_t *count)
 {
-    return facet_hip_plain.hipGraphGetEdges(graph, (hipGraphNode_t *)from, (hipGraphNode_t *)to, count) == hipSuccess;
+    return facet_hip_unhooked.hipGraphGetEdges(graph, (hipGraphNode_t *)from, (hipGraphNode_t *)to, count) ==
+           hipSuccess;
 }
 
 /* Memory of the host counts against no quota. */
@@ -39,11 +41,11 @@ static bool is_ours(const hipMemLocation *location)
            (uint32_t)location->id < facet_hip_process.count;
 }
 
-static void look_at_allocation(struct facet_graph_node *node)
+static void describe_allocation(struct facet_graph_node *node)
 {
     hipMemAllocNodeParams parameters = {.bytesize = 0};
 
-    if (facet_hip_plain.hipGraphMemAllocNodeGetParams(node->handle, &parameters) != hipSuccess ||
+    if (facet_hip_unhooked.hipGraphMemAllocNodeGetParams(node->handle, &parameters) != hipSuccess ||
         !is_ours(&parameters.poolProps.location))
         return;
     node->kind = FACET_GRAPH_ALLOCATES;
@@ -52,33 +54,33 @@ static void look_at_allocation(struct facet_graph_node *node)
     node->pointer = (uintptr_t)parameters.dptr;
 }
 
-static void look_at_node(struct facet_graph_node *node)
+static void describe_node(struct facet_graph_node *node)
 {
     hipGraphNodeType type = hipGraphNodeTypeEmpty;
     hipGraph_t child = NULL;
     void *pointer = NULL;
 
-    facet_hip_plain.hipGraphNodeGetType(node->handle, &type);
+    facet_hip_unhooked.hipGraphNodeGetType(node->handle, &type);
     if (type == hipGraphNodeTypeMemAlloc)
-        look_at_allocation(node);
+        describe_allocation(node);
     if (type == hipGraphNodeTypeMemFree &&
-        facet_hip_plain.hipGraphMemFreeNodeGetParams(node->handle, &pointer) == hipSuccess) {
+        facet_hip_unhooked.hipGraphMemFreeNodeGetParams(node->handle, &pointer) == hipSuccess) {
         node->kind = FACET_GRAPH_FREES;
         node->pointer = (uintptr_t)pointer;
     }
     if (type == hipGraphNodeTypeGraph &&
-        facet_hip_plain.hipGraphChildGraphNodeGetGraph(node->handle, &child) == hipSuccess) {
+        facet_hip_unhooked.hipGraphChildGraphNodeGetGraph(node->handle, &child) == hipSuccess) {
         node->kind = FACET_GRAPH_CHILD;
         node->child = child;
     }
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = look_at_node};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .describe = describe_node};
 
-/* Runtimes before 5.5 have no such nodes, nor functions to query them. */
+/* Runtimes before 5.5 have no nodes that allocate, nor functions to query them. */
 static bool can_allocate(void)
 {
-    return facet_hip_plain.hipGraphMemAllocNodeGetParams && facet_hip_plain.hipDeviceGetGraphMemAttribute;
+    return facet_hip_unhooked.hipGraphMemAllocNodeGetParams && facet_hip_unhooked.hipDeviceGetGraphMemAttribute;
 }
 
 /* ---- executables ---- */
@@ -111,7 +113,7 @@ INSTANTIATE(hipGraphInstantiate,
             executable, graph, error_node, log, size)
 INSTANTIATE(hipGraphInstantiateWithFlags, (hipGraphExec_t * executable, hipGraph_t graph, unsigned long long flags),
             executable, graph, flags)
-/* An upload at instantiation maps memory, so the room is reserved before, as for a launch. */
+/* An upload at instantiation maps memory, so that memory is reserved before the call, as for a launch. */
 hipError_t facet_hipGraphInstantiateWithParams(hipGraphExec_t *executable, hipGraph_t graph,
                                                hipGraphInstantiateParams *parameters)
 {
@@ -186,8 +188,8 @@ static bool runs_at_once(hipStream_t stream)
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
 
     return facet_hip_initialize_device(facet_hip_current_device()) != hipSuccess ||
-           !facet_hip_plain.hipStreamIsCapturing ||
-           (facet_hip_plain.hipStreamIsCapturing(stream, &status) == hipSuccess &&
+           !facet_hip_unhooked.hipStreamIsCapturing ||
+           (facet_hip_unhooked.hipStreamIsCapturing(stream, &status) == hipSuccess &&
             status == hipStreamCaptureStatusNone);
 }
 

@@ -5,8 +5,8 @@
  * Owns: the reservation of a launch, and of a captured allocation, before the runtime is called.
  * Never: changes a graph, or the effect of a capture.
  *
- * Some runtimes allocate a node's memory when the node is made, or an allocation captured, others when the graph is
- * launched. So memory is reserved before each of these, and the memory then held is charged after it.
+ * Some runtimes allocate a node's memory when the node is made or an allocation is captured, others when the graph is
+ * launched. So memory is reserved before each of these calls, and after each the memory that is then held is charged.
  */
 #ifndef FACET_HIP_GRAPH_H
 #define FACET_HIP_GRAPH_H
@@ -14,13 +14,14 @@
 #include "charge.h"
 #include "interpose/kit/memory/graph.h"
 
-_Static_assert(FACET_HIP_TENANTS <= FACET_GRAPH_DEVICES, "each has a place");
+_Static_assert(FACET_HIP_TENANTS <= FACET_GRAPH_DEVICES, "each vGPU has an entry");
 
-/* Whether a stream is being captured, or cannot be queried because another is. */
+/* Whether a stream is being captured, or cannot be queried because another stream is being captured. */
 bool facet_hip_is_capturing(hipStream_t stream);
 
 /*
- * Around a launch: the first reserves memory, the second settles the reservation and returns `result`, the runtime's.
+ * Called before and after a launch. `_hold` reserves memory; `_launched` settles that reservation and returns `result`,
+ * the runtime's result of the launch.
  */
 hipError_t facet_hip_graph_hold(hipGraphExec_t executable, hipStream_t stream, struct facet_graph_needs *ret_hold);
 hipError_t facet_hip_graph_launched(const struct facet_graph_needs *hold, hipError_t result);

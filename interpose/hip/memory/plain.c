@@ -79,7 +79,7 @@ hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned fl
     return settle_plain(&charge, result, pointer);
 }
 
-/* Takes no charge on the current device alone: managed memory is charged on each device. */
+/* Takes a charge of 0 bytes on the current device, because managed memory is charged on each device. */
 static hipError_t charge_managed(uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), 0, ret_charge);

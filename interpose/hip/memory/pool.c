@@ -84,7 +84,7 @@ hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream
     }
     hipError_t result = facet_hip_initialize_device(device);
     if (result == hipSuccess)
-        result = facet_hip_plain.hipDeviceGetMemPool(&pool, (int)device);
+        result = facet_hip_unhooked.hipDeviceGetMemPool(&pool, (int)device);
     return result == hipSuccess ? take_from_pool(pointer, bytes, pool, device, stream) : result;
 }
 
@@ -96,7 +96,7 @@ static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
     for (uint32_t i = 0; i < facet_hip_process.count; i++) {
         if (facet_hip_driver.hipDeviceGetDefaultMemPool(&found, (int)i) == hipSuccess && found == pool)
             return i;
-        if (facet_hip_plain.hipDeviceGetMemPool(&found, (int)i) == hipSuccess && found == pool)
+        if (facet_hip_unhooked.hipDeviceGetMemPool(&found, (int)i) == hipSuccess && found == pool)
             return i;
     }
     return otherwise;

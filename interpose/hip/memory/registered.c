@@ -32,7 +32,8 @@ void facet___hipRegisterManagedVar(void *modules, void **pointer, void *start, c
     struct variable *variable = malloc(sizeof *variable);
     bool locked = facet_hip_devices_lock();
 
-    facet_hip_charge_pause(); /* the runtime may allocate it through its own exported functions; it is charged below */
+    facet_hip_charge_pause(); /* the runtime may call its own exports to allocate the variable, which is charged below
+                               */
     facet_hip_driver.__hipRegisterManagedVar(modules, pointer, start, name, size, alignment);
     facet_hip_charge_resume();
     if (locked && variable && device < FACET_HIP_TENANTS) {

@@ -6,12 +6,13 @@
 #include "interpose/kit/memory/pool.h"
 
 /*
- * Other tenants use the device too, so the free amount is the smaller of both. Runtimes before 6 subtract only this
- * process's memory, so their answer does not show that another tenant died.
+ * Other tenants use the device too, so the free amount is the smaller of the device's and the quota's. Dead processes
+ * are looked for at each call: runtimes before 6 subtract only this process's memory, so their answer does not change
+ * when another process dies.
  */
-hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
+hipError_t facet_hipMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    hipError_t result = facet_hip_driver.hipMemGetInfo(is_free, total);
+    hipError_t result = facet_hip_driver.hipMemGetInfo(free_bytes, total);
     uint32_t device = facet_hip_current_device();
     struct facet_tenant *tenant = result == hipSuccess ? facet_hip_tenant(device) : NULL;
 
@@ -23,8 +24,8 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
         facet_graphs_settle(device);
     if (total)
         *total = facet_min_u64(*total, facet_tenant_memory_limit(tenant));
-    if (is_free)
-        *is_free = facet_min_u64(*is_free, facet_tenant_memory_free_now(tenant));
+    if (free_bytes)
+        *free_bytes = facet_min_u64(*free_bytes, facet_tenant_memory_free_now(tenant));
     return result;
 }
 

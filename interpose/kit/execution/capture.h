@@ -2,7 +2,7 @@
 /*
  * The captures that are going on, so that our code touches no stream that is being captured.
  *
- * Owns: counting them, from before one begins until after it ended.
+ * Owns: counting them, each from before it begins until after it has ended.
  * Never: changes a capture.
  *
  * During a capture the helper queries no stream, because a query ends the capture of that stream; and each launch

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: each thread's counters, and the list of all. Never: frees one that its thread or the helper may still use. */
+/* Owns: each thread's counters, and the list of all. Never: frees a counter that a thread may still use. */
 #include "counter.h"
 
 #include <errno.h>
@@ -59,8 +59,8 @@ static struct thread *this_thread(void)
 }
 
 /*
- * The first of the least used shards: a program with one thread uses one shard, and a reader has only that one to
- * read.
+ * The first of the shards with the fewest threads. So a program with one thread uses only one shard, and a reader need
+ * not read the others.
  */
 static uint32_t choose_shard(struct thread *thread)
 {
@@ -185,11 +185,11 @@ struct facet_flight_counter *facet_flight_counter_find(void *stream)
     if (thread && (!facet_flight_stream_is_default(stream) || facet_flight_driver.stream_context(stream, &context)))
         counter = find_counter(thread, stream, context);
     /*
-     * With several GPUs a default stream changes with the thread's device, so it is not cached: each launch looks it
-     * up.
+     * With several GPUs a default stream changes with the thread's device. So its counter is not cached: each launch
+     * looks it up.
      */
-    bool lasts = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
-    facet_flight_recent[facet_flight_cache_index((uintptr_t)stream)] = lasts ? counter : NULL;
+    bool may_cache = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
+    facet_flight_recent[facet_flight_cache_index((uintptr_t)stream)] = may_cache ? counter : NULL;
     errno = saved;
     return counter;
 }

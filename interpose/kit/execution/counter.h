@@ -22,7 +22,7 @@ struct facet_flight_sample {
     void *start, *end; /* recorded right before and right after it; NULL start: the launches before `end` are unknown */
     uint64_t key;      /* of the launched object (interpose/kit/estimate.h) */
     uint64_t submitted, charged, expected, unknown; /* the counter's counts, including this launch */
-    uint64_t expected_ns, launched_ns;              /* its expected duration; when it was launched */
+    uint64_t expected_ns, launched_ns;              /* the launch's expected duration; when it was launched */
     bool after_others;                              /* the device may still have been busy with other vGPUs' work */
     struct facet_flight_sample *next;
 };
@@ -32,13 +32,13 @@ struct facet_flight_mark {
     uint64_t submitted, charged, expected, unknown;
 };
 
-/* A kind of launch: similar ones, as known to the thread. */
+/* A kind of launch: launches of one object with one size, which take about the same time. One thread's cache entry. */
 struct facet_flight_kind {
     const void *object; /* NULL: no entry */
     uint64_t size, estimate_ns, request_ns;
 };
 
-/* Programs alternate between several kernels and several streams: this many are cached. */
+/* The number of kinds, and of streams, that are cached: programs alternate between several of each. */
 #define FACET_FLIGHT_CACHED_BITS 3
 #define FACET_FLIGHT_CACHED      (1u << FACET_FLIGHT_CACHED_BITS)
 
@@ -53,12 +53,12 @@ struct facet_flight_counter {
     struct facet_tenant *tenant;
     struct facet_slot_shard *shard;              /* the limiter's count of launches in flight */
     int64_t until_sample_ns;                     /* expected time until the next launch is sampled */
-    uint32_t gate, random;                       /* gate: as of the last sample */
+    uint32_t gate, random;                       /* gate: the vGPU's gate at the last sample */
     _Atomic uint64_t submitted;                  /* launches that the driver has accepted */
     _Atomic uint64_t charged;                    /* their charges */
     _Atomic uint64_t expected;                   /* their expected time */
     _Atomic uint64_t unknown;                    /* launches without an expectation */
-    struct facet_flight_counter *next_of_thread; /* the next one of this thread */
+    struct facet_flight_counter *next_of_thread; /* the next counter of this thread */
 
     struct facet_flight_kind kinds[FACET_FLIGHT_CACHED];
 
@@ -83,13 +83,13 @@ struct facet_flight_counter {
 
     /* Protected by the track lock. */
     struct facet_flight_mark waited; /* known by the program to be complete */
-    bool must_query;                 /* the program may know more: query the driver */
+    bool must_query;                 /* the program may have waited for later launches too: query the driver */
     struct facet_flight_sample *first_sample, **last_sample;
     uint64_t sampled;                  /* part of `submitted`, up to the last sample */
     _Atomic bool stream_destroyed;     /* the stream is destroyed: query events only */
     _Atomic bool context_ended;        /* the context has ended: query nothing */
-    uint64_t context_ended_ns;         /* the time of that end */
-    _Atomic bool thread_ended;         /* its thread has ended */
+    uint64_t context_ended_ns;         /* when the context ended */
+    _Atomic bool thread_ended;         /* the counter's thread has ended */
     struct facet_flight_counter *next; /* in the list of all counters */
 };
 
@@ -111,15 +111,15 @@ static inline struct facet_flight_mark facet_flight_mark_of(const struct facet_f
 extern pthread_mutex_t facet_flight_track_lock;
 extern struct facet_flight_counter *facet_flight_counters;
 
-/* The counters of the thread's last launches. A dlopened library may use a few words of static TLS. */
+/* The counters of the thread's last launches, in static TLS: even a library opened with dlopen() gets a few words. */
 extern _Thread_local struct facet_flight_counter *facet_flight_recent[FACET_FLIGHT_CACHED]
     __attribute__((tls_model("initial-exec")));
 
 struct facet_flight_counter *facet_flight_counter_find(void *stream);
 
 /*
- * The counter of a launch into `stream` (never NULL: see facet_flight_stream_of()); NULL when it has no vGPU, or memory
- * is out.
+ * The counter of a launch into `stream`, which comes from facet_flight_stream_of() and is not NULL. NULL when there is
+ * no vGPU for the stream, or memory is out.
  */
 static inline struct facet_flight_counter *facet_flight_counter(void *stream)
 {
@@ -148,7 +148,7 @@ static inline bool facet_flight_stream_is_default(void *stream)
 void facet_flight_counters_destroy(void *stream);
 void facet_flight_counters_end(void *context);
 
-/* Makes the calling thread's next launch look its counter up: the context may have changed. */
+/* Makes the calling thread look counters up anew, because its context may have changed. */
 void facet_flight_counter_forget(void);
 
 void facet_flight_counters_forked(void);

@@ -2,7 +2,7 @@
 /*
  * The functions of a vendor's library that launch tracking needs, in terms that every vendor shares.
  *
- * Owns: the table, and the handles of the default streams, which are no objects.
+ * Owns: the table, and the constants that stand for the default streams.
  * Never: serves a launch that is not sampled: hooks call the vendor's functions directly.
  *
  * An interposer defines facet_flight_driver. Streams, events and contexts are the vendor's handles. For a vendor
@@ -18,7 +18,7 @@
 
 #include "limiter/tenant.h"
 
-/* The default streams, by the handles that both CUDA and HIP have for them: shared by all threads, and per thread. */
+/* The handles of the default streams, which are the same in CUDA and HIP: shared by all threads, and per thread. */
 #define FACET_FLIGHT_LEGACY     ((void *)1)
 #define FACET_FLIGHT_PER_THREAD ((void *)2)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the uncommon paths of a launch: a new stream, a captured one, samples, failures. */
+/* Owns: the uncommon paths of a launch: a new stream, a captured stream, samples, failures. */
 #include "launch.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "transfer.h"
 
 /*
- * Expected work between two samples. While other vGPUs or a limit wait for the measurement, a sample covers a hundredth
- * of what it measures, or every launch is sampled. Alone on the device, samples only tell how much was used.
+ * The expected work between two samples. While other vGPUs wait, or a limit applies, reports must be prompt, so samples
+ * are frequent. While the vGPU is alone on the device, samples only tell how much device time was used.
  */
 #define SAMPLE_PROMPT_NS (200 * FACET_NS_PER_US)
 #define SAMPLE_ALONE_NS  FACET_NS_PER_MS
@@ -34,8 +34,7 @@ static int64_t next_sample_ns(struct facet_flight_counter *counter)
 }
 
 /*
- * A default stream belongs to the current context, which threads change: this check comes no later than the next
- * sample.
+ * A default stream belongs to the current context, which a thread may change. Only sampled launches check the context.
  */
 static bool context_is_current(const struct facet_flight_counter *counter, void *stream)
 {
@@ -45,7 +44,7 @@ static bool context_is_current(const struct facet_flight_counter *counter, void 
            (facet_flight_driver.stream_context(stream, &context) && context == counter->context);
 }
 
-/* The launch is admitted in the same vGPU; only its sample belongs to another context. */
+/* Moves a launch to the counter of the current context, if that context is of the vGPU that admitted the launch. */
 static void change_counter(struct facet_flight *launch, void *stream)
 {
     struct facet_tenant *tenant = launch->counter->tenant;
@@ -119,14 +118,15 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_coun
 }
 
 /*
- * The time to request from the limiter. Two launches that together slightly exceed the depth keep the device busy. One
- * does not: the next would come only after its end was seen.
+ * The time to request from the limiter. Two launches may be in flight even if they slightly exceed the depth together:
+ * with only one, the device would idle from its end until the next is submitted. So each requests half the depth.
  */
 static uint64_t requested_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    uint64_t half_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed) / 2;
+    uint64_t half_depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed) / 2;
 
-    return estimate_ns > half_ns && estimate_ns - half_ns <= half_ns / 8 ? half_ns : estimate_ns;
+    return estimate_ns > half_depth_ns && estimate_ns - half_depth_ns <= half_depth_ns / 8 ? half_depth_ns
+                                                                                           : estimate_ns;
 }
 
 /* Looks the estimate up, and caches it for the next launch of the kind. */
@@ -141,7 +141,7 @@ static struct facet_flight_kind *look_up_kind(struct facet_flight_counter *count
     return kind;
 }
 
-/* ns * due / counts: the estimate for all transfers that this one is admitted for. */
+/* ns * due / counts: the estimate for all transfers for which this transfer is admitted. */
 static uint64_t scale_ns(uint64_t ns, uint64_t due, uint64_t counts)
 {
     return (uint64_t)((double)ns * (double)due / (double)counts);

@@ -24,15 +24,15 @@
 struct facet_flight {
     struct facet_flight_counter *counter; /* NULL: not admitted, only passed through */
     struct facet_flight_kind *kind;       /* the thread's entry for similar launches */
-    uint64_t charge, expected_ns;         /* charge: by the limiter; expected_ns: its own time */
-    uint64_t others_ns;                 /* expected time of the earlier, uncounted transfers that it is admitted for */
+    uint64_t charge, expected_ns;         /* charge: by the limiter; expected_ns: of this launch alone */
+    uint64_t others_ns; /* expected time of the earlier, uncounted transfers for which this one is admitted */
     struct facet_flight_sample *sample; /* NULL: not sampled */
 };
 
 /* Releases an admission after the driver has refused the call. */
 void facet_flight_failed(struct facet_flight_counter *counter, uint64_t charge);
 
-/* The sizes of a grid in one word: two grids with the same word only share an estimate. */
+/* The sizes of a grid in one word. Two grids with the same word share an estimate, and nothing else. */
 static inline uint64_t facet_flight_grid(unsigned x, unsigned y, unsigned z)
 {
     return x + ((uint64_t)y << 24) + ((uint64_t)z << 44);
@@ -67,14 +67,14 @@ static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_c
     return kind->object == object && kind->size == size ? kind : NULL;
 }
 
-/* Whether that still holds after the admission. */
+/* Whether a launch for which facet_flight_usual() found a kind still needs no sample after the admission. */
 static inline bool facet_flight_stays_usual(const struct facet_flight_counter *counter, uint64_t charge)
 {
     return charge != FACET_TENANT_LOST && atomic_load_explicit(&facet_flight_helper_watches, memory_order_seq_cst) &&
            counter->gate == atomic_load_explicit(&counter->tenant->policy->gate, memory_order_relaxed);
 }
 
-/* Continues with a launch for which it does not. False as in facet_flight_begin(). */
+/* Continues with an admitted launch that may need a sample. False as in facet_flight_begin(). */
 bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_counter *counter,
                            struct facet_flight_kind *kind, uint64_t charge, void *stream, const void *object,
                            uint64_t size);
@@ -84,7 +84,7 @@ static inline void facet_flight_add(_Atomic uint64_t *word, uint64_t value, memo
     atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + value, order);
 }
 
-/* `submitted` is written last: the helper reads it first, and then finds at least the charges for that many. */
+/* `submitted` is written last and read first, so the helper finds at least the charges of that many launches. */
 static inline void facet_flight_count(struct facet_flight_counter *counter, uint64_t charge, uint64_t expected_ns)
 {
     if (charge)

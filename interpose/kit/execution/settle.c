@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the accounting of complete launches.
- * Never: counts a moment twice, or a launch as more than it can have taken.
+ * Never: counts a moment twice, or charges a launch more time than it can have taken.
  *
- * A sample gives the exact duration of its own launch, and its time. For the launches between two samples there is an
- * upper bound (the time between), and an expectation (estimates, or the mean). If the two agree, the device was busy
- * throughout, and the time between counts. If there was more time, the stream was idle in between, and the expectation
- * counts.
+ * A sample gives the exact beginning and end of its own launch. For the launches between two samples there is an upper
+ * bound, the time between the samples, and an expected time, from estimates or the mean. If the two agree, the device
+ * was busy throughout, and the time between the samples counts. If that is longer than the expected time, the stream
+ * was idle in between, and the expected time counts.
  */
 #include "settle.h"
 
@@ -17,7 +17,7 @@
 #include "sample.h"
 #include "track.h"
 
-#define MEAN_SHIFT 3 /* a new sample counts an eighth */
+#define MEAN_SHIFT 3 /* a new sample has the weight of an eighth */
 
 /* Expected and possible time agree if they differ by less than a thirty-second part. */
 #define AGREE_SHIFT 5
@@ -26,8 +26,8 @@
 #define MARGIN_NS (10 * FACET_NS_PER_US)
 
 /*
- * A per-thread stream can be queried by its own thread only, and a destroyed one not at all: its tail counts as
- * complete after this time.
+ * A per-thread stream can be queried by its own thread only, and a destroyed stream not at all. The tail of such a
+ * stream counts as complete when it is overdue by this time.
  */
 #define OVERDUE_NS FACET_NS_PER_MS
 
@@ -35,7 +35,7 @@ struct batch {
     uint64_t count, charged, busy_ns;
 };
 
-/* Reports the time of completion, not of the look, so that the vGPU is not charged for the device's work in between. */
+/* Reports the time of completion, not of the look, so that the vGPU is not charged for work of others in between. */
 static void report_batch(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns)
 {
     uint64_t end_ns =
@@ -67,7 +67,7 @@ static void count_launches(struct facet_flight_counter *counter, struct facet_fl
     atomic_store(&counter->reported, mark.submitted);
 }
 
-/* Also marks their time as accounted. */
+/* Adds the launches up to a mark to the batch, and marks their time as accounted. */
 static void account_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
 {
     count_launches(counter, mark, batch);
@@ -110,9 +110,9 @@ static void learn_length(struct facet_flight_counter *counter, uint64_t key, uin
 }
 
 /*
- * The first launch after other vGPUs' turn is queued behind the rest of their work, and its start event is before that
- * rest. It began when that work ended, which the scheduler publishes as others_ended_ns. Without it the usual duration
- * counts.
+ * The first launch after the turn of other vGPUs is queued behind their unfinished work, and its start event may come
+ * before that work. The launch began when that work ended, which the scheduler publishes as others_ended_ns. If that is
+ * not published, the launch counts as no longer than its estimate.
  */
 static uint64_t sample_length(const struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
                               uint64_t start_ns, uint64_t end_ns, bool *ret_known)
@@ -210,7 +210,7 @@ static bool is_overdue(const struct facet_flight_counter *counter, uint64_t expe
     return now_ns > counter->until_ns + 2 * expected + OVERDUE_NS;
 }
 
-/* Accounts the launches after the last sample, up to a mark: they are complete. */
+/* Accounts the launches after the last sample, up to a mark, once they are complete. */
 static void account_tail(struct facet_flight_counter *counter, struct facet_flight_mark mark, bool lost,
                          struct batch *batch)
 {
@@ -270,8 +270,8 @@ static void account_ahead(struct facet_flight_counter *counter, struct facet_fli
 }
 
 /*
- * Accounts the launches that the program has waited for. Their events tell when; for launches without events the wait
- * itself does. If an event says that it is not complete, the event is believed.
+ * Accounts the launches that the program has waited for. Their events tell when they ended. A launch without an event
+ * counts as complete because of the wait; if an event is not complete, its launch is not either.
  */
 static void settle_waited(struct facet_flight_counter *counter, struct batch *batch)
 {
@@ -296,8 +296,8 @@ static void settle_waited(struct facet_flight_counter *counter, struct batch *ba
 }
 
 /*
- * For a counter whose context has ended: its launches are over, or never will be. If their events could not be read in
- * time, they count for as long as they can have used the device.
+ * For a counter whose context has ended, and with it all its launches. If their events could not be read in time, the
+ * launches count for as long as they can have used the device.
  */
 static void settle_ended(struct facet_flight_counter *counter, struct batch *batch)
 {
@@ -344,7 +344,10 @@ static uint64_t earliest_start_ns(const struct facet_flight_counter *counter, st
     return begun_ns > until_ns ? begun_ns : until_ns;
 }
 
-/* Time that other counters have used since then is reported already, so the unreported time begins later by as much. */
+/*
+ * The time that other counters have used since then is reported already, so the unreported time begins that
+ * much later.
+ */
 static void note_unreported_time(const struct facet_flight_counter *counter, uint64_t now_ns,
                                  struct facet_flight_look *look)
 {
@@ -358,7 +361,7 @@ static void note_unreported_time(const struct facet_flight_counter *counter, uin
         *oldest_ns = since_ns;
 }
 
-/* Work in flight began no earlier than until_ns. */
+/* The expected end of the work in flight is counted from until_ns, before which the work did not begin. */
 static void plan_next_look(struct facet_flight_counter *counter, bool reported, uint64_t now_ns,
                            struct facet_flight_look *look)
 {

@@ -12,7 +12,7 @@
 
 struct facet_flight_look {
     bool reported;        /* some launch was complete */
-    uint64_t next_end_ns; /* when the next one is expected to be; UINT64_MAX: nothing is in flight */
+    uint64_t next_end_ns; /* when the next launch is expected to be complete; UINT64_MAX: nothing is in flight */
     /* For each vGPU the time since which device time is unreported; 0: none of its work is in flight. */
     uint64_t unreported_since_ns[FACET_FLIGHT_DEVICES];
 };
@@ -20,8 +20,8 @@ struct facet_flight_look {
 void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look);
 
 /*
- * Settles only launches that the program has waited for; queries only streams for which that is uncertain. Called by
- * any thread that holds the look lock.
+ * Settles only launches that the program has waited for. Queries only the streams of which it is uncertain whether the
+ * program has waited for them. Called by any thread that holds the look lock.
  */
 void facet_flight_settle_waited(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look);
 

@@ -7,7 +7,10 @@
 #include "sample.h"
 #include "track.h"
 
-/* A counter of the stream with launches after its last event; soon its stream cannot be queried any more. */
+/*
+ * A counter of the stream with launches after its last event. Once the stream is destroyed, only events tell
+ * their end.
+ */
 static struct facet_flight_counter *find_unfollowed(void *stream)
 {
     struct facet_flight_counter *counter;
@@ -55,7 +58,7 @@ void facet_flight_stream_ended(void)
     facet_flight_queries_release();
 }
 
-/* The events end with the context, so complete ones are read before. */
+/* The events end with the context, so complete events are read before. */
 void facet_flight_context_ends(void)
 {
     facet_flight_catch_up();

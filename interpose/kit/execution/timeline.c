@@ -105,7 +105,7 @@ bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *st
         !facet_flight_driver.event_distance(start, end, &length))
         return false;
     uint64_t end_ns = timeline->base_ns + (uint64_t)after_base;
-    /* The clocks of device and machine drift apart; the bounds of this moment realign them. */
+    /* The clocks of device and machine drift apart; the bounds of these two times realign them. */
     if (end_ns > now_ns || end_ns < launched_ns) {
         end_ns = end_ns > now_ns ? now_ns : launched_ns;
         move_base(timeline, end, end_ns);

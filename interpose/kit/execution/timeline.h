@@ -6,8 +6,8 @@
  * that this process has used, with overlaps counted once.
  * Never: queries an event's state; only the thread that holds the look lock does (track.h).
  *
- * Events give only the time between two of them, in milliseconds as a float, which loses the microseconds over a long
- * distance. So the base event moves along.
+ * The driver gives only the time between two events, in milliseconds as a float, which loses the microseconds over a
+ * long time. So a newer event becomes the base event now and then.
  */
 #ifndef FACET_FLIGHT_TIMELINE_H
 #define FACET_FLIGHT_TIMELINE_H
@@ -18,7 +18,8 @@
 struct facet_flight_timeline; /* one context's */
 
 /*
- * Finds or makes one; NULL when memory is out. A context that has ended is not found again. Called with the track lock.
+ * Finds or makes a context's timeline; NULL when memory is out. That of an ended context is not found again. Called
+ * with the track lock.
  */
 struct facet_flight_timeline *facet_flight_timeline_of(void *context, uint32_t device);
 
@@ -34,8 +35,7 @@ void facet_flight_event_give(struct facet_flight_timeline *timeline, void *event
 
 /*
  * The times of two complete events on this machine's clock: not before `begun_ns`, when the first was recorded, and not
- * after `now_ns`. False when the driver cannot tell. This and the following are for the thread that holds the look
- * lock.
+ * after `now_ns`. False when the driver cannot tell. This function and those below need the look lock.
  */
 bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *start, void *end, uint64_t begun_ns,
                                 uint64_t now_ns, uint64_t *ret_start_ns, uint64_t *ret_end_ns);

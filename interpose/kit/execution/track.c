@@ -18,10 +18,10 @@
 #define LOOK_ALONE_NS (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
 #define NAP_LEAST_NS  (50 * FACET_NS_PER_US) /* between looks while others wait */
 #define NAP_MOST_NS   (500 * FACET_NS_PER_US)
-#define LINGER_NS     (100 * FACET_NS_PER_MS) /* with nothing in flight, before the thread ends */
+#define LINGER_NS     (100 * FACET_NS_PER_MS) /* how long the thread stays when nothing is in flight */
 #define SUPERVISE_NS  (4 * FACET_NS_PER_MS)
-#define PARK_TRIES    20                      /* times 5 ms, at exit */
-#define LOOK_TRIES    20                      /* times 1 ms, for one look */
+#define PARK_TRIES    20                      /* at exit, 5 ms each */
+#define LOOK_TRIES    20                      /* waits for one look, 1 ms each */
 #define LOOK_LOCK_NS  (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the look lock to report */
 #define QUERY_TRIES   200                     /* attempts while queries are on hold */
 
@@ -197,7 +197,8 @@ static const _Atomic uint32_t *first_gate(void)
 }
 
 /*
- * Alone on the device, no other vGPU waits for our reports. When one comes, the gate changes, which wakes the helper.
+ * While this vGPU is alone on the device, no other waits for its reports. When another comes, the gate changes, which
+ * wakes the helper.
  */
 static void watch_gate(void)
 {
@@ -208,7 +209,7 @@ static void watch_gate(void)
         facet_futex_wait(word, gate, LOOK_ALONE_NS);
 }
 
-/* Sleeps until work is expected to end; if it is overdue, briefly at first, then longer. */
+/* The time to sleep: until work is expected to end. If the work is overdue, it is short at first, then longer. */
 static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
 {
     uint64_t now_ns = facet_clock_now_ns();
@@ -233,7 +234,7 @@ static void interrupt_rest(void)
     facet_futex_wake(first_gate());
 }
 
-/* A look in progress may have missed launches that are complete by now, so the one after it counts. */
+/* A look in progress may have missed launches that are complete by now, so the end of the next look is awaited. */
 void facet_flight_catch_up(void)
 {
     uint32_t seen_looks = atomic_load(&look_count), goal = seen_looks + 2 + (seen_looks & 1);
@@ -249,7 +250,7 @@ void facet_flight_catch_up(void)
     errno = saved;
 }
 
-/* Waits with nothing in flight. False when the thread must end because nothing came for a while. */
+/* Waits while nothing is in flight. False when the thread must end, because no launch came for LINGER_NS. */
 static bool wait_for_launches(uint32_t seen_wakes)
 {
     atomic_store(&facet_flight_helper_watches, 0);
@@ -307,7 +308,7 @@ static void *run_helper(void *unused)
 
 /* ---- coming and going ---- */
 
-/* Runs before the driver's own destructors. Work still running then is left to the driver, as without us. */
+/* Runs before the driver's own destructors. Work that is still running is left to the driver, as without Facet. */
 static void on_exit_of_process(void)
 {
     int saved = errno;

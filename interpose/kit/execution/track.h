@@ -6,9 +6,10 @@
  * threads of the program that have just waited for launches. Never: makes a program wait forever, hang at exit, or get
  * an unexpected signal; queries a stream that may be captured, was destroyed, or is another thread's own.
  *
- * Events give the progress of a counter, with times. The tail after its last event is complete when the stream is
- * empty. While others want the device, or a limit applies, the helper looks when work is expected to end, and reports
- * at once. While this vGPU is alone it looks a hundred times a second, and at once when that changes.
+ * Events give the progress of a counter, with times. The launches after its last event, the tail, are complete when the
+ * stream is empty. While other vGPUs want the device, or a limit applies, the helper looks when work is expected to
+ * end, and reports at once. While this vGPU is alone, the helper looks a hundred times a second, and at once when that
+ * changes.
  */
 #ifndef FACET_FLIGHT_TRACK_H
 #define FACET_FLIGHT_TRACK_H
@@ -24,13 +25,16 @@
 extern _Atomic uint32_t facet_flight_helper_watches;
 void facet_flight_wake(void);
 
-/* Between the two the helper queries no stream and no event, because they may be destroyed. Nests, any thread. */
+/*
+ * From `_hold` to `_release` the helper queries no stream or event, because these may be destroyed. Nests,
+ * any thread.
+ */
 void facet_flight_queries_hold(void);
 void facet_flight_queries_release(void);
 
 /*
- * Returns after the helper has looked once more, so that launches complete before the call are reported. If the helper
- * is kept from looking, returns after a short wait.
+ * Returns after the helper has looked once more, so that launches that were complete before the call are reported. If
+ * the helper is kept from looking, returns after a short wait.
  */
 void facet_flight_catch_up(void);
 

@@ -2,14 +2,14 @@
 /*
  * A copy or fill as a launch: a large one by itself, small ones each time that enough have accumulated.
  *
- * Owns: the threshold, and the bytes that each thread accumulated on each device. Transfers of one kind and power of
- * two are similar. The size of a batch, as far as it can be read before the library has checked it.
+ * Owns: the threshold, the bytes that each thread accumulated on each device, and the size of a batch as far as it can
+ * be read before the library has checked it. Transfers of one kind and power of two share an estimate.
  * Never: writes a word that another thread reads, when a small transfer only accumulates; charges one vGPU for a
  * transfer in another.
  *
- * A small transfer counts its bytes and a fixed number more for its overhead, so that loops of tiny ones are throttled,
- * too. The one that reaches the threshold is admitted for all of them. Its own duration, scaled by bytes, is the
- * expected time of the earlier ones.
+ * A small transfer counts its bytes and a fixed number more for its overhead, so that loops of tiny transfers are
+ * throttled, too. The transfer that reaches the threshold is admitted for all that have accumulated. Its own duration,
+ * scaled by bytes, is the expected time of the earlier transfers.
  */
 #ifndef FACET_FLIGHT_TRANSFER_H
 #define FACET_FLIGHT_TRANSFER_H
@@ -22,8 +22,8 @@
 #define FACET_FLIGHT_TRANSFER_FIXED (UINT64_C(64) << 10)
 
 /*
- * A longer batch is not read before the library has checked it, because its count may be wrong. It counts as one large
- * copy.
+ * A batch with more entries is not read before the library has checked it, because the count may be wrong. Such a batch
+ * counts as one large copy.
  */
 #define FACET_FLIGHT_BATCH_MOST 4096u
 
@@ -55,7 +55,7 @@ static inline uint64_t facet_flight_transfer_due(void *stream, uint64_t bytes)
     return counts;
 }
 
-/* The bytes of `count` entries, each given by `bytes_of`; 0 if it overflows, or there is no list. */
+/* The sum of the bytes of `count` entries, each given by `bytes_of`; 0 if the sum overflows, or there is no list. */
 static inline uint64_t facet_flight_batch(const void *list, size_t count, uint64_t (*bytes_of)(const void *, size_t))
 {
     uint64_t bytes = 0;

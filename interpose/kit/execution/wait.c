@@ -8,24 +8,27 @@
 #include "capture.h"
 #include "track.h"
 
-/* Size of the table of events. With more events some are forgotten; the helper reports the launches before those. */
+/*
+ * Size of the table of events. With more events some are forgotten; the helper then reports the launches
+ * before them.
+ */
 #define ENTRY_BITS 10
 #define ENTRIES    (1u << ENTRY_BITS)
 #define PROBES     8u /* entries where an event may be */
 
-struct recorded {
+struct recorded_event {
     void *event;
     uint64_t generation;
     struct facet_flight_wait wait;
 };
 
 /* Protected by the track lock. Entries of a parent process are invalid, and count as free. */
-static struct recorded recorded[ENTRIES];
+static struct recorded_event recorded_events[ENTRIES];
 static uint64_t generation;
 
 /* ---- progress of counters ---- */
 
-/* The target of a wait: a stream, with its context if it is a default one, or a whole context. */
+/* The target of a wait: a stream, with its context if it is a default stream, or a whole context. */
 struct target {
     void *stream, *context;
 };
@@ -80,7 +83,7 @@ static bool is_anything_in_flight(void)
 
 enum counter_set {
     TARGETED,     /* the counters that the wait is for */
-    TARGETED_OWN, /* of these, this thread's */
+    TARGETED_OWN, /* the part of TARGETED that belongs to the calling thread */
     UNTARGETED,   /* the stream may have waited for their events: they are queried */
 };
 
@@ -181,19 +184,19 @@ void facet_flight_waited(const struct facet_flight_wait *wait)
 
 /* ---- events ---- */
 
-static bool is_free_entry(const struct recorded *at)
+static bool is_free_entry(const struct recorded_event *at)
 {
     return !at->event || at->generation != generation;
 }
 
 /* The entry of an event: its own, else a free one, else that of another event, which is then forgotten. */
-static struct recorded *find_entry(const void *event, bool may_replace)
+static struct recorded_event *find_entry(const void *event, bool may_replace)
 {
     uint64_t first = (uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ENTRY_BITS);
-    struct recorded *found = may_replace ? &recorded[first] : NULL;
+    struct recorded_event *found = may_replace ? &recorded_events[first] : NULL;
 
     for (uint64_t i = 0; i < PROBES; i++) {
-        struct recorded *at = &recorded[(first + i) % ENTRIES];
+        struct recorded_event *at = &recorded_events[(first + i) % ENTRIES];
 
         if (at->event == event && !is_free_entry(at))
             return at;
@@ -205,7 +208,7 @@ static struct recorded *find_entry(const void *event, bool may_replace)
 
 static void forget_event(const void *event)
 {
-    struct recorded *at = find_entry(event, false);
+    struct recorded_event *at = find_entry(event, false);
 
     if (at)
         at->event = NULL;
@@ -217,7 +220,7 @@ void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wa
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     if (wait->count)
-        *find_entry(event, true) = (struct recorded){event, generation, *wait};
+        *find_entry(event, true) = (struct recorded_event){event, generation, *wait};
     else
         forget_event(event);
     pthread_mutex_unlock(&facet_flight_track_lock);
@@ -249,7 +252,7 @@ void facet_flight_event_waited(void *event)
     struct facet_flight_wait wait = {.count = 0};
 
     pthread_mutex_lock(&facet_flight_track_lock);
-    const struct recorded *at = event ? find_entry(event, false) : NULL;
+    const struct recorded_event *at = event ? find_entry(event, false) : NULL;
     if (at)
         wait = at->wait;
     pthread_mutex_unlock(&facet_flight_track_lock);

@@ -7,9 +7,10 @@
  *
  *   - facet_flight_wait_stream() or _context() notes the progress, before the driver is called;
  *   - the driver's call;
- *   - facet_flight_waited() reports it, when the driver says that it is complete.
+ *   - facet_flight_waited() reports the launches up to that progress, if the driver says that they are complete.
  *
- * An event stands for the work in its stream when it was recorded: that progress is noted then, and found by the event.
+ * An event stands for the work that its stream had when the event was recorded. That progress is noted then, under the
+ * event's handle.
  */
 #ifndef FACET_FLIGHT_WAIT_H
 #define FACET_FLIGHT_WAIT_H
@@ -24,7 +25,7 @@ struct facet_flight_wait {
     struct facet_flight_waited_counter {
         uint64_t id;
         struct facet_flight_mark mark;
-        bool certain; /* false: the wait may have included it, so it is queried */
+        bool certain; /* false: the wait may have included this counter's launches, so the driver is queried */
     } counters[FACET_FLIGHT_WAIT_COUNTERS];
 };
 
@@ -38,8 +39,8 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
 void facet_flight_waited(const struct facet_flight_wait *wait);
 
 /*
- * An event was recorded after the launches in `wait`, or by this thread's last launch; it was destroyed; the driver
- * said that it is complete.
+ * `_recorded`: an event was recorded after the launches in `wait`; `_launched`: by this thread's last launch. `_gone`:
+ * it was destroyed. `_waited`: the driver said that it is complete.
  */
 void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wait);
 void facet_flight_event_launched(void *event, void *stream);
@@ -53,7 +54,7 @@ enum facet_flight_copy {
     FACET_FLIGHT_COPY_UNKNOWN, /* only the library can tell, from the pointer */
 };
 
-/* Around such a copy, which may itself be a launch; `done`: it succeeded. */
+/* Called before and after such a copy, which may itself be a launch; `done`: the copy succeeded. */
 void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, enum facet_flight_copy copy);
 void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy copy, bool done);
 

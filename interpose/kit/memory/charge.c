@@ -117,7 +117,7 @@ static void release_drained(uint64_t key, const struct facet_ledger_entry *entry
 
 void facet_charge_drop_owner(uint64_t owner)
 {
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): a name, never followed */
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): never dereferenced */
     facet_ledger_drain(facet_memory_driver.ledger(), has_owner, release_drained, (void *)(uintptr_t)owner);
 }
 

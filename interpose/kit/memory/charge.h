@@ -26,13 +26,13 @@ enum facet_memory_kind {
 /* The result of a charge; an interposer translates it to its vendor's codes. */
 enum facet_memory_refusal { FACET_MEMORY_CHARGED = 0, FACET_MEMORY_OVER_QUOTA, FACET_MEMORY_NO_VGPU };
 
-/* Without a tenant nothing was charged, and nothing is recorded or released: a call within a call. */
+/* `tenant` is NULL in a call that the library makes within another call: nothing is charged, recorded or released. */
 struct facet_memory_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
     uint32_t device;
     bool managed; /* charged on each GPU (managed.h) */
-    bool refused; /* by the quota, and not yet counted as denied */
+    bool refused; /* the quota refused, and the denial is not counted yet */
 };
 
 /*
@@ -58,8 +58,8 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
 /*
  * Takes a charge before the library has checked the call. A refusal is not counted as denied, because the library might
  * refuse the call for another reason, and its error takes precedence. So the caller calls the library with the same
- * arguments and a size beyond any device's memory, and calls facet_charge_refuse() if it lacks only memory. *ret_charge
- * has the tenant, the device, and `refused`.
+ * arguments and a size beyond any device's memory, and calls facet_charge_refuse() if the library lacks only memory.
+ * *ret_charge then has the tenant, the device, and `refused`.
  */
 enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 void facet_charge_refuse(const struct facet_memory_charge *charge);

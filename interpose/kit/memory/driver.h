@@ -27,7 +27,8 @@ struct facet_memory_driver {
     /* Makes a pool release its unused memory. */
     void (*pool_trim)(void *pool);
     /*
-     * The device of a pool that this process did not make; `otherwise` when it is not found. NULL: the caller knows it.
+     * The device of a pool that this process did not make; `otherwise` when it is not found. NULL in interposers whose
+     * hooks pass the right device themselves.
      */
     uint32_t (*pool_device)(void *pool, uint32_t otherwise);
     /* The most likely step of a pool's growth, and the step of its release. */

@@ -6,10 +6,10 @@
  * Owns: this charge, and the most that each executable may need.
  * Never: calls a graph's own functions except through given functions.
  *
- * The library holds memory for graphs apart from pools, from their launch (upload, or instantiation) until it is told
- * to release it. Before such a call, the need beyond held but unused memory is reserved; a graph that does not fit is
- * refused, and the library is not called. After the call the charge is adjusted to the held memory. Unused memory is
- * released before a refusal.
+ * The library holds memory for graphs apart from pools, from their launch (upload, or instantiation) until a call makes
+ * it release that memory. Before a launch, the need beyond held but unused memory is reserved. If the quota has no
+ * room, unused memory is released first; then the graph is refused, and the library is not called. After the launch the
+ * charge is adjusted to the held memory.
  */
 #ifndef FACET_MEMORY_GRAPH_H
 #define FACET_MEMORY_GRAPH_H
@@ -20,7 +20,7 @@
 #include "graph_needs.h"
 
 extern _Atomic uint32_t facet_graph_count; /* live executables that allocate */
-extern _Atomic bool facet_graphs_used;     /* whether there ever was one, or a node that allocates */
+extern _Atomic bool facet_graphs_used;     /* whether there ever was an executable or a node that allocates */
 
 static inline bool facet_graphs_any(void)
 {
@@ -36,8 +36,8 @@ static inline bool facet_graphs_ever_used(void)
 bool facet_graph_made(uint64_t executable, const struct facet_graph_needs *needs);
 
 /*
- * Destroys one. Its entry is taken out before the library is called, because another thread may get the same handle
- * right after.
+ * Destroys an executable. Its entry is taken out before the library is called, because another thread may get the same
+ * handle right after.
  */
 int facet_graph_destroy(uint64_t executable, int (*destroy)(uint64_t executable));
 
@@ -48,7 +48,7 @@ enum facet_memory_refusal facet_graph_hold_launch(uint64_t executable, struct fa
 /* Called after the library, whatever its result: charges the memory held by now, and releases the rest. */
 void facet_graph_settle_hold(const struct facet_graph_needs *hold);
 
-/* Adjusts a device's charge to the held memory; the second first makes the library release unused memory. */
+/* Adjusts a device's charge to the held memory; `_trim` first makes the library release unused memory. */
 void facet_graphs_settle(uint32_t device);
 void facet_graphs_trim(uint32_t device);
 

@@ -51,8 +51,8 @@ static void *first_in_chain(const struct chain *chain, const struct edge *edges)
 }
 
 /*
- * Sorts the nodes of a chain: every node but the last has one successor, and all are reached from the first. Others are
- * left as they are.
+ * Sorts the nodes of a chain: every node but the last has one successor, and all are reached from the first. Nodes that
+ * form no chain are left as they are.
  */
 static void sort_chain(struct chain *chain, struct edge *edges)
 {
@@ -197,7 +197,7 @@ static void count_own_needs(const struct chain *chain, struct facet_graph_needs 
     }
 }
 
-/* The number of its nodes, and its children's, that allocate. */
+/* The number of nodes of a graph and its children that allocate. */
 static size_t count_needs(const struct facet_graph_reader *reader, void *graph, struct facet_graph_needs *needs)
 {
     struct chain chain;

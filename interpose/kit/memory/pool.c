@@ -67,8 +67,8 @@ static uint64_t held_by_pool(const struct pool *pool)
 }
 
 /*
- * Adjusts the charge to the memory that the pool holds; `reserved` more is reserved already. False when the quota has
- * too little left: then the pool stays charged for the part that it covers.
+ * Adjusts the charge to the memory that the pool holds; `reserved` bytes beyond the charge are reserved already. False
+ * when the quota has too little left for that memory: then only the `reserved` bytes are added to the charge.
  */
 static bool settle_pool(struct pool *pool, uint64_t reserved)
 {
@@ -172,7 +172,7 @@ void facet_pools_trim(uint32_t device)
 
 /*
  * Reserves the possible growth of the pool by an allocation of `bytes`. If the quota has too little left, an allocation
- * that fits into the pool's unused memory goes ahead without: the pool will probably not grow.
+ * that fits into the pool's unused memory goes ahead without a reservation: the pool will probably not grow.
  */
 static enum facet_memory_refusal reserve_growth(struct pool *pool, uint64_t bytes, uint64_t *ret_hold)
 {

@@ -30,7 +30,7 @@ static inline bool facet_pools_any(void)
 /* Adjusts the charges of a device's pools to the memory they hold. */
 void facet_pools_settle(uint32_t device);
 
-/* Settles, unless another thread holds the lock: that thread may be waiting for the caller. */
+/* facet_pools_settle(), unless another thread holds the lock: that thread may be waiting for the caller. */
 void facet_pools_settle_if_free(uint32_t device);
 
 /* Makes the library release unused memory, then settles. */
@@ -51,14 +51,14 @@ struct facet_pool_allocation {
 /* `device` is the pool's, if this process did not make the pool and the library cannot tell (driver.h). */
 int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct facet_pool_allocation *allocation);
 
-/* The place of a pool's memory, which decides who is charged. */
+/* The place of a pool's memory, which decides which vGPUs are charged. */
 enum facet_pool_place {
     FACET_POOL_ELSEWHERE, /* host memory: not charged */
     FACET_POOL_ON_DEVICE,
     FACET_POOL_MANAGED, /* charged on each GPU (managed.h) */
 };
 
-/* A pool was made, or the library returned one of its own. False when memory is out: it is not recorded. */
+/* A pool was made; a pool of the library was returned. False when memory is out: the pool is not recorded. */
 bool facet_pool_made(void *pool, uint32_t device, enum facet_pool_place place);
 bool facet_pool_found(void *pool, uint32_t device, enum facet_pool_place place);
 

@@ -6,8 +6,9 @@
  * Owns: the number of live blocks in each region of each device, and their owners.
  * Never: takes a lock; charges anything itself: it returns the amounts.
  *
- * A table of two levels by address, like a page table: finding a region takes three loads, whatever its size. Its
- * memory is kept: one page for each region that ever had a block, and one for each 256 KiB of it in which blocks began.
+ * The regions are in a table of two levels by address, like a page table: finding a region takes three loads. The
+ * table's memory is kept: one page for each region that ever had a block, and one for each 256 KiB of it in which
+ * blocks began.
  *
  * Thread rule: every function from any thread, except facet_regions_forked(): in the child, before anything else.
  */
@@ -32,12 +33,12 @@ static inline uint64_t facet_regions_touched(uint64_t address, uint64_t bytes)
     return ((last >> FACET_REGION_BITS) - (address >> FACET_REGION_BITS) + 1) << FACET_REGION_BITS;
 }
 
-/* Adds a block in one region that is charged already. False, with no effect, if it is not. */
+/* Adds a block that lies in one region, if that region is charged already. Else false, with no effect. */
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes);
 
 /*
- * Adds a block for which facet_regions_touched() was charged; *ret_surplus is the part to release, because those
- * regions are charged already. False when memory is out.
+ * Adds a block for which facet_regions_touched() was charged. *ret_surplus is the part to release: the bytes of its
+ * regions that were charged already. False when memory is out.
  */
 bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64_t *ret_surplus);
 

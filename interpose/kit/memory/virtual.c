@@ -156,13 +156,13 @@ void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
     mapping_count -= end - first;
 }
 
-/* Counts one more handle of our memory: the one that it has, or a new one if it had only mappings. */
+/* Counts one more handle of memory that is charged here: its handle, or a new handle if it had only mappings. */
 void facet_virtual_retained(uint64_t address, uint64_t handle)
 {
     struct facet_virtual *memory = facet_virtual_at(address);
 
     if (!memory || (memory->handles && memory->handle != handle))
-        return; /* a second handle for the same memory; only the known one counts */
+        return; /* a second handle for the same memory; only the first counts */
     memory->handle = handle;
     if (memory->handles || facet_charge_keep(&memory->charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
         memory->handles++;

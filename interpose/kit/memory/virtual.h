@@ -2,11 +2,12 @@
 /*
  * Memory without an address, and mappings of it.
  *
- * Owns: the number of handles, mappings and other references of each such memory: it is charged until the last one is
- * gone. Never: charges memory of the host, or of another process.
+ * Owns: the number of handles, mappings and other references of each such allocation, which is charged until the last
+ * of them is gone. Never: charges memory of the host, or of another process.
  *
  * Handles and mappings are counted under a lock that the caller also holds during the vendor's call: the library may
- * reuse a handle or an address right after it was released. All functions but the first three and fork's need the lock.
+ * reuse a handle or an address right after it was released. All functions but the first three and those for fork() need
+ * the lock.
  *
  * Any process with an exported descriptor can hold the memory, and the closing of the last one cannot be observed. So
  * exported memory stays charged until this process ends.
@@ -33,7 +34,7 @@ void facet_virtual_unmapped(uint64_t address, uint64_t bytes);
 /* A handle was exported for other processes. */
 void facet_virtual_exported(uint64_t handle);
 
-/* A handle was retained from a mapped address; one was imported. */
+/* A handle was retained from a mapped address; a handle was imported. */
 void facet_virtual_retained(uint64_t address, uint64_t handle);
 void facet_virtual_imported(uint64_t handle);
 

@@ -2,7 +2,7 @@
 /*
  * A fake libamd_smi.so: initialisation, sockets and processors, their names, their connections.
  *
- * Owns: the count of initialisations, the tables of handles. With FAKE_OLD it is a library of another release.
+ * Owns: the count of initialisations, the tables of handles. Compiled with FAKE_OLD it is a library of another release.
  * Never: uses real hardware.
  */
 #include <stdarg.h>
@@ -22,7 +22,8 @@ static struct fake_processor processors[FAKE_DEVICES][FAKE_DIES];
 
 void fake_abort_for_other_release(const char *function)
 {
-    fprintf(stderr, "fake AMD SMI: %s is called as another release has it\n", function);
+    fprintf(stderr, "fake AMD SMI: %s has another interface in this release (FAKE_OLD); the caller must not call it\n",
+            function);
     abort();
 }
 
@@ -86,11 +87,11 @@ static bool in_table(const void *handle, const void *table, size_t size, size_t 
     return offset < size && offset % each == 0;
 }
 
-amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool sane, struct fake_processor *ret_processor)
+amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool arguments_valid, struct fake_processor *ret_processor)
 {
     if (atomic_load(&initialised) == 0)
         return AMDSMI_STATUS_NOT_INIT;
-    if (!sane || !in_table(handle, processors, sizeof processors, sizeof processors[0][0]))
+    if (!arguments_valid || !in_table(handle, processors, sizeof processors, sizeof processors[0][0]))
         return AMDSMI_STATUS_INVAL;
     *ret_processor = *(const struct fake_processor *)handle;
     const struct fake_state *state = fake_state();
@@ -100,7 +101,7 @@ amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool sane, struct fak
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* `count` says how many fit, and then how many there are. */
+/* `count`: in, the room in `handles`; out, the number of handles that exist. */
 static amdsmi_status_t copy_handles(void *const *all, uint32_t available, uint32_t *count, void **handles)
 {
     uint32_t room = *count;
@@ -164,7 +165,7 @@ amdsmi_status_t amdsmi_get_gpu_device_bdf(amdsmi_processor_handle handle, amdsmi
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* The first digits are all ones for a GPU that is whole, and else the part's number. */
+/* The first digits are 0xff for an undivided GPU, else the part's number. */
 amdsmi_status_t amdsmi_get_gpu_device_uuid(amdsmi_processor_handle handle, unsigned *length, char *uuid)
 {
     FAKE_ENTER(handle, length && uuid && *length >= AMDSMI_GPU_UUID_SIZE, processor);
@@ -208,7 +209,7 @@ amdsmi_status_t amdsmi_get_gpu_kfd_info(amdsmi_processor_handle handle, amdsmi_k
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* --- how they are joined: all by the fabric, half of them at each of two processors --- */
+/* --- topology: XGMI connects all GPUs; each half of them is at one of two processors --- */
 
 amdsmi_status_t amdsmi_topo_get_numa_node_number(amdsmi_processor_handle handle, uint32_t *node)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the events that this process has registered for, and how far it has read them. A test raises one with
- * fake_raise_event(), its type being AMDSMI_EVT_NOTIF_*.
- * Never: waits: a call with a time to wait returns the present events.
+ * Owns: the events that this process has registered for, and how far it has read them. A test raises an event with
+ * fake_raise_event(); its type is AMDSMI_EVT_NOTIF_*.
+ * Never: waits. A call with a timeout returns the present events at once.
  */
 #include <pthread.h>
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the modes of the fake GPUs, and which of them go together.
+ * Owns: the compute and memory modes of the fake GPUs, and which of them can be combined.
  * Never: changes a mode under a process that has memory on the GPU.
  *
- * With n dies and m parts of memory: one part of all dies needs m = 1, two parts m = 1 or 2, three parts m = 1 or 3 and
- * dies that can be shared out so, four parts m = 1 or 4, and a part of each die an m that the dies can be shared out
- * to.
+ * m is the number of parts of the memory. One part of all dies needs m = 1; two parts, m = 1 or 2; three parts, m = 1
+ * or 3; four parts, m = 1 or 4; a part of each die, an m that divides the number of dies. The number of parts must
+ * divide the number of dies, too.
  */
 #include "fake.h"
 
 static const struct {
     const char *name;
     int mode;
-    uint32_t parts, memory[2]; /* of memory that go with it, beside 1; 0: any that divides the dies */
+    uint32_t parts, memory[2]; /* memory: allowed numbers of parts of the memory; 0: any that divides the dies */
 } compute_modes[] = {
     {"SPX", AMDSMI_COMPUTE_PARTITION_SPX, 1, {1, 1}},         {"DPX", AMDSMI_COMPUTE_PARTITION_DPX, 2, {1, 2}},
     {"TPX", AMDSMI_COMPUTE_PARTITION_TPX, 3, {1, 3}},         {"QPX", AMDSMI_COMPUTE_PARTITION_QPX, 4, {1, 4}},
@@ -75,7 +75,7 @@ amdsmi_status_t amdsmi_set_gpu_compute_partition(amdsmi_processor_handle handle,
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* Reloads the driver: the dies are whole afterwards. */
+/* A real change reloads the driver, so all dies are one part afterwards. */
 amdsmi_status_t amdsmi_set_gpu_memory_partition(amdsmi_processor_handle handle, int mode)
 {
     FAKE_ENTER_STRUCT(handle,
@@ -87,7 +87,7 @@ amdsmi_status_t amdsmi_set_gpu_memory_partition(amdsmi_processor_handle handle, 
     if (fake_used(processor.device))
         return AMDSMI_STATUS_BUSY;
     atomic_store(&modes->memory, (uint32_t)mode);
-    /* One part of all dies does not go with several of memory: then each die is one. */
+    /* One part of all dies cannot be combined with several parts of memory: then each die becomes a part. */
     atomic_store(&modes->compute,
                  mode == AMDSMI_MEMORY_PARTITION_NPS1 ? AMDSMI_COMPUTE_PARTITION_SPX : AMDSMI_COMPUTE_PARTITION_CPX);
     return AMDSMI_STATUS_SUCCESS;

@@ -6,7 +6,7 @@
 #include "fake.h"
 
 #define IDLE_W     140u
-#define LOAD_W     610u /* on top, when busy */
+#define LOAD_W     610u /* in addition, when busy */
 #define IDLE_C     40
 #define LOAD_C     30
 #define IDLE_MHZ   132u
@@ -14,14 +14,14 @@
 #define MEMORY_MHZ 1300u
 #define LIMIT_W    750u
 #define NOT_KNOWN  UINT32_MAX
-#define RESOLUTION 15.3F /* microjoules of a count of energy */
+#define RESOLUTION 15.3F /* microjoules per count of the energy counter */
 
 bool fake_is_busy(uint32_t device)
 {
     return atomic_load(&fake_state()->devices[device].engine.busy_until_ns) > fake_now_ns();
 }
 
-uint64_t fake_busy(uint32_t device)
+uint64_t fake_busy_ns(uint32_t device)
 {
     struct fake_engine *engine = &fake_state()->devices[device].engine;
     uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns),
@@ -63,7 +63,7 @@ amdsmi_status_t amdsmi_get_energy_count(amdsmi_processor_handle handle, uint64_t
 {
     FAKE_ENTER(handle, count && resolution && timestamp, processor);
     uint64_t microjoules =
-        (fake_now_ns() / 1000 * IDLE_W) / 1000 + (fake_busy(processor.device) / 1000 * LOAD_W) / 1000;
+        (fake_now_ns() / 1000 * IDLE_W) / 1000 + (fake_busy_ns(processor.device) / 1000 * LOAD_W) / 1000;
 
     *resolution = RESOLUTION;
     *count = (uint64_t)((double)microjoules / (double)RESOLUTION);
@@ -108,7 +108,7 @@ amdsmi_status_t amdsmi_get_temp_metric(amdsmi_processor_handle handle, int senso
     FAKE_ENTER_STRUCT(handle, celsius, processor);
     uint32_t set = atomic_load(&fake_state()->management.health[processor.device].celsius);
 
-    /* Such GPUs have no sensor at the edge. */
+    /* GPUs like the MI300X have no edge sensor. */
     if ((sensor != AMDSMI_TEMPERATURE_TYPE_HOTSPOT && sensor != AMDSMI_TEMPERATURE_TYPE_VRAM) ||
         metric != AMDSMI_TEMP_CURRENT)
         return AMDSMI_STATUS_NOT_SUPPORTED;

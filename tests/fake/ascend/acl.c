@@ -3,8 +3,8 @@
  * A fake libascendcl.so: eight devices whose memory is address space of this process.
  *
  * Owns: contexts and memory, with the rules that the reference states: nothing before aclInit, no second aclInit, and
- * memory belongs to the device of the context that is current in the thread. With FAKE_OLD it is a CANN without
- * resource limits.
+ * memory belongs to the device of the context that is current in the thread. Compiled with FAKE_OLD it is a CANN
+ * without resource limits.
  * Never: uses real hardware.
  */
 #include <pthread.h>
@@ -23,7 +23,7 @@ FAKE_API size_t fake_ascend_used(int device);
 
 #define DEVICES     8
 #define MAX_BLOCKS  4096
-#define OFFSET      64 /* a block's distance from the start of its page, when set: the least alignment promised */
+#define OFFSET      64 /* a block's offset in its page, if configured: the least documented alignment */
 #define NOT_STARTED 100001
 #define REPEATED    100002
 #define INVALID     107000
@@ -54,7 +54,7 @@ static int fail_call(const char *function, int code)
     return code;
 }
 
-#define FAIL_AS_TOLD()                                                                                                 \
+#define FAIL_IF_CONFIGURED()                                                                                           \
     do {                                                                                                               \
         int code_ = fake_failure(__func__, -1);                                                                        \
         if (code_)                                                                                                     \
@@ -63,7 +63,7 @@ static int fail_call(const char *function, int code)
 
 #define NEED_CONTEXT()                                                                                                 \
     do {                                                                                                               \
-        FAIL_AS_TOLD();                                                                                                \
+        FAIL_IF_CONFIGURED();                                                                                          \
         if (!started || !current)                                                                                      \
             return fail_call(__func__, NO_CONTEXT);                                                                    \
     } while (0)
@@ -75,7 +75,7 @@ static size_t memory_bytes(void)
 
 int aclInit(const char *configuration)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     if (started)
         return fail_call(__func__, REPEATED);
     started = true;
@@ -84,7 +84,7 @@ int aclInit(const char *configuration)
 
 int aclFinalize(void)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     if (!started)
         return fail_call(__func__, NOT_STARTED);
     started = false;
@@ -103,7 +103,7 @@ const char *aclrtGetSocName(void)
 
 int aclrtCreateContext(void **ret_context, int32_t device)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     if (!started)
         return fail_call(__func__, NOT_STARTED);
     if (device < 0 || device >= DEVICES)
@@ -119,7 +119,7 @@ int aclrtCreateContext(void **ret_context, int32_t device)
 
 int aclrtDestroyContext(void *context)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     if (current == context)
         current = NULL;
     free(context);
@@ -128,7 +128,7 @@ int aclrtDestroyContext(void *context)
 
 int aclrtSetCurrentContext(void *context)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     current = context;
     return 0;
 }
@@ -195,7 +195,7 @@ int aclrtMemcpy(void *to, size_t room, const void *from, size_t bytes, enum acl_
     NEED_CONTEXT();
     if (!to || !from || bytes > room)
         return fail_call(__func__, INVALID);
-    memcpy(to, from, bytes); /* ranges that overlap are undefined here as there */
+    memcpy(to, from, bytes); /* overlapping ranges are undefined, as in the real library */
     return 0;
 }
 
@@ -221,14 +221,14 @@ int aclrtGetMemInfo(enum acl_memory_kind kind, size_t *ret_free, size_t *ret_tot
 #ifndef FAKE_OLD
 int aclrtGetDeviceResLimit(int32_t device, enum acl_core_kind kind, uint32_t *ret_cores)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     *ret_cores = kind == ACL_CUBE_CORES ? 20 : 40;
     return 0;
 }
 
 int aclrtSetDeviceResLimit(int32_t device, enum acl_core_kind kind, uint32_t cores)
 {
-    FAIL_AS_TOLD();
+    FAIL_IF_CONFIGURED();
     return 0;
 }
 #endif

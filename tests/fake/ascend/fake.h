@@ -3,8 +3,8 @@
  * A made-up Ascend node for tests: the environment sets the answers of its two libraries.
  *
  * Owns: reading the scenario. FACET_FAKE_ASCEND holds "key=number" separated by commas, read anew at every call, so
- * that a test can change the node while it is open. Keys: a name of a value below, "fail:FUNCTION" or
- * "fail:FUNCTION:CARD" (the code that it answers), "link:A-B" (the way between two chips).
+ * that a test can change the node while it is open. Keys: those that the functions below read, "fail:FUNCTION" or
+ * "fail:FUNCTION:CARD" (the error code that it returns), "link:A-B" (the kind of link between two cards).
  * Never: ships, or is linked by anything that ships.
  */
 #ifndef FACET_FAKE_ASCEND_H
@@ -31,8 +31,8 @@ static inline long long fake_number(const char *key, long long otherwise)
     return otherwise;
 }
 
-/* The same, where the scenario may have one number for all cards and another for this one. */
-static inline long long fake_of_card(const char *key, int card, long long otherwise)
+/* The number of "KEY:CARD", else that of "KEY", which is for all cards; else `otherwise`. */
+static inline long long fake_card_number(const char *key, int card, long long otherwise)
 {
     char own[128];
 
@@ -45,7 +45,7 @@ static inline int fake_failure(const char *function, int card)
     char key[96];
 
     snprintf(key, sizeof key, "fail:%s", function);
-    return (int)fake_of_card(key, card, 0);
+    return (int)fake_card_number(key, card, 0);
 }
 
 #endif

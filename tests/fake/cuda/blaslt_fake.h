@@ -2,16 +2,16 @@
 /*
  * Products of matrices as cuBLASLt and hipBLASLt make them: the functions that both have, under the library's prefix.
  *
- * Owns: descriptors, layouts, their consistency, and multiplying. Never: takes a layout that is too small for its lead,
- * or a workspace that it did not ask for; is linked by anything that ships.
+ * Owns: descriptors, layouts, their consistency, and multiplying. Never: accepts a layout whose leading dimension is
+ * too small, or a workspace smaller than it asked for; is linked by anything that ships.
  *
  * Included by one file of a fake library, which defines before:
  *
  *     BLASLT(name), BLASLT_NUMBER(name), BLAS_NUMBER(name)  as providers/kit/gpu/blaslt.h says
  *     BLASLT_RESULT, BLASLT_COMPUTE, BLASLT_TYPE, BLASLT_STREAM  the types with other names
- *     BLASLT_ALGORITHM  the beginning of a choice of an algorithm
+ *     BLASLT_ALGORITHM  the initializer of the algorithm that is chosen
  *     blaslt_type_of(type, &fake_type)  false: the library has no such elements
- *     blaslt_has(compute, factor, result, scale)  whether it multiplies that
+ *     blaslt_has(compute, factor, result, scale)  whether the library multiplies these types
  */
 #ifndef FAKE_CUDA_BLASLT_FAKE_H
 #define FAKE_CUDA_BLASLT_FAKE_H
@@ -138,7 +138,7 @@ static bool is_transposed(BLASLT(MatmulDesc_t) operation, int which)
     return operation->operations[which] == BLAS_NUMBER(OP_T);
 }
 
-/* Rows and columns as they are multiplied. */
+/* The number of rows, or of columns, of op(matrix). */
 static uint64_t matrix_side(BLASLT(MatrixLayout_t) layout, bool transposed, bool columns)
 {
     return transposed != columns ? layout->columns : layout->rows;
@@ -179,36 +179,37 @@ struct product {
     bool round_factors; /* factors are rounded to bf16 */
 };
 
-static float factor_of(const struct product *it, const void *matrix, uint64_t index)
+static float factor_of(const struct product *product, const void *matrix, uint64_t index)
 {
-    float value = fake_get(it->factor, matrix, index);
+    float value = fake_get(product->factor, matrix, index);
 
-    return it->round_factors ? fake_of_bf16(fake_to_bf16(value)) : value;
+    return product->round_factors ? fake_of_bf16(fake_to_bf16(value)) : value;
 }
 
-static void store_float(const struct product *it, float alpha, float beta)
+static void store_float(const struct product *product, float alpha, float beta)
 {
     float sum = 0;
 
-    for (uint64_t l = 0; l < it->depth; l++)
-        sum += factor_of(it, it->a, it->a_at + l * it->a_step) * factor_of(it, it->b, it->b_at + l * it->b_step);
+    for (uint64_t l = 0; l < product->depth; l++)
+        sum += factor_of(product, product->a, product->a_at + l * product->a_step) *
+               factor_of(product, product->b, product->b_at + l * product->b_step);
     sum *= alpha;
     if (beta < 0 || beta > 0)
-        sum += beta * fake_get(it->result, it->c, it->c_at);
-    fake_put(it->result, it->d, it->d_at, sum);
+        sum += beta * fake_get(product->result, product->c, product->c_at);
+    fake_put(product->result, product->d, product->d_at, sum);
 }
 
-static void store_integers(const struct product *it, int32_t alpha, int32_t beta)
+static void store_integers(const struct product *product, int32_t alpha, int32_t beta)
 {
-    const int8_t *a = it->a, *b = it->b;
+    const int8_t *a = product->a, *b = product->b;
     uint32_t sum = 0;
 
-    for (uint64_t l = 0; l < it->depth; l++)
-        sum += (uint32_t)(a[it->a_at + l * it->a_step] * b[it->b_at + l * it->b_step]);
+    for (uint64_t l = 0; l < product->depth; l++)
+        sum += (uint32_t)(a[product->a_at + l * product->a_step] * b[product->b_at + l * product->b_step]);
     sum *= (uint32_t)alpha;
     if (beta)
-        sum += (uint32_t)beta * (uint32_t)((const int32_t *)it->c)[it->c_at];
-    ((int32_t *)it->d)[it->d_at] = (int32_t)sum;
+        sum += (uint32_t)beta * (uint32_t)((const int32_t *)product->c)[product->c_at];
+    ((int32_t *)product->d)[product->d_at] = (int32_t)sum;
 }
 
 BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) operation, const void *alpha, const void *a,
@@ -219,30 +220,30 @@ BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) opera
 {
     static const BLASLT(MatmulAlgo_t) chosen = BLASLT_ALGORITHM;
     bool ta = is_transposed(operation, 0), tb = is_transposed(operation, 1);
-    struct product it = {.a = a, .b = b, .c = c, .d = d, .depth = matrix_side(al, ta, true)};
+    struct product product = {.a = a, .b = b, .c = c, .d = d, .depth = matrix_side(al, ta, true)};
 
     (void)stream;
     if (!handle || !shapes_fit(operation, al, bl, cl, dl) || memcmp(&chosen, algorithm, sizeof chosen) != 0 ||
         workspace_bytes < WORKSPACE || !workspace)
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
-    if (!blaslt_type_of(al->type, &it.factor) || !blaslt_type_of(dl->type, &it.result) ||
+    if (!blaslt_type_of(al->type, &product.factor) || !blaslt_type_of(dl->type, &product.result) ||
         !blaslt_has(operation->compute, al->type, dl->type, operation->scale))
         return BLAS_NUMBER(STATUS_NOT_SUPPORTED);
     last_compute = operation->compute;
-    it.round_factors = operation->compute == BLAS_NUMBER(COMPUTE_32F_FAST_16BF);
-    it.a_step = ta ? 1 : (uint64_t)al->lead;
-    it.b_step = tb ? (uint64_t)bl->lead : 1;
+    product.round_factors = operation->compute == BLAS_NUMBER(COMPUTE_32F_FAST_16BF);
+    product.a_step = ta ? 1 : (uint64_t)al->lead;
+    product.b_step = tb ? (uint64_t)bl->lead : 1;
     for (int32_t n = 0; n < dl->batch; n++)
         for (uint64_t j = 0; j < dl->columns; j++)
             for (uint64_t i = 0; i < dl->rows; i++) {
-                it.a_at = (uint64_t)(n * al->stride) + (ta ? i * (uint64_t)al->lead : i);
-                it.b_at = (uint64_t)(n * bl->stride) + (tb ? j : j * (uint64_t)bl->lead);
-                it.c_at = (uint64_t)(n * cl->stride) + i + j * (uint64_t)cl->lead;
-                it.d_at = (uint64_t)(n * dl->stride) + i + j * (uint64_t)dl->lead;
-                if (it.result == FAKE_INT32)
-                    store_integers(&it, *(const int32_t *)alpha, *(const int32_t *)beta);
+                product.a_at = (uint64_t)(n * al->stride) + (ta ? i * (uint64_t)al->lead : i);
+                product.b_at = (uint64_t)(n * bl->stride) + (tb ? j : j * (uint64_t)bl->lead);
+                product.c_at = (uint64_t)(n * cl->stride) + i + j * (uint64_t)cl->lead;
+                product.d_at = (uint64_t)(n * dl->stride) + i + j * (uint64_t)dl->lead;
+                if (product.result == FAKE_INT32)
+                    store_integers(&product, *(const int32_t *)alpha, *(const int32_t *)beta);
                 else
-                    store_float(&it, *(const float *)alpha, *(const float *)beta);
+                    store_float(&product, *(const float *)alpha, *(const float *)beta);
             }
     return BLAS_NUMBER(STATUS_SUCCESS);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: checkpoints of processes: running, locked, checkpointed, and back in that order.
- * Never: copies anything: a checkpointed process holds nothing of a device, and waits with its next call.
+ * Owns: checkpoints of processes. Their states are running, locked, checkpointed, and back by locked to running.
+ * Never: copies memory: a checkpointed process holds no device memory, and its next call waits.
  */
 #include "vendor/cuda/checkpoint.h"
 
 #include "fake.h"
 
-/* The slot of a live process that has something on a device. */
+/* The slot of a live process; NULL: the process has none, because it has never used a device. */
 static struct fake_process *find_process(int pid)
 {
     struct fake_state *machine = fake_state();
@@ -19,7 +19,7 @@ static struct fake_process *find_process(int pid)
     return NULL;
 }
 
-/* From one state to the next, or why not. */
+/* Moves a process from one state to another; returns the error if it is not in the first. */
 static CUresult step_process(int pid, uint32_t from, uint32_t to)
 {
     struct fake_process *process = find_process(pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: contexts: a device's primary one, those that programs create, and each thread's stack of current ones.
- * Never: frees one, or holds its lock while a part is called.
+ * Owns: a device's primary context, contexts that programs create, and each thread's stack of current contexts.
+ * Never: frees a context, or holds its lock while it calls memory or execution.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,17 +9,17 @@
 #include "fake.h"
 #include "vendor/cuda/graphics.h"
 
-#define STACK_MOST  64u /* of current contexts, a thread */
+#define STACK_MOST  64u /* current contexts of a thread */
 #define API_VERSION 3020
 
 struct primary {
-    CUcontext context; /* the living one */
+    CUcontext context; /* the live primary context, or NULL */
     uint32_t retain_count;
     unsigned flags;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext all_contexts; /* the live and dead; only grows, at its head */
+static CUcontext all_contexts; /* live and dead ones; new contexts are added at the head, and none is removed */
 static struct primary primaries[FAKE_DEVICES];
 static _Thread_local CUcontext stack[STACK_MOST];
 static _Thread_local uint32_t stack_depth;
@@ -29,7 +29,7 @@ static CUcontext top_context(void)
     return stack_depth ? stack[stack_depth - 1] : NULL;
 }
 
-/* A context whose memory is paid; NULL when the device has no room for it. Under the lock. */
+/* Makes a context and reserves its memory; NULL when the device has no room for it. Under the lock. */
 static CUcontext begin_context(CUdevice device, uint32_t physical, unsigned flags)
 {
     static uint64_t ids;
@@ -48,7 +48,7 @@ static CUcontext begin_context(CUdevice device, uint32_t physical, unsigned flag
     return context;
 }
 
-/* Without the lock: the parts call the driver. */
+/* Called without the lock, because memory and execution call the driver. */
 static void end_context(CUcontext context)
 {
     if (atomic_exchange(&context->dead, true))
@@ -190,7 +190,7 @@ CUresult cuCtxDestroy(CUcontext context)
     return cuCtxDestroy_v2(context);
 }
 
-/* The current one, by one more. */
+/* Adds a reference to the current context. */
 CUresult cuCtxAttach(CUcontext *context, unsigned flags)
 {
     CUcontext current;
@@ -213,7 +213,7 @@ CUresult cuCtxDetach(CUcontext context)
     return CUDA_SUCCESS;
 }
 
-/* Nothing is drawn or shown here: contexts like any other. */
+/* Contexts for OpenGL and VDPAU are like any other here. */
 CUresult cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
     return create_context(context, flags, device);
@@ -259,7 +259,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 }
 
 /* Drops one reference, or all; a context without references is ended. */
-static CUresult let_go(CUdevice device, bool everybody)
+static CUresult release_primary(CUdevice device, bool all_references)
 {
     uint32_t physical;
     CUresult result = fake_physical(device, &physical);
@@ -269,9 +269,9 @@ static CUresult let_go(CUdevice device, bool everybody)
         return result;
     pthread_mutex_lock(&lock);
     struct primary *primary = &primaries[physical];
-    if (!everybody && !primary->retain_count)
+    if (!all_references && !primary->retain_count)
         result = CUDA_ERROR_INVALID_CONTEXT;
-    else if (everybody || !--primary->retain_count) {
+    else if (all_references || !--primary->retain_count) {
         ended = primary->context;
         primary->context = NULL;
         primary->retain_count = 0;
@@ -284,22 +284,22 @@ static CUresult let_go(CUdevice device, bool everybody)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    return let_go(device, false);
+    return release_primary(device, false);
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-    return let_go(device, false);
+    return release_primary(device, false);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-    return let_go(device, true);
+    return release_primary(device, true);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
-    return let_go(device, true);
+    return release_primary(device, true);
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
@@ -362,7 +362,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-/* Takes the place of the top; NULL takes it away. */
+/* Replaces the top of the stack; NULL pops it. */
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     CUresult result = context ? fake_context_check(context) : fake_ready();
@@ -393,7 +393,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return result;
 }
 
-/* NULL means the current one. */
+/* `context`: NULL means the current context. */
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 {
     if (!context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: cuBLASLt's own part of the fake: types, its version (blaslt_fake.h has the rest). Never: multiplies int8. */
+/* Owns: cuBLASLt's own part of the fake: types and version; blaslt_fake.h has the rest. Never: multiplies int8. */
 #include "vendor/cuda/cublaslt.h"
 
 #include "math_fake.h"

@@ -128,22 +128,23 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convolu
 
 /* ---- convolution ---- */
 
-static struct fake_convolution fake_convolution_of(const struct cudnnConvolutionStruct *it,
+static struct fake_convolution fake_convolution_of(const struct cudnnConvolutionStruct *convolution,
                                                    const struct cudnnTensorStruct *x, const struct cudnnFilterStruct *w,
                                                    const struct cudnnTensorStruct *y)
 {
-    return (struct fake_convolution){&it->window, x->sizes, w->sizes, y->sizes};
+    return (struct fake_convolution){&convolution->window, x->sizes, w->sizes, y->sizes};
 }
 
-static bool shapes_fit(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
+static bool shapes_fit(const struct cudnnConvolutionStruct *convolution, const struct cudnnTensorStruct *x,
                        const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
 {
-    const struct fake_convolution whole = fake_convolution_of(it, x, w, y);
+    const struct fake_convolution computation = fake_convolution_of(convolution, x, w, y);
 
-    return x->type == CUDNN_DATA_FLOAT && w->type == x->type && y->type == x->type && fake_convolution_fits(&whole);
+    return x->type == CUDNN_DATA_FLOAT && w->type == x->type && y->type == x->type &&
+           fake_convolution_fits(&computation);
 }
 
-/* The first is one that a caller with no workspace must not take. */
+/* The first of the results has the status NOT_SUPPORTED, so the caller must take the second. */
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
                                                      cudnnFilterDescriptor_t w,
                                                      cudnnConvolutionDescriptor_t convolution,
@@ -164,20 +165,20 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
                                       size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t y_tensor,
                                       void *y)
 {
-    const struct fake_convolution it = fake_convolution_of(convolution, x_tensor, w_filter, y_tensor);
+    const struct fake_convolution computation = fake_convolution_of(convolution, x_tensor, w_filter, y_tensor);
 
     if (!handle || !handle->stream || algorithm != 1 || !workspace || workspace_bytes < WORKSPACE ||
         *(const float *)alpha != 1 || *(const float *)beta != 0 ||
         !shapes_fit(convolution, x_tensor, w_filter, y_tensor))
         return CUDNN_STATUS_BAD_PARAM;
     last_math = convolution->math;
-    fake_convolve(&it, x, w, y);
+    fake_convolve(&computation, x, w, y);
     return CUDNN_STATUS_SUCCESS;
 }
 
 /* ---- tensors ---- */
 
-/* As far as biases need it: one number for each channel. */
+/* Supports only biases: one number for each channel is added. */
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t a_tensor, const void *a,
                              const void *beta, cudnnTensorDescriptor_t c_tensor, void *c)
 {

@@ -13,7 +13,7 @@
 #define BYTES      64
 #define WORKSPACE  INT64_C(512)
 
-/* An engine's configuration knows the graph that it was found for, and whether it refuses to make a plan of it. */
+/* Attributes of an engine's configuration: the graph that it was found for, and whether it refuses to make a plan. */
 enum { OF_GRAPH = 10000, REFUSES };
 
 struct attribute {
@@ -57,7 +57,7 @@ static int64_t number_attribute(const struct descriptor *in, int name, int64_t o
     return wide;
 }
 
-/* A descriptor that is finalized; NULL else. */
+/* The descriptor in an attribute, if it is finalized; else NULL. */
 static struct descriptor *descriptor_attribute(const struct descriptor *in, int name)
 {
     const struct attribute *found = find_attribute(in, name);
@@ -95,33 +95,36 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, int 
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* The attributes that each kind needs. */
-static bool is_whole(const struct descriptor *it)
+/* Whether a descriptor has the attributes that its kind needs. */
+static bool has_required_attributes(const struct descriptor *descriptor)
 {
-    switch (it->kind) {
+    switch (descriptor->kind) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
-        return find_attribute(it, CUDNN_ATTR_TENSOR_DATA_TYPE) && find_attribute(it, CUDNN_ATTR_TENSOR_DIMENSIONS) &&
-               find_attribute(it, CUDNN_ATTR_TENSOR_STRIDES) && find_attribute(it, CUDNN_ATTR_TENSOR_UNIQUE_ID) &&
-               find_attribute(it, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+        return find_attribute(descriptor, CUDNN_ATTR_TENSOR_DATA_TYPE) &&
+               find_attribute(descriptor, CUDNN_ATTR_TENSOR_DIMENSIONS) &&
+               find_attribute(descriptor, CUDNN_ATTR_TENSOR_STRIDES) &&
+               find_attribute(descriptor, CUDNN_ATTR_TENSOR_UNIQUE_ID) &&
+               find_attribute(descriptor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
-        return find_attribute(it, CUDNN_ATTR_POINTWISE_MODE) && find_attribute(it, CUDNN_ATTR_POINTWISE_MATH_PREC);
+        return find_attribute(descriptor, CUDNN_ATTR_POINTWISE_MODE) &&
+               find_attribute(descriptor, CUDNN_ATTR_POINTWISE_MATH_PREC);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-        return descriptor_attribute(it, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) &&
-               descriptor_attribute(it, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) &&
-               descriptor_attribute(it, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+        return descriptor_attribute(descriptor, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) &&
+               descriptor_attribute(descriptor, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) &&
+               descriptor_attribute(descriptor, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-        return find_attribute(it, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) &&
-               descriptor_attribute(it, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+        return find_attribute(descriptor, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) &&
+               descriptor_attribute(descriptor, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
-        return descriptor_attribute(it, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) &&
-               find_attribute(it, CUDNN_ATTR_ENGINEHEUR_MODE);
+        return descriptor_attribute(descriptor, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) &&
+               find_attribute(descriptor, CUDNN_ATTR_ENGINEHEUR_MODE);
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-        return find_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) &&
-               descriptor_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+        return find_attribute(descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) &&
+               descriptor_attribute(descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
-        return find_attribute(it, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) &&
-               find_attribute(it, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) &&
-               number_attribute(it, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0);
+        return find_attribute(descriptor, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) &&
+               find_attribute(descriptor, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) &&
+               number_attribute(descriptor, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0);
     default:
         return false;
     }
@@ -129,14 +132,14 @@ static bool is_whole(const struct descriptor *it)
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 {
-    struct descriptor *it = descriptor;
+    struct descriptor *object = descriptor;
 
-    if (!it || it->final || !is_whole(it))
+    if (!object || object->final || !has_required_attributes(object))
         return CUDNN_STATUS_BAD_PARAM;
-    if (it->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
-        find_attribute(descriptor_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
+    if (object->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
+        find_attribute(descriptor_attribute(object, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
         return CUDNN_STATUS_NOT_SUPPORTED;
-    it->final = true;
+    object->final = true;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -153,8 +156,10 @@ static cudnnStatus_t answer_engine(struct descriptor *engine, struct descriptor 
     return result;
 }
 
-/* Engines, and the needs of a plan. The one that the heuristics rank first refuses; for a hyperbolic tangent they know
- * no other one, and the fallback does. */
+/*
+ * The engines for a graph. The engine that the heuristics rank first refuses the graph. For a hyperbolic tangent they
+ * return no other engine, but the fallback mode does.
+ */
 static cudnnStatus_t answer_engines(const struct descriptor *heuristics, int64_t wanted, int64_t *count,
                                     cudnnBackendDescriptor_t *engines)
 {
@@ -174,18 +179,18 @@ static cudnnStatus_t answer_engines(const struct descriptor *heuristics, int64_t
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int attribute, int type, int64_t wanted,
                                        int64_t *count, void *elements)
 {
-    struct descriptor *it = descriptor;
+    struct descriptor *object = descriptor;
 
-    if (!it || !it->final || wanted < 1)
+    if (!object || !object->final || wanted < 1)
         return CUDNN_STATUS_BAD_PARAM;
     *count = 1;
     if (attribute == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64) {
         *(int64_t *)elements = WORKSPACE;
         return CUDNN_STATUS_SUCCESS;
     }
-    if (attribute != CUDNN_ATTR_ENGINEHEUR_RESULTS || it->kind != CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+    if (attribute != CUDNN_ATTR_ENGINEHEUR_RESULTS || object->kind != CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
         return CUDNN_STATUS_BAD_PARAM;
-    return answer_engines(it, wanted, count, elements);
+    return answer_engines(object, wanted, count, elements);
 }
 
 /* ---- executing ---- */

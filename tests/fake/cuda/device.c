@@ -148,7 +148,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
     return result;
 }
 
-/* The form of before 3.2, for 4 GiB at most. */
+/* The form from before CUDA 3.2, for at most 4 GiB. */
 CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 {
     size_t all;

@@ -22,25 +22,28 @@ struct fake_convolution {
     const int *input, *filter, *output; /* four sizes each */
 };
 
-static inline int fake_outputs(const struct fake_convolution *it, int i)
+static inline int fake_outputs(const struct fake_convolution *convolution, int i)
 {
-    const struct fake_window *w = it->window;
+    const struct fake_window *w = convolution->window;
 
-    return (it->input[2 + i] + 2 * w->pad[i] - w->dilation[i] * (it->filter[2 + i] - 1) - 1) / w->stride[i] + 1;
+    return (convolution->input[2 + i] + 2 * w->pad[i] - w->dilation[i] * (convolution->filter[2 + i] - 1) - 1) /
+               w->stride[i] +
+           1;
 }
 
-static inline bool fake_convolution_fits(const struct fake_convolution *it)
+static inline bool fake_convolution_fits(const struct fake_convolution *convolution)
 {
-    return it->filter[1] * it->window->groups == it->input[1] && it->filter[0] == it->output[1] &&
-           it->input[0] == it->output[0] && fake_outputs(it, 0) == it->output[2] &&
-           fake_outputs(it, 1) == it->output[3];
+    return convolution->filter[1] * convolution->window->groups == convolution->input[1] &&
+           convolution->filter[0] == convolution->output[1] && convolution->input[0] == convolution->output[0] &&
+           fake_outputs(convolution, 0) == convolution->output[2] &&
+           fake_outputs(convolution, 1) == convolution->output[3];
 }
 
-static inline float fake_output_at(const struct fake_convolution *it, const float *from, const float *with,
+static inline float fake_output_at(const struct fake_convolution *convolution, const float *from, const float *with,
                                    const int at[4])
 {
-    const int *filter = it->filter, *input = it->input;
-    const struct fake_window *window = it->window;
+    const int *filter = convolution->filter, *input = convolution->input;
+    const struct fake_window *window = convolution->window;
     int first = at[1] / (filter[0] / window->groups) * filter[1];
     float sum = 0;
 
@@ -58,15 +61,16 @@ static inline float fake_output_at(const struct fake_convolution *it, const floa
     return sum;
 }
 
-static inline void fake_convolve(const struct fake_convolution *it, const float *from, const float *with, float *to)
+static inline void fake_convolve(const struct fake_convolution *convolution, const float *from, const float *with,
+                                 float *to)
 {
-    const int *sizes = it->output;
+    const int *sizes = convolution->output;
 
     for (int n = 0; n < sizes[0]; n++)
         for (int k = 0; k < sizes[1]; k++)
             for (int i = 0; i < sizes[2]; i++)
                 for (int j = 0; j < sizes[3]; j++)
-                    *to++ = fake_output_at(it, from, with, (const int[]){n, k, i, j});
+                    *to++ = fake_output_at(convolution, from, with, (const int[]){n, k, i, j});
 }
 
 static inline void fake_add_channels(const int sizes[4], const float *numbers, float factor, float *to)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: init, its end in children, which devices are visible, and versions. Never: handles a device's work. */
+/* Owns: cuInit, its loss in children of fork(), visible devices, and versions. Never: handles a device's work. */
 #include "fake.h"
 
 #include <pthread.h>
@@ -14,9 +14,9 @@ enum { NOT_STARTED, READY, INHERITED };
 static _Atomic int init_state;
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t visible[FAKE_DEVICES], visible_count;
-static struct fake_part visible_part; /* of the only visible device, when it is one: memory_bytes is not 0 */
+static struct fake_part visible_part; /* the MIG device that is visible instead of a GPU; memory_bytes 0: none is */
 
-/* Handles that the parent had open are not the child's; the real driver never serves such a child. */
+/* Like the real driver, refuses all calls of a child whose parent has initialized the driver. */
 static void driver_forked(void)
 {
     if (atomic_load(&init_state) == READY)
@@ -24,7 +24,7 @@ static void driver_forked(void)
     pthread_mutex_init(&init_lock, NULL);
 }
 
-/* At load: a handler that came with the first call would miss a fork in the middle of it. */
+/* Registered at load: a handler that the first call registers would miss a fork during that call. */
 __attribute__((constructor)) static void handle_fork(void)
 {
     pthread_atfork(NULL, NULL, driver_forked);

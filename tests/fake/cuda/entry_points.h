@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake driver's exports, as its lookup sees them; made from vendor/cuda/entry_points.txt.
+ * The fake driver's exports, for its lookup. The table is generated from vendor/cuda/entry_points.txt.
  *
  * Owns: one entry for each form of each function.
  * Never: includes the declarations of the driver: here every function is only an address.
@@ -13,7 +13,7 @@
 
 struct fake_entry_point {
     const char *name; /* the name to look up */
-    int version;      /* in which this form came */
+    int version;      /* the version in which this form was added */
     bool per_thread;  /* its NULL stream is the thread's own */
     void *address;
 };

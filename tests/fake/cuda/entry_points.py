@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the fake driver's entry points: the table of cuGetProcAddress(), and functions that the fake does not imitate.
 
-Owns: the C file made of vendor/cuda/entry_points.txt, and the version script of a driver that is older.
-Never: knows a function's behaviour. A part's definition replaces the weak one that is written here.
+Owns: the C file made of vendor/cuda/entry_points.txt, and the version script of an older driver.
+Never: knows a function's behaviour. A definition in another file of the fake replaces the weak one that this writes.
 
 usage: entry_points.py LIST OUTPUT.c            every entry point
-       entry_points.py LIST OUTPUT.map VERSION  exports what was there in that version
+       entry_points.py LIST OUTPUT.map VERSION  the exports of the driver of that version
 """
 import re
 import sys

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: names and texts of results. Never: knows one that vendor/cuda/driver.h does not. */
+/* Owns: names and texts of results. Never: has a result that is not in vendor/cuda/driver.h. */
 #include "vendor/cuda/driver.h"
 
 struct text {

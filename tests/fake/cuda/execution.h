@@ -2,8 +2,8 @@
 /*
  * The fake driver's execution: the declarations that its files share.
  *
- * Owns: streams, events, functions, graphs and captures as they are inside.
- * Never: works: the end of work is known at its submission, and a thread that waits for it sleeps till then.
+ * Owns: the structures of streams, events, functions, graphs and captures.
+ * Never: runs work: its end is computed when it is submitted, and a thread that waits for it sleeps until then.
  *
  * One lock guards all state that is not atomic; it is never held while a thread sleeps. Objects are marked dead and
  * never freed, so that their later use is recognised: it is refused, and counted (fake_execution_misuse).
@@ -36,15 +36,15 @@ struct CUstream_st {
     uint64_t id;
     bool dead, legacy;
     bool joined;                                     /* nothing was captured since another stream waited for it */
-    CUgreenCtx green;                                /* NULL: it is of none */
-    uint32_t masked_units;                           /* another vendor's: units that it may use; 0: all */
+    CUgreenCtx green;                                /* the stream's green context, or NULL */
+    uint32_t masked_units;                           /* for HIP's masks: the units that it may use; 0: all */
     struct fake_lane *lane;                          /* the part of the device that has those units */
     struct fake_capture *capture;                    /* under the lock */
-    _Atomic uint32_t captured;                       /* whether there is one: a launch reads only this */
+    _Atomic uint32_t captured;                       /* whether `capture` is not NULL: a launch reads only this */
     _Atomic uint64_t until_ns;                       /* when its last work is complete */
     _Atomic uint32_t host_pending;                   /* host functions that have not run */
-    _Atomic uint64_t host_submitted, host_completed; /* host functions of all time, which run in this order */
-    pthread_t thread;                                /* of a thread's default stream */
+    _Atomic uint64_t host_submitted, host_completed; /* total numbers of host functions, which run in this order */
+    pthread_t thread;                                /* the thread whose default stream this is */
     struct CUstream_st *next;
 };
 
@@ -61,7 +61,7 @@ struct CUevent_st {
 struct fake_execution {
     CUcontext context;
     struct CUstream_st legacy;
-    CUstream streams;              /* all but the legacy one */
+    CUstream streams;              /* all except the legacy stream */
     _Atomic uint64_t blocking_ns;  /* the latest end of streams that the legacy stream waits for */
     _Atomic uint64_t all_ns;       /* the latest end of all */
     _Atomic uint32_t host_pending; /* host functions that have not run, of all streams */
@@ -101,7 +101,7 @@ struct fake_work {
 
 extern pthread_mutex_t fake_execution_lock;
 
-/* How often a dead stream, event or context was used. A correct user of the driver leaves it 0. */
+/* How often a dead stream, event or context was used. A correct program leaves this 0. */
 extern _Atomic uint32_t fake_execution_misuse;
 
 /* Allocates a zeroed object that is never freed; aborts when memory is out. */
@@ -110,7 +110,7 @@ void *fake_execution_allocate(size_t size);
 /* The context's streams and their state; made at the first call. */
 struct fake_execution *fake_execution_of(CUcontext context);
 
-/* The stream that a handle means in the current context, alive, on a present device. */
+/* The stream that a handle means in the current context; an error if it is dead, or its device is lost. */
 CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream);
 
 /* When work submitted to the stream now may begin, by the order of streams. */
@@ -122,11 +122,13 @@ CUresult fake_submit(CUstream stream, struct fake_work work);
 /* Runs the function when all earlier work of the stream is complete. */
 CUresult fake_submit_host_function(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
 
-/* How long it takes to move `bytes`: within a device, or between it and the host. */
+/* The time that it takes to move `bytes` within a device, or between a device and the host. */
 uint64_t fake_copy_ns(uint64_t bytes, bool on_device);
 
-/* `count` times the `size` bytes of `value`, as fast as memory is copied: a sanitizer checks each piece, not each
- * byte. */
+/*
+ * Writes the `size` bytes of `value` `count` times, with memcpy() in large pieces: a sanitizer then checks each piece,
+ * not each byte.
+ */
 void fake_fill(uint64_t to, const void *value, size_t size, size_t count);
 
 void fake_stream_raise_end(CUstream stream, uint64_t end_ns);
@@ -135,7 +137,7 @@ void fake_sleep_until(uint64_t end_ns);
 /* The cost of a launch of `blocks` on `units` multiprocessors. */
 uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks);
 
-/* green.c: the multiprocessors that a stream's kernels run on, and where; NULL: in the device's engine. */
+/* green.c: the number of multiprocessors that a stream's kernels run on, and their lane; NULL: the device's engine. */
 uint32_t fake_stream_units(CUstream stream);
 struct fake_lane *fake_stream_lane(CUstream stream);
 bool fake_green_is_dead(CUgreenCtx green);
@@ -143,7 +145,8 @@ bool fake_green_is_dead(CUgreenCtx green);
 /* ---- execution_code.c: the memory of modules on a device ---- */
 
 /*
- * Whether all of a module is loaded with it (CUDA_MODULE_LOADING=EAGER), or each function when it is first asked for.
+ * Whether a module is loaded as a whole (CUDA_MODULE_LOADING=EAGER). Else each function is loaded when it is first
+ * asked for.
  */
 bool fake_code_is_eager(void);
 
@@ -157,7 +160,7 @@ void fake_code_unload(CUmodule module);
 
 /* ---- memory_graph.c: allocations of graphs ---- */
 
-/* A node's allocation has addresses from now on, and memory from launch to free. NULL: no addresses are left. */
+/* Makes a node's allocation. It has addresses at once, and memory from launch to free. NULL: no addresses are left. */
 struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, uint64_t *ret_address);
 /* The allocation at this address; NULL: there is none. */
 struct fake_allocation *fake_allocation_at(uint64_t address);
@@ -175,7 +178,7 @@ CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
 /* ---- capture ---- */
 
 /*
- * Asked before the stream is given work. CUDA_SUCCESS with `*ret_graph` NULL: it is to run. With a graph: it is to be
+ * Called before work is put into the stream. CUDA_SUCCESS with `*ret_graph` NULL: the work runs. With a graph: it is
  * added there. Else the error; a call that is not allowed ends captures.
  */
 CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph);
@@ -183,16 +186,19 @@ CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph);
 /* Called before a stream is queried or waited for, which is not allowed while the stream is captured. */
 CUresult fake_capture_wait(CUstream stream);
 
-/* Asked before a whole context is waited for: no stream of it may be captured. */
+/* Called before a whole context is waited for, which is not allowed while a stream of it is captured. */
 CUresult fake_capture_wait_context(CUcontext context);
 
 /*
- * Asked by calls that are not safe during another thread's capture, unless the calling thread has opted out (also
- * allocations).
+ * Called by functions that are not safe during another thread's capture, allocations among them. They are allowed if
+ * the calling thread has opted out.
  */
 CUresult fake_capture_unsafe(void);
 
-/* Event recorded in, and waited for by, a stream. True when capturing took care of it, with the result. */
+/*
+ * Called when an event is recorded in a stream, or a stream waits for an event. True if a capture is concerned, which
+ * has then handled the call, with its result.
+ */
 bool fake_capture_record(CUstream stream, CUevent event, CUresult *ret_result);
 bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_result);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: captures and their rules: the effect of forbidden calls on them.
- * Never: forgives: a call from outside on a capturing stream ends its capture, as in the real driver.
+ * Never: tolerates a forbidden call on a capturing stream: it ends the capture, as in the real driver.
  */
 #include "execution.h"
 
@@ -147,7 +147,7 @@ static void join_capture(CUstream stream, struct fake_capture *capture)
     atomic_store(&stream->captured, 1);
 }
 
-/* Waiting for captured work makes the waiting stream part of the capture, and the other one joined to it. */
+/* Waiting for captured work makes the waiting stream a part of the capture, and counts the event's stream as joined. */
 static CUresult wait_for_captured(CUstream stream, CUevent event)
 {
     struct fake_capture *capture = event->capture;
@@ -242,7 +242,7 @@ FAKE_BOTH_FORMS(cuStreamBeginCaptureToGraph,
                  size_t count, CUstreamCaptureMode mode),
                 stream, graph, mode)
 
-/* Lets every stream of the capture go. Returns whether all were joined to its origin. */
+/* Removes all streams from the capture. Returns whether all were joined to its origin. */
 static bool release_streams(struct fake_capture *capture)
 {
     bool joined = true;
@@ -312,7 +312,7 @@ static CUresult do_cuStreamGetCaptureInfo(bool per_thread, CUstream handle, CUst
     pthread_mutex_lock(&fake_execution_lock);
     for (struct fake_capture *capture = captures; capture; capture = capture->next)
         if (captures_legacy(capture, stream))
-            result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* says so, and ends nothing */
+            result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* an error, but it ends no capture */
     if (stream->capture) {
         *status = stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
         if (id)

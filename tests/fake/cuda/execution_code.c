@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the memory of modules on devices: their globals, and the code of each function that was asked for.
- * Never: holds any code: a function takes as many bytes as the machine says in each context in which it is loaded.
+ * Never: holds code: in each context in which a function is loaded, it takes the bytes that fake_state() sets for it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static uint64_t code_bytes(void)
     return fake_state()->code_bytes;
 }
 
-/* A piece of a module in a context: a function's code; its globals, or all of it, when `function` is NULL. */
+/* A piece of a module in a context: a function's code. If `function` is NULL, the globals, or the whole module. */
 struct piece {
     struct piece *next;
     CUmodule module;
@@ -58,7 +58,7 @@ static struct piece *load_piece(CUmodule module, CUfunction function, CUcontext 
     return piece;
 }
 
-/* A module without a list has one function for all, as far as its code is loaded with it. */
+/* With eager loading, a module that does not list its functions counts the code of one function. */
 static bool load_globals(CUmodule module, CUcontext context)
 {
     uint64_t bytes = module->globals_bytes;
@@ -96,7 +96,7 @@ CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_add
     return loaded ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Takes out the pieces of a module, or of a context; those of a module give their memory back. */
+/* Removes the pieces of a module, or of a context. The memory of a module's pieces is freed. */
 static void remove_pieces(CUmodule module, CUcontext context)
 {
     for (struct piece **at = &pieces; *at;) {
@@ -122,7 +122,7 @@ void fake_code_unload(CUmodule module)
     fake_memory_unlock();
 }
 
-/* A context's work is done before it ends: the driver waits for it. */
+/* The driver waits for a context's work before the context ends. */
 void fake_execution_context_ended(CUcontext context)
 {
     fake_sleep_until(atomic_load(&fake_execution_of(context)->all_ns));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies of rows and boxes, batches of them, decompressing, and moving managed memory, in stream order.
- * Never: reads arrays, except as bytes; moves a part of a managed block: it goes as a whole.
+ * Never: reads arrays, except as bytes; moves a part of a managed block: the whole block moves.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "vendor/cuda/copy.h"
 
 #define COPY_BYTES_NS 50u               /* 50 GB/s */
-#define MOST          ((size_t)1 << 20) /* of a batch; a real driver refuses a count that cannot be, too */
+#define MOST          ((size_t)1 << 20) /* entries of a batch; a real driver refuses an impossible count, too */
 
 /* One side of a copy of boxes. */
 struct side {
@@ -58,7 +58,7 @@ static CUresult submit_copy(CUstream handle, bool per_thread, uint64_t bytes, bo
     return fake_submit(stream, (struct fake_work){.cost_ns = bytes / COPY_BYTES_NS});
 }
 
-/* Of arrays it takes only the time. */
+/* A copy from or to an array takes its time, and moves nothing. */
 static CUresult copy_box(CUstream stream, bool per_thread, const struct box *box)
 {
     bool linear = is_linear(&box->to) && is_linear(&box->from), now = false;
@@ -144,7 +144,7 @@ FAKE_BOTH_FORMS(cuMemcpyBatchAsync,
                  size_t *indices, size_t attribute_count, size_t *wrong, CUstream stream),
                 to, from, sizes, count, stream)
 
-/* Takes the time of the bytes that go in. */
+/* Takes as long as a copy of the compressed bytes. */
 static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompressParams *list, size_t count,
                                              CUstream stream)
 {

@@ -87,7 +87,7 @@ static CUgraphNode append_node(CUgraph graph, struct fake_work work)
     return node;
 }
 
-/* The captured work of a stream is a row, including that of streams that were joined to it. */
+/* Captured work forms a chain, with the work of streams that were joined to the capture. */
 void fake_graph_add(CUgraph graph, struct fake_work work)
 {
     CUgraphNode before = graph->last, node = append_node(graph, work);
@@ -431,7 +431,7 @@ static CUresult do_cuGraphUpload(bool per_thread, CUgraphExec executable, CUstre
 }
 FAKE_BOTH_FORMS(cuGraphUpload, (CUgraphExec executable, CUstream stream), executable, stream)
 
-/* Into a stream that is captured, a graph goes as a child. */
+/* A launch into a captured stream adds the graph's nodes to the captured graph. */
 static CUresult do_cuGraphLaunch(bool per_thread, CUgraphExec executable, CUstream handle)
 {
     CUstream stream;

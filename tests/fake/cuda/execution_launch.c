@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: launches of kernels, and copies and fills in stream order.
- * Never: runs a kernel, which only takes time; except those whose names begin with "store_words" (docs/providers.md)
- * or "add_words". Their three arguments are an address, a count and a value; they work as they are submitted, for
- * nothing that was submitted is ever taken back, and use the memory until they are complete.
+ * Never: runs a kernel, which only takes time, except kernels whose names begin with "store_words" (docs/providers.md)
+ * or "add_words". Their three arguments are an address, a count and a value. They take effect when they are submitted,
+ * because submitted work is never withdrawn, and use the memory until they are complete.
  */
 #include <string.h>
 
 #include "execution.h"
 #include "memory.h"
 
-#ifndef FAKE_LAUNCH_END /* another vendor's library is compiled with its own */
+#ifndef FAKE_LAUNCH_END /* the fake HIP runtime is compiled with HIP's value */
 #define FAKE_LAUNCH_END CU_LAUNCH_PARAM_END
 #endif
 #define MAX_BLOCK       1024u
 #define DEVICE_BYTES_NS 50u /* within a device */
 #define MAX_GRID_OTHER  65535u
 
-uint64_t fake_copy_ns(uint64_t bytes, bool within)
+uint64_t fake_copy_ns(uint64_t bytes, bool on_device)
 {
     double bytes_s = (double)fake_state()->copy_bytes_s;
 
-    return within ? bytes / DEVICE_BYTES_NS : (uint64_t)((double)bytes * 1e9 / bytes_s);
+    return on_device ? bytes / DEVICE_BYTES_NS : (uint64_t)((double)bytes * 1e9 / bytes_s);
 }
 
 CUresult fake_submit(CUstream stream, struct fake_work work)
@@ -92,12 +92,12 @@ static CUresult launch_kernel(CUfunction function, struct shape grid, struct sha
         block_x, block_y, block_z                                                                                      \
     }
 
-struct stored {
+struct word_arguments {
     uint64_t address, count, value;
 };
 
-/* The arguments, from either place that a launch can have them in; false when there are not as many. */
-static bool take_arguments(void **parameters, void **extra, struct stored *ret_arguments)
+/* The arguments, from `parameters` or `extra`; false if these have not three of them. */
+static bool take_arguments(void **parameters, void **extra, struct word_arguments *ret_arguments)
 {
     const void *buffer = NULL;
     size_t bytes = 0;
@@ -122,7 +122,7 @@ static bool take_arguments(void **parameters, void **extra, struct stored *ret_a
 
 static CUresult store_words(CUstream stream, bool adds, void **parameters, void **extra)
 {
-    struct stored arguments;
+    struct word_arguments arguments;
 
     if (!take_arguments(parameters, extra, &arguments))
         return CUDA_ERROR_INVALID_VALUE;
@@ -163,7 +163,7 @@ static CUresult do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig *confi
 FAKE_BOTH_FORMS(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),
                 config, function)
 
-/* All its blocks are on the device at once, or it is refused. */
+/* Refuses a launch whose blocks are not all on the device at once. */
 static CUresult do_cuLaunchCooperativeKernel(bool per_thread, CUfunction function, struct shape grid,
                                              struct shape block, CUstream handle)
 {
@@ -222,8 +222,9 @@ CUresult cuLaunch(CUfunction function)
 /* ---- copies and fills ---- */
 
 /*
- * Bytes are where they shall be when the call returns: earlier than on a device, which no program may count on.
- * `usable` says that the device's side of it is an allocation. *ret_now: the stream; NULL while it is captured.
+ * Begins a copy or fill. The caller moves the bytes at once, which is earlier than on a real device; no program may
+ * rely on that. `usable`: the device's side of the copy is an allocation. *ret_now: the stream, or NULL if it is
+ * captured, and nothing moves now.
  */
 static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64_t cost_ns, CUstream *ret_now)
 {
@@ -238,11 +239,11 @@ static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64
     return fake_submit(stream, (struct fake_work){.cost_ns = cost_ns});
 }
 
-static CUresult queue_copy(CUstream stream, bool per_thread, bool usable, bool within, uint64_t to, uint64_t from,
+static CUresult queue_copy(CUstream stream, bool per_thread, bool usable, bool on_device, uint64_t to, uint64_t from,
                            size_t bytes)
 {
     CUstream now = NULL;
-    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(bytes, within), &now);
+    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(bytes, on_device), &now);
 
     if (result != CUDA_SUCCESS || !now)
         return result;

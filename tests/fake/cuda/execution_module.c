@@ -2,12 +2,13 @@
 /*
  * Owns: modules, libraries and their functions. Never: reads an image that is not the fake's own.
  *
- * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, the nanoseconds
- * of a wave of its blocks, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions that it
- * does not name are missing. "@global NAME BYTES" is a variable. PTX has its entries. Any other image, an ELF object or
- * a fatbin as far as its first bytes tell, has every function that is asked for.
+ * An image of the fake's own is text. Its first line is "FAKE-CUDA". Each further line names a function, the
+ * nanoseconds of a wave of its blocks, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16".
+ * "@global NAME BYTES" is a variable. Such an image has no other functions. PTX has the functions of its .entry
+ * directives. Any other image whose first bytes are those of an ELF object or a fatbin has every function that is asked
+ * for.
  *
- * The time of a wave without such an image: _<N>us or _<N>ns in the function's name, else 10 us.
+ * The time of a wave without such an image is in the function's name, _<N>us or _<N>ns; else it is 10 us.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 #include "execution.h"
 
-#ifndef FAKE_OWN_IMAGE /* another vendor's library is compiled with its own */
+#ifndef FAKE_OWN_IMAGE /* the fake HIP runtime is compiled with its own first line */
 #define FAKE_OWN_IMAGE "FAKE-CUDA"
 #endif
 #define DEFAULT_WAVE_NS 10000u
@@ -24,7 +25,7 @@
 #define MAX_THREADS     1024u
 #define IMAGE_SIZE      65536u
 
-/* A library's module is of the context in which it is first asked for. */
+/* A library's module belongs to the context in which the program first asks for it. */
 struct CUlib_st {
     struct CUmod_st module;
     bool loaded;
@@ -107,7 +108,7 @@ static bool is_image(const void *image)
     const char *text = image;
     uint32_t magic = 0;
 
-    memcpy(&magic, text, strnlen(text, sizeof magic)); /* a text may be shorter */
+    memcpy(&magic, text, strnlen(text, sizeof magic)); /* an image of text may be shorter than the magic number */
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
         if (magic == magics[i])
             return true;
@@ -253,7 +254,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule modu
     return result == CUDA_SUCCESS ? get_global(pointer, bytes, module, module->context, name) : result;
 }
 
-/* The form of before 3.2: an address that does not fit is cut. */
+/* The form from before CUDA 3.2: an address that does not fit is truncated. */
 CUresult cuModuleGetGlobal(CUdeviceptr_v1 *pointer, unsigned *bytes, CUmodule module, const char *name)
 {
     CUdeviceptr address = 0;
@@ -394,13 +395,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary libra
     return result == CUDA_SUCCESS ? get_global(pointer, bytes, &library->module, context, name) : result;
 }
 
-/* No variable is on the host here, so that each is the device's. */
+/* Every variable is on the device here. */
 CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
 {
     return cuLibraryGetGlobal(pointer, bytes, library, name);
 }
 
-/* An address that is never called. */
+/* Answers with an address that no test calls. */
 CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *name)
 {
     CUfunction found = NULL;
@@ -521,7 +522,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared, 0);
 }
 
-/* A grid that fills a part of the units takes as long as one that fills them all. */
+/* A grid that fills a part of the units takes as long as a grid that fills all of them. */
 uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks)
 {
     uint64_t at_once = (uint64_t)units * function->blocks_per_unit;

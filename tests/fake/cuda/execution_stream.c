@@ -9,9 +9,9 @@
 pthread_mutex_t fake_execution_lock = PTHREAD_MUTEX_INITIALIZER;
 _Atomic uint32_t fake_execution_misuse;
 
-static _Atomic uint64_t next_id = 3; /* the first two are the default streams' */
+static _Atomic uint64_t next_id = 3; /* the default streams have ids 1 and 2 */
 
-/* Linked, so that a leak checker does not report objects that a program has dropped. */
+/* Links all objects to each other, so that a leak checker does not report those that a program has dropped. */
 void *fake_execution_allocate(size_t size)
 {
     static struct object {
@@ -83,7 +83,7 @@ static CUstream thread_default_stream(CUcontext context)
     pthread_mutex_unlock(&fake_execution_lock);
     if (!found) {
         found = stream_new(context, CU_STREAM_DEFAULT, 0);
-        pthread_mutex_lock(&fake_execution_lock); /* others search the same list for theirs */
+        pthread_mutex_lock(&fake_execution_lock); /* other threads search the same list for their streams */
         found->thread = pthread_self();
         pthread_mutex_unlock(&fake_execution_lock);
     }
@@ -182,7 +182,7 @@ struct host_call {
     uint64_t index; /* among the stream's host functions */
 };
 
-/* Its moment has come, and those before it have run: this machine may wake threads in any order. */
+/* Waits until the call may run and the stream's earlier calls have run: the system may wake threads in any order. */
 static void wait_for_turn(const struct host_call *call)
 {
     fake_sleep_until(call->ready_ns);
@@ -257,7 +257,7 @@ static CUresult submit_function(CUstream handle, bool per_thread, struct host_fu
     *copy = host;
     bool captured = atomic_load(&stream->captured);
     result = fake_submit_host_function(stream, run_host, copy);
-    if (result != CUDA_SUCCESS || captured) /* then it never runs: this driver's graphs only take time */
+    if (result != CUDA_SUCCESS || captured) /* a captured function never runs: graphs only take time here */
         free(copy);
     return result;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: parts of a device's multiprocessors: resources and how they are split, green contexts, execution affinity.
- * Never: lets a part use other multiprocessors: its kernels take as long as its own need, beside other parts' kernels.
+ * Never: lets a part use other multiprocessors. The time of its kernels depends on its own multiprocessors alone.
  *
- * As compute capability 9.0 has it, a part has 8 multiprocessors or a multiple; with IGNORE_SM_COSCHEDULING 2.
- * Resources are put together when they are of one split. Execution affinity there is for clients of MPS alone, in steps
- * of 2: when CUDA_MPS_PIPE_DIRECTORY names a folder with `control` in it.
+ * As on compute capability 9.0, the number of a part's multiprocessors is a multiple of 8; with IGNORE_SM_COSCHEDULING,
+ * of 2. Resources can be combined if they are of one split. Execution affinity, in steps of 2, exists only for clients
+ * of MPS: when CUDA_MPS_PIPE_DIRECTORY names a folder with `control` in it.
  */
 #include "vendor/cuda/green.h"
 
@@ -20,7 +20,7 @@
 #define UNITS_STEP       8u
 #define UNITS_STEP_LOOSE 2u
 #define MAX_RESOURCES    128u
-#define CONTEXT_BYTES    (UINT64_C(2) << 20) /* of a green context, besides its primary one */
+#define CONTEXT_BYTES    (UINT64_C(2) << 20) /* of a green context, besides the primary context */
 
 /* The driver's hidden part of a resource. */
 struct resource_data {
@@ -35,7 +35,7 @@ struct CUdevResourceDesc_st {
 
 struct CUgreenCtx_st {
     CUcontext primary;
-    struct fake_block *context_block; /* its cost; freed with the primary context at the latest */
+    struct fake_block *context_block; /* the green context's own memory; freed with the primary context at the latest */
     uint32_t units;
     bool dead;
     struct fake_lane lane;
@@ -134,7 +134,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource
     return CUDA_SUCCESS;
 }
 
-/* It holds the device's primary context. */
+/* A green context retains the device's primary context. */
 CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned flags)
 {
     uint32_t physical;
@@ -169,7 +169,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green)
     if (green->dead)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     green->dead = true;
-    if (atomic_load(&green->primary->dead)) /* it was reset */
+    if (atomic_load(&green->primary->dead)) /* the primary context was reset */
         return CUDA_SUCCESS;
     fake_memory_lock();
     fake_memory_free_block(green->context_block);

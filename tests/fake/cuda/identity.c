@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the names of devices, instances and parts; see identity.h. Never: changes the state. */
+/* Owns: the UUIDs of devices and MIG instances (identity.h). Never: changes the state. */
 #include "identity.h"
 
 #include <stdio.h>
@@ -27,7 +27,8 @@ void fake_mig_uuid(uint32_t device, uint32_t gpu_instance, uint32_t compute_inst
     uuid[10] = (char)state->management.mig[device].instances[gpu_instance].made_count;
 }
 
-static bool find_in(uint32_t device, uint32_t gpu_instance, const char *wanted, struct fake_part *ret_part)
+static bool find_compute_instance(uint32_t device, uint32_t gpu_instance, const char *wanted,
+                                  struct fake_part *ret_part)
 {
     const struct fake_gpu_instance *instance = &fake_state()->management.mig[device].instances[gpu_instance];
     uint32_t place = instance->profile_plus_one;
@@ -51,7 +52,7 @@ bool fake_part_find(const char *text, uint32_t *ret_device, struct fake_part *re
 {
     for (uint32_t device = 0; device < fake_state()->device_count; device++)
         for (uint32_t i = 0; fake_state()->management.mig[device].mode && i < FAKE_GPU_INSTANCES; i++)
-            if (find_in(device, i, text, ret_part)) {
+            if (find_compute_instance(device, i, text, ret_part)) {
                 *ret_device = device;
                 return true;
             }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How devices and parts of them are named, by the driver and by the management library alike.
+ * The UUIDs of devices and MIG instances, which the driver and the management library share.
  *
- * Owns: the bytes and the text of a UUID, and which part of which device one names.
+ * Owns: the bytes and the text of a UUID, and finding the compute instance that a UUID names.
  * Never: is linked by anything that ships.
  */
 #ifndef FAKE_CUDA_IDENTITY_H
@@ -13,20 +13,20 @@
 
 #define FAKE_UUID_SIZE 48
 
-/* "GPU-..." or "MIG-..." of 16 bytes. */
+/* Writes 16 bytes as "GPU-..." or "MIG-...". */
 void fake_uuid_text(const char *prefix, const char uuid[16], char text[FAKE_UUID_SIZE]);
 
-/* The bytes of a compute instance; one that is made anew in the same place has another name. */
+/* The UUID of a compute instance; an instance that is made anew in the same place has another UUID. */
 void fake_mig_uuid(uint32_t device, uint32_t gpu_instance, uint32_t compute_instance, char uuid[16]);
 
-/* The driver's view of a GPU instance. Its memory is taken of the whole GPU: the fake keeps no account of parts. */
+/* The driver's view of a GPU instance. Its memory counts as the whole GPU's: the fake does not count parts apart. */
 struct fake_part {
     char uuid[16];
     uint64_t memory_bytes;
     uint32_t units;
 };
 
-/* The compute instance of that name; false when there is none. */
+/* Finds the compute instance of that UUID; false when there is none. */
 bool fake_part_find(const char *text, uint32_t *ret_device, struct fake_part *ret_part);
 
 #endif

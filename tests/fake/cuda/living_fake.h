@@ -2,8 +2,8 @@
 /*
  * Handles and descriptors of a fake library of mathematics.
  *
- * Owns: their count, which a test expects to be 0 at its end. Never: is included by two files of a library, which
- * would count apart; is linked by anything that ships.
+ * Owns: the count of live ones, which a test expects to be 0 at its end. Never: is included by two files of a library,
+ * because each would have its own count; is linked by anything that ships.
  */
 #ifndef FAKE_CUDA_LIVING_FAKE_H
 #define FAKE_CUDA_LIVING_FAKE_H
@@ -24,7 +24,7 @@ static inline void *make_object(size_t size)
     return made;
 }
 
-/* False: there is none. */
+/* False for NULL. */
 static inline bool free_object(void *object)
 {
     living -= object != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: cuGetProcAddress, by the driver's rules: of a name's forms the newest that is not newer than the version asked
- * for; the per-thread form where it is asked for and there is one.
+ * Owns: cuGetProcAddress, by the driver's rules. It returns the newest form of a name that is not newer than the
+ * requested version, and the form for the per-thread default stream if that is requested and exists.
  * Never: answers with a function that this driver's version lacks.
  */
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define FAR_VERSION 90000
 
-/* Newer than `best`, and of the default stream that is wanted. */
+/* Whether `entry` fits better than `best`: it is per-thread and `best` is not, or it is newer. */
 static bool is_better(const struct fake_entry_point *entry, const struct fake_entry_point *best)
 {
     if (!best)
@@ -42,13 +42,13 @@ static void *find_function(const char *name, int version, bool per_thread, CUdri
     return best ? best->address : NULL;
 }
 
-/* A function of the driver's own that it does not export. */
+/* Stands for a function that the driver does not export. */
 static CUresult hidden_init(unsigned flags)
 {
     return cuInit(flags);
 }
 
-/* Some drivers answer so for cuInit; and any may have forms that came after all we know. */
+/* Some drivers return such a function for cuInit; and a newer driver has forms that are not in our list. */
 static void *special_answer(const char *name, int version)
 {
     bool newer = getenv("FAKE_CUDA_NEWER") && version >= FAR_VERSION;
@@ -77,7 +77,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
     return CUDA_SUCCESS;
 }
 
-/* The older form has no other way to say that there is none. */
+/* The older form has no `status`, so the result is an error if there is no such function. */
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
 {
     CUdriverProcAddressQueryResult found;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake libraries of mathematics: numbers of 16 bits, and a test's questions about the last call.
+ * The fake libraries of mathematics: numbers of 16 bits, and functions by which a test reads data of the last call.
  *
  * Owns: reading and writing elements, rounded to nearest even. The libraries compute on the processor in plain loops,
- * at the call, which is earlier than on a device; no program may rely on that. They link to no driver: the fake's
- * addresses are the process's own.
+ * during the call, which is earlier than on a device; no program may rely on that. They link to no driver: the fake
+ * driver's addresses are addresses of the process.
  * Never: is linked by anything that ships.
  */
 #ifndef FAKE_CUDA_MATH_FAKE_H
@@ -59,7 +59,7 @@ static inline uint16_t fake_to_f16(float value)
     return (uint16_t)(sign | (fraction < 1024 ? fraction : ((exponent + 15) << 10) + fraction - 1024));
 }
 
-/* Not of whole numbers. */
+/* For floating-point types only. */
 static inline float fake_get(enum fake_type type, const void *at, uint64_t index)
 {
     if (type == FAKE_F32)
@@ -76,8 +76,8 @@ static inline void fake_put(enum fake_type type, void *at, uint64_t index, float
 }
 
 /*
- * The type in which the last product was to be computed (cublasComputeType_t), the last convolution (cudnnMathType_t);
- * -1: there was none.
+ * The compute type of the last product (cublasComputeType_t), and the math type of the last convolution
+ * (cudnnMathType_t); -1: there was none.
  */
 int fake_cublas_compute(void);
 int fake_hipblas_compute(void); /* hipblasComputeType_t */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: arrays and mipmapped arrays. Never: knows how texels lie: a row is a row. */
+/* Owns: arrays and mipmapped arrays. Never: imitates the layout of texels: rows are linear. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -37,7 +37,7 @@ static uint64_t at_least_one(uint64_t value)
     return value ? value : 1;
 }
 
-/* A level is half of the one before it in each dimension; layers are as many in each. */
+/* A level has half of the previous level's size in each dimension, and the same number of layers. */
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t level)
 {
     bool layered = descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
@@ -173,7 +173,7 @@ CUresult cuArrayDestroy(CUarray array)
     return destroy_array((uintptr_t)array);
 }
 
-/* Only of arrays whose memory is mapped by the program. */
+/* Answers only for arrays whose memory the program maps. */
 static CUresult requirements_of(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, uintptr_t handle)
 {
     fake_memory_lock();

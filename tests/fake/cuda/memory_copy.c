@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills that are done when they return, and how bytes are filled. Never: reads or writes beyond an
- * allocation: it returns the driver's error. Memory of no allocation is the host's own.
+ * Owns: copies and fills that are complete when they return, and filling of bytes. Never: reads or writes beyond an
+ * allocation: it returns the driver's error. Memory outside of all allocations is the host's.
  */
 #include <string.h>
 
 #include "memory.h"
 
-/* In the order of the legacy stream, and waited for. */
+/* Waits for the work of the legacy stream, and then for the time of the copy. */
 static CUresult spend_copy_time(CUcontext context, uint64_t cost_ns)
 {
     fake_sleep_until(fake_run(context->physical, fake_stream_ready_ns(&fake_execution_of(context)->legacy), cost_ns));
@@ -64,7 +64,7 @@ CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
     return copy_bytes(to, true, from, true, bytes);
 }
 
-/* Where in an array an offset is; 0 when it or the bytes from there on are not in it. */
+/* The address of an offset in an array; 0 if the bytes from there on are not all in the array. */
 static uint64_t address_in_array(CUarray array, size_t offset, size_t bytes)
 {
     fake_memory_lock();
@@ -95,7 +95,7 @@ struct row_side {
     bool on_device;
 };
 
-/* The source or the target of a copy of rows; false for an array, which is neither here. */
+/* The source or the target of a copy of rows; false for an array, which this copy does not support. */
 static bool row_side_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x, size_t y,
                         struct row_side *ret_side)
 {
@@ -133,7 +133,7 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows)
 
 void fake_fill(uint64_t to, const void *value, size_t size, size_t count)
 {
-    enum { PIECE = 64 << 10 }; /* from which is copied: it stays in a cache */
+    enum { PIECE = 64 << 10 }; /* the part that is copied again and again: it stays in a cache */
     char *bytes = (char *)(uintptr_t)to;
     size_t whole = size * count, done = whole ? size : 0;
 
@@ -148,7 +148,7 @@ void fake_fill(uint64_t to, const void *value, size_t size, size_t count)
     }
 }
 
-/* `count` times the `width` bytes of `value`. */
+/* Writes the `width` bytes of `value` `count` times. */
 static CUresult fill_bytes(CUdeviceptr to, const void *value, size_t width, size_t count)
 {
     CUcontext context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: allocations of graphs: the addresses of each node, and how much each device holds for all of them.
- * Never: lets two launches share memory that both use. A device's graph memory is only two numbers, the reserved and
- * the used bytes, as a pool is.
+ * Never: lets two launches share memory that both use. Like a pool, a device's graph memory is only two numbers, the
+ * reserved and the used bytes.
  */
 #include <stdlib.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory that sparse arrays and multicast objects hold.
- * Never: knows tiles: an unmapping removes all that was mapped into the array; frees an object: they are not counted.
+ * Never: tracks tiles: an unmapping removes all that was mapped into the array; frees a multicast object.
  */
 #include <stdlib.h>
 
 #include "memory.h"
 
-#define FIRST_OBJECT UINT64_C(0x4d000000) /* handles from here on; those of memory are smaller */
+#define FIRST_OBJECT UINT64_C(0x4d000000) /* the first handle of an object; handles of memory are smaller */
 
 struct held {
     struct held *next;
@@ -28,7 +28,7 @@ static bool add_held(uint64_t holder, uint64_t offset, void *memory)
     return held;
 }
 
-/* `device`: UINT32_MAX is any. Whether there was something. */
+/* Returns whether anything was dropped. `device`: UINT32_MAX means any. */
 static bool drop_held(uint64_t holder, uint64_t offset, uint64_t size, uint32_t device)
 {
     bool found = false;

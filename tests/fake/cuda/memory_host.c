@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory of the host that the driver made or was told of. Never: takes memory of a device. */
+/* Owns: memory of the host that the driver allocated, or that a program registered. Never: takes device memory. */
 #include <stdlib.h>
 
 #include "memory.h"

@@ -4,14 +4,14 @@
 
 #define LIMITS 3u
 
-/* Of a context; by the block's address, which dies with the context. */
+/* The limits of a context. Its blocks are freed when the context ends. */
 struct context_limits {
     uint64_t context_id;
     size_t values[LIMITS];
     struct fake_block *blocks[LIMITS];
 };
 
-/* Under the lock. An entry is used again when all are in use: the limits of the replaced context cannot shrink. */
+/* Under the lock. Contexts may share an entry; then the buffers of the replaced context cannot shrink. */
 static struct context_limits all_limits[64];
 
 static const size_t default_limits[LIMITS] = {
@@ -29,7 +29,7 @@ static struct context_limits *limits_of(CUcontext context)
     return context_limits;
 }
 
-/* A context's first buffers are part of its cost. */
+/* Buffers up to the default limits are a part of the context's memory; a block holds only what exceeds them. */
 static bool change_limit(CUcontext context, CUlimit limit, size_t value)
 {
     struct context_limits *context_limits = limits_of(context);

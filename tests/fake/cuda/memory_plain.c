@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory, plain, pitched and managed; how much there is; the end of a context's. Never: moves any. */
+/*
+ * Owns: linear memory, plain, pitched and managed; the amounts of free and total memory; freeing a context's memory.
+ * Never: changes the address of an allocation.
+ */
 #include <string.h>
 #include <time.h>
 
@@ -7,7 +10,7 @@
 
 #define LARGE_BYTES (UINT64_C(16) << 20)
 
-/* A request that takes nothing of the device is not refused while another process asks for more than there is. */
+/* A request for 0 bytes succeeds even while another process requests more than the device has. */
 bool fake_memory_reserve(uint32_t physical, enum fake_kind kind, uint64_t bytes)
 {
     return !bytes || fake_device_reserve(physical, kind, bytes) ||
@@ -39,7 +42,7 @@ static void nap_ns(uint64_t ns)
         nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
 }
 
-/* As a real driver's calls for large memory take their time; with no lock held. */
+/* Imitates the time that a real driver takes for large memory. Called with no lock held. */
 static void nap_for_large(uint64_t bytes)
 {
     nap_ns(bytes < LARGE_BYTES ? 0 : fake_state()->large_delay_ns);
@@ -173,7 +176,7 @@ static bool free_allocation(uint64_t address)
     if (block->type == FAKE_BLOCK_POOLED)
         fake_pool_free(block);
     else if (block->type == FAKE_BLOCK_IMPORTED && !block->context)
-        fake_block_free(block); /* of a pool of another process */
+        fake_block_free(block); /* memory from a pool of another process */
     else if (block->type == FAKE_BLOCK_PLAIN || block->type == FAKE_BLOCK_MANAGED)
         fake_memory_free_block(block);
     else
@@ -192,7 +195,7 @@ static CUresult free_pointer(CUdeviceptr pointer)
     return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Also of memory that belongs to a context other than the current one. */
+/* The memory may belong to another context than the current one. */
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     CUcontext context;
@@ -202,7 +205,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     return result == CUDA_SUCCESS && pointer ? free_pointer(pointer) : result;
 }
 
-/* A node of the graph that the stream is captured into: a node can only free a graph's allocation. */
+/* Adds a node to the captured graph; such a node can only free a graph's allocation. */
 static CUresult capture_free(CUdeviceptr pointer, CUstream stream)
 {
     struct fake_allocation *allocation = fake_allocation_at(pointer);
@@ -210,7 +213,7 @@ static CUresult capture_free(CUdeviceptr pointer, CUstream stream)
     return allocation ? fake_submit(stream, (struct fake_work){.frees = allocation}) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Work that was enqueued before uses times, not bytes, so the memory can go at once. */
+/* Frees the memory at once: work that was enqueued before only takes time, and does not touch memory. */
 static CUresult do_cuMemFreeAsync(bool per_thread, CUdeviceptr pointer, CUstream handle)
 {
     CUstream stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the attributes of a pointer. Never: knows pointers that the driver did not make or was not told of. */
+/* Owns: the attributes of a pointer. Never: answers for memory that the driver has neither allocated nor registered. */
 #include <string.h>
 
 #include "memory.h"
@@ -109,7 +109,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     return result;
 }
 
-/* An unknown pointer is answered with zeros, and is no error. */
+/* For an unknown pointer the values are 0, and the call succeeds. */
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
     if (!count || !attributes || !data)

@@ -22,7 +22,7 @@ struct CUmemPoolHandle_st {
     struct fake_export *exports;
 };
 
-static CUmemoryPool all_pools; /* those that were destroyed, too, so that a handle of a dead one is recognised */
+static CUmemoryPool all_pools; /* destroyed ones, too, so that their handles are recognised */
 static CUmemoryPool default_pools[FAKE_DEVICES], current_pools[FAKE_DEVICES];
 static CUmemoryPool managed_pools[FAKE_DEVICES], host_pool; /* cuMemGetDefaultMemPool's answers for other locations */
 
@@ -87,7 +87,7 @@ static bool grow_pool(CUmemoryPool pool, uint64_t by)
 {
     if (pool->properties.maxSize && pool->reserved + by > fake_round_up(pool->properties.maxSize, FAKE_PAGE))
         return false;
-    /* Not through the function that trims pools: this one is about to use its memory. */
+    /* Not fake_memory_reserve(), which trims pools: this pool is about to use its memory. */
     if (!pool->on_host && !fake_device_reserve(pool->physical, FAKE_POOL, by))
         return false;
     pool->reserved += by;
@@ -133,7 +133,7 @@ static bool reserve_for_block(CUmemoryPool pool, uint64_t bytes)
     if (!missing || grow_pool(pool, fake_round_up(missing, FAKE_POOL_STEP)) ||
         grow_pool(pool, fake_round_up(missing, FAKE_PAGE)))
         return true;
-    pool->used += unused; /* keep their memory while the others free theirs */
+    pool->used += unused; /* keeps this pool's memory while the others are trimmed */
     bool freed = fake_pools_trim(pool->physical);
     pool->used -= unused;
     return freed && grow_pool(pool, fake_round_up(missing, FAKE_PAGE));
@@ -188,7 +188,7 @@ static CUresult allocate_from_pool(CUdeviceptr *pointer, size_t bytes, CUmemoryP
     return CUDA_SUCCESS;
 }
 
-/* A node of the graph that the stream is captured into; memory for graphs is no pool's. */
+/* Adds a node to the captured graph; its memory comes from the device's graph memory, not from a pool. */
 static CUresult capture_allocation(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
     uint64_t address;
@@ -203,7 +203,7 @@ static CUresult capture_allocation(CUdeviceptr *pointer, size_t bytes, CUstream 
     return result;
 }
 
-/* `pool`: NULL is that of the stream's device. */
+/* `pool`: NULL means the current pool of the stream's device. */
 static CUresult allocate_in_stream(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream handle,
                                    bool per_thread)
 {
@@ -267,7 +267,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
     return pool_made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Allocations made from it stay, and go as they are freed. A device that used this pool has its default again. */
+/* The pool's allocations stay until they are freed. A device whose current pool it was uses its default pool again. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -324,7 +324,7 @@ static CUresult get_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, 
     return CUDA_SUCCESS;
 }
 
-/* The amount in use cannot be set; the highest ever can be forgotten. */
+/* The amounts in use cannot be set; high-water marks can be reset to 0. */
 static CUresult set_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
 {
     uint64_t number;
@@ -386,7 +386,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmem
     return CUDA_SUCCESS;
 }
 
-/* Nothing is allocated from it: pointers are imported by it. */
+/* An imported pool allocates nothing: it is used to import pointers. */
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
                                             unsigned long long flags)
 {
@@ -443,7 +443,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPo
     return result;
 }
 
-/* ---- a device's, and a place's ---- */
+/* ---- the pools of a device, and of a location ---- */
 
 static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*find_pool)(CUdevice, uint32_t))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory of another process, by the old handles. Never: pays for it: its maker does. */
+/* Owns: linear memory of another process, by cuIpc handles. Never: counts it: the process that allocated it does. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static bool can_be_shared(const struct fake_block *block)
     return block->type == FAKE_BLOCK_PLAIN || block->type == FAKE_BLOCK_SLAB;
 }
 
-/* Of the whole allocation that the pointer is in, as the driver does. */
+/* Like the driver, returns a handle of the whole allocation that contains the pointer. */
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
     struct fake_block *block;
@@ -90,7 +90,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Whole pages around it are mapped; the pointer is into them. */
+/* Maps the whole pages that contain the memory; the pointer points into them. */
 CUresult fake_shared_map(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer)
 {
     uint64_t offset = shared->offset / FAKE_PAGE * FAKE_PAGE, inside = shared->offset - offset;
@@ -123,7 +123,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsi
         shared.type != FAKE_SHARED_POINTER)
         return CUDA_ERROR_INVALID_VALUE;
     if (shared.pid == getpid())
-        return CUDA_ERROR_INVALID_CONTEXT; /* a process does not open its own */
+        return CUDA_ERROR_INVALID_CONTEXT; /* a process cannot open a handle of its own memory */
     fake_memory_lock();
     result = fake_shared_map(&shared, context, pointer);
     fake_memory_unlock();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: allocations smaller than a block: slabs of 2 MiB, each cut into pieces of one size. Never: moves or merges any.
+ * Owns: small allocations: slabs of 2 MiB, each cut into pieces of one size. Never: moves or merges pieces.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: addresses, the pages of the file that back them, and the table of blocks. Never: knows what a block is for. */
+/*
+ * Owns: addresses, the pages of the file that back them, and the table of blocks. Never: depends on a block's use,
+ * except that some types have no memory.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,8 +37,8 @@ _Noreturn static void abort_with_error(const char *what)
 /* ---- the lock ---- */
 
 /*
- * The lock is FIFO. The thread that released a mutex most often takes it again before another processor notices: the
- * measured cost of two threads that only allocate would then depend on how soon each tries again.
+ * The lock is FIFO. A thread that releases a plain mutex usually takes it again before another thread can: the measured
+ * cost of two threads that only allocate would then depend on how soon each tries again.
  */
 #define SPINS 200u /* reads of the ticket before a waiting thread sleeps: some microseconds */
 
@@ -79,14 +82,14 @@ void fake_memory_unlock(void)
 
 /* ---- addresses ---- */
 
-/* Addresses of ours begin at a whole page, so that a page of the table is a page of addresses. */
+/* The addresses begin at a multiple of FAKE_PAGE, so that each entry of the table stands for one page. */
 static void begin_space(void)
 {
     void *mapped = mmap(NULL, (PAGES + 1) * FAKE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     backing = memfd_create("fake-cuda-memory", MFD_CLOEXEC);
     if (mapped == MAP_FAILED || backing < 0 || ftruncate(backing, (off_t)(2 * PAGES * FAKE_PAGE)) != 0)
-        abort_with_error("fake CUDA: memory");
+        abort_with_error("fake CUDA: cannot reserve addresses or the file that backs them");
     base = fake_round_up((uintptr_t)mapped, FAKE_PAGE);
 }
 
@@ -140,13 +143,13 @@ void fake_unmap(uint64_t address, uint64_t bytes)
 {
     if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
              0) == MAP_FAILED)
-        abort_with_error("fake CUDA: unmap");
+        abort_with_error("fake CUDA: cannot unmap memory");
 }
 
 static void punch_hole(uint64_t offset, uint64_t bytes)
 {
     if (fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
-        abort_with_error("fake CUDA: give back");
+        abort_with_error("fake CUDA: cannot free pages of the backing file");
 }
 
 bool fake_backing_allocate(uint64_t bytes, uint64_t *ret_offset)

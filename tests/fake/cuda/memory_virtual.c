@@ -30,7 +30,7 @@ struct mapping {
     uint64_t used_until_ns; /* by work on the device */
 };
 
-/* The detail of a block of reserved addresses. */
+/* The type_data of a block of reserved addresses. */
 struct reserved {
     struct mapping *first;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the default machine with NVIDIA's GPUs, where no variable says otherwise. Never: says more. */
+/* Owns: the machine with NVIDIA's GPUs by default, without variables. Never: reads a variable. */
 #include <stdio.h>
 #include <string.h>
 

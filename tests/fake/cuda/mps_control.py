@@ -3,8 +3,8 @@
 """A made-up nvidia-cuda-mps-control: answers from the folder that CUDA_MPS_PIPE_DIRECTORY names.
 
 Owns: get_default_active_thread_percentage, from the file `percentage`.
-Never: ends when it has answered: like the real one it reads until its input ends. `quit`, which would end the service
-for all processes, removes the folder's `control`, so that a test sees it.
+Never: exits after an answer: like the real program it reads until its input ends. `quit`, which would end the service
+for all processes, removes the folder's `control`, which a test can check.
 """
 import os
 import pathlib

@@ -2,8 +2,8 @@
 /*
  * A fake libnvidia-ml.so.1: initialisation, the system, the devices and their names.
  *
- * Owns: the count of initialisations, the tables of handles. With FAKE_OLD it is a library of years ago, without the
- * functions that came later, here and in the other parts.
+ * Owns: the count of initialisations, the tables of handles. Compiled with FAKE_OLD it is an old library, without the
+ * functions that came later, here and in the other files.
  * Never: uses real hardware.
  */
 #include "nvml_fake.h"
@@ -35,7 +35,7 @@ nvmlDevice_t fake_mig_handle(uint32_t device, uint32_t gpu_instance, uint32_t co
 #define NVML_VERSION   "13.580.65.06"
 #endif
 
-/* The tables say of each place which it is; they are the same after every initialisation. */
+/* Each entry of the tables names its device or instance; the tables are the same after every initialisation. */
 static void fill_tables(void)
 {
     for (uint32_t d = 0; d < FAKE_DEVICES; d++) {
@@ -78,11 +78,11 @@ nvmlReturn_t nvmlShutdown(void)
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t fake_initialised(bool sane)
+nvmlReturn_t fake_initialised(bool arguments_valid)
 {
     if (atomic_load(&initialised) == 0)
         return NVML_ERROR_UNINITIALIZED;
-    return sane ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+    return arguments_valid ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 static bool in_table(const void *handle, const void *table, size_t size, size_t each)
@@ -100,9 +100,9 @@ static bool is_known(nvmlDevice_t handle)
            fake_compute_instance_exists(handle->device, handle->gpu_instance, handle->compute_instance);
 }
 
-nvmlReturn_t fake_enter(nvmlDevice_t handle, bool sane, uint32_t *ret_device)
+nvmlReturn_t fake_enter(nvmlDevice_t handle, bool arguments_valid, uint32_t *ret_device)
 {
-    nvmlReturn_t result = fake_initialised(sane);
+    nvmlReturn_t result = fake_initialised(arguments_valid);
 
     if (result != NVML_SUCCESS)
         return result;
@@ -114,10 +114,10 @@ nvmlReturn_t fake_enter(nvmlDevice_t handle, bool sane, uint32_t *ret_device)
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t fake_enter_gpu(nvmlDevice_t handle, bool sane, uint32_t *ret_device)
+nvmlReturn_t fake_enter_gpu(nvmlDevice_t handle, bool arguments_valid, uint32_t *ret_device)
 {
     uint32_t device;
-    nvmlReturn_t result = fake_enter(handle, sane, &device);
+    nvmlReturn_t result = fake_enter(handle, arguments_valid, &device);
 
     if (result != NVML_SUCCESS)
         return result;
@@ -245,7 +245,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
     return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-/* The first device, GPU or MIG, that `matches` says it is. */
+/* The handle of the first device, GPU or MIG, for which `matches` is true. */
 static nvmlReturn_t find_handle(bool (*matches)(nvmlDevice_t handle, const void *wanted), const void *wanted,
                                 nvmlDevice_t *ret_device)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: event sets of the fake libnvidia-ml.so.1. An event is one that fake_raise_event() put into the shared state
- * after the set was registered for its device and type; each set sees each of them once. Never: sees an earlier event.
+ * Owns: event sets of the fake libnvidia-ml.so.1. A set returns each event exactly one time, if fake_raise_event() put
+ * it into the shared state after the set was registered for its device and type. Never: returns an earlier event.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long ty
 }
 
 /*
- * The next event that the set is registered for, if there is one. Events that the ring has dropped meanwhile are lost.
+ * The next event for which the set is registered, if there is one. Events that the ring has dropped meanwhile are lost.
  */
 static bool take_event(nvmlEventSet_t set, nvmlEventData_t *ret_event)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the identity of a device of the fake libnvidia-ml.so.1: names, numbers, place on the bus. Never: changes it. */
+/* Owns: a device's identity in the fake libnvidia-ml.so.1: names, numbers, PCI location. Never: changes it. */
 #include <stdio.h>
 #include <string.h>
 

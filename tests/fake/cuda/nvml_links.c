@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the connections of the fake libnvidia-ml.so.1's devices, the traffic on their links, values by number.
- * Never: connects devices that the state does not have: one device alone has no NVLink.
+ * Owns: the connections of the fake libnvidia-ml.so.1's devices, the traffic on their links, values by field number.
+ * Never: connects devices that the state does not have: a single device has no NVLink.
  *
- * Each device has 18 links, dealt out to the others in turn. Devices 2N and 2N + 1 are behind one switch.
+ * Each device has 18 links, which go to the other devices in turn. Devices 2N and 2N + 1 are behind one PCIe switch.
  */
 #include <string.h>
 #include <time.h>
@@ -45,17 +45,17 @@ static uint32_t links_up(uint32_t device)
     return up;
 }
 
-/* A link that a device does not have is an argument that is wrong; without any NVLink nothing is supported. */
-static nvmlReturn_t enter_link(nvmlDevice_t handle, unsigned link, bool sane, uint32_t *ret_device)
+/* NVML_ERROR_INVALID_ARGUMENT for a link that the device does not have; NOT_SUPPORTED if there is no NVLink at all. */
+static nvmlReturn_t enter_link(nvmlDevice_t handle, unsigned link, bool arguments_valid, uint32_t *ret_device)
 {
-    FAKE_ENTER_GPU(handle, sane && link < NVML_NVLINK_MAX_LINKS, device);
+    FAKE_ENTER_GPU(handle, arguments_valid && link < NVML_NVLINK_MAX_LINKS, device);
     *ret_device = device;
     return link_count() ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
-#define ENTER_LINK(handle, link, sane, device)                                                                         \
+#define ENTER_LINK(handle, link, arguments_valid, device)                                                              \
     uint32_t device;                                                                                                   \
-    nvmlReturn_t entered_ = enter_link(handle, link, sane, &device);                                                   \
+    nvmlReturn_t entered_ = enter_link(handle, link, arguments_valid, &device);                                        \
     if (entered_ != NVML_SUCCESS)                                                                                      \
     return entered_
 
@@ -173,7 +173,7 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t handle, int level, un
     return NVML_SUCCESS;
 }
 
-/* All processors are near all devices. */
+/* Every processor is equally near to every device. */
 nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned cpu, unsigned *count, nvmlDevice_t *devices)
 {
     nvmlReturn_t result = fake_initialised(count && (devices || *count == 0));
@@ -286,7 +286,7 @@ static void fill_field(uint32_t device, nvmlFieldValue_t *field)
         field->fieldId == NVML_FI_DEV_PCIE_COUNT_TX_BYTES || field->fieldId == NVML_FI_DEV_PCIE_COUNT_RX_BYTES;
     bool wide = is_64_bit(field->fieldId) || (of_pcie && !atomic_load(&health_of(device)->pcie_narrow));
     field->valueType = wide ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : NVML_VALUE_TYPE_UNSIGNED_INT;
-    field->value.ullVal = value; /* little-endian: the shorter one is its beginning */
+    field->value.ullVal = value; /* little-endian: a shorter member of the union is its beginning */
     field->nvmlReturn = NVML_SUCCESS;
 }
 

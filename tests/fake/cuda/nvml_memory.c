@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: memory and processes in the fake libnvidia-ml.so.1: the holdings of live processes in the shared state.
- * Never: counts by itself.
+ * Owns: memory and processes in the fake libnvidia-ml.so.1, from the amounts of live processes in the shared state.
+ * Never: keeps a count of its own.
  */
 #include "nvml_fake.h"
 
 #define MPS_DAEMON false /* there is no MPS daemon, so no process computes through it */
 
-/* NVML's total includes memory that the driver keeps for itself, which no program can allocate and cuDeviceTotalMem()
- * does not have: 480 MiB on an H100. The first form of the call counts it as used, the second apart. */
+/*
+ * NVML's total includes memory that the driver keeps for itself: 480 MiB on an H100. No program can allocate it, and
+ * cuDeviceTotalMem() does not include it. The first form of the call counts it as used, the second reports it apart.
+ */
 #define RESERVED_BYTES (4ull << 20)
 
 static void memory_of(nvmlDevice_t handle, uint32_t device, nvmlMemory_t *ret_memory)
 {
     nvmlMemory_t memory = {.total = fake_state()->devices[device].memory_bytes};
 
-    /* The fake driver has no MIG devices, so no process holds anything on one. */
+    /* The fake counts the memory of a MIG device as its GPU's (identity.h), so a MIG device has none in use. */
     if (handle->is_mig)
         memory.total = fake_gpu_instance_bytes(device, handle->gpu_instance);
     else
@@ -47,7 +49,7 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t *
 }
 
 /* Calls `add` for each process that holds memory of a device, and returns how many there are. */
-static unsigned each_process(uint32_t device, void (*add)(unsigned place, unsigned pid, uint64_t bytes, void *list),
+static unsigned each_process(uint32_t device, void (*add)(unsigned index, unsigned pid, uint64_t bytes, void *list),
                              void *list, unsigned capacity)
 {
     struct fake_state *state = fake_state();
@@ -68,21 +70,21 @@ static unsigned each_process(uint32_t device, void (*add)(unsigned place, unsign
     return count;
 }
 
-static void add_v1(unsigned place, unsigned pid, uint64_t bytes, void *list)
+static void add_v1(unsigned index, unsigned pid, uint64_t bytes, void *list)
 {
-    ((nvmlProcessInfo_v1_t *)list)[place] = (nvmlProcessInfo_v1_t){.pid = pid, .usedGpuMemory = bytes};
+    ((nvmlProcessInfo_v1_t *)list)[index] = (nvmlProcessInfo_v1_t){.pid = pid, .usedGpuMemory = bytes};
 }
 
 #define NO_INSTANCES .gpuInstanceId = NVML_NO_INSTANCE, .computeInstanceId = NVML_NO_INSTANCE
 
-static void add_v2(unsigned place, unsigned pid, uint64_t bytes, void *list)
+static void add_v2(unsigned index, unsigned pid, uint64_t bytes, void *list)
 {
-    ((nvmlProcessInfo_t *)list)[place] = (nvmlProcessInfo_t){.pid = pid, .usedGpuMemory = bytes, NO_INSTANCES};
+    ((nvmlProcessInfo_t *)list)[index] = (nvmlProcessInfo_t){.pid = pid, .usedGpuMemory = bytes, NO_INSTANCES};
 }
 
-/* All of the fake's programs compute; none draws. */
+/* All programs on the fake compute; the list of graphics processes is empty. */
 static nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned *count, void *list, bool compute,
-                                   void (*add)(unsigned place, unsigned pid, uint64_t bytes, void *list))
+                                   void (*add)(unsigned index, unsigned pid, uint64_t bytes, void *list))
 {
     FAKE_ENTER(handle, count && (list || *count == 0), device);
 
@@ -165,9 +167,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
-static void add_detail(unsigned place, unsigned pid, uint64_t bytes, void *list)
+static void add_detail(unsigned index, unsigned pid, uint64_t bytes, void *list)
 {
-    ((nvmlProcessDetail_v1_t *)list)[place] =
+    ((nvmlProcessDetail_v1_t *)list)[index] =
         (nvmlProcessDetail_v1_t){.pid = pid, .usedGpuMemory = bytes, NO_INSTANCES};
 }
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the measurements of the fake libnvidia-ml.so.1: utilization, temperature, power, clocks, errors of memory.
- * Never: makes a number up that the shared state contradicts: a busy device is warm, and draws power.
+ * Owns: the measurements of the fake libnvidia-ml.so.1: utilization, temperature, power, clocks, memory errors.
+ * Never: returns a number that contradicts the shared state: a busy device is warm, and draws power.
  */
 #include <time.h>
 
 #include "nvml_fake.h"
 
-/* The real library samples by itself several times a second; the fake when it is asked, no more often than this. */
+/*
+ * The real library samples several times a second by itself; the fake samples at a call, at most once in this
+ * period.
+ */
 #define PERIOD_NS UINT64_C(100000000)
 
 #define IDLE_MW   UINT64_C(70000)
-#define LOAD_MW   UINT64_C(630000) /* on top, when always busy */
+#define LOAD_MW   UINT64_C(630000) /* in addition, when always busy */
 #define IDLE_C    32u
 #define LOAD_C    36u
 #define HOT_C     90u
@@ -48,7 +51,7 @@ static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t 
     sample->sampled_ns = now_ns;
 }
 
-/* Ends the period when it is long enough. A count that went back is another process's: its first period begins. */
+/* Ends the period when it is long enough. A count that went back is of a new process, whose first period begins. */
 static void step_sample(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
     uint64_t period = now - sample->sampled_ns;
@@ -264,7 +267,7 @@ nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t handle, int *current, int *pendin
     return NVML_SUCCESS;
 }
 
-/* All errors of the fake are the memory's, and none is older than the driver: volatile and aggregate are the same. */
+/* All errors of the fake are memory errors since the driver was loaded, so volatile and aggregate counts are equal. */
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t handle, int type, int counter, unsigned long long *count)
 {
     FAKE_ENTER_GPU(handle,

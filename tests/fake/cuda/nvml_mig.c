@@ -18,10 +18,11 @@ nvmlGpuInstance_t fake_gpu_instance_handle(uint32_t device, uint32_t id)
     return &handles[device][id];
 }
 
-nvmlReturn_t fake_enter_gpu_instance(nvmlGpuInstance_t handle, bool sane, struct fake_gpu_instance **ret_instance,
+nvmlReturn_t fake_enter_gpu_instance(nvmlGpuInstance_t handle, bool arguments_valid,
+                                     struct fake_gpu_instance **ret_instance,
                                      const struct fake_gpu_profile **ret_profile)
 {
-    nvmlReturn_t result = fake_initialised(sane && handle);
+    nvmlReturn_t result = fake_initialised(arguments_valid && handle);
 
     if (result != NVML_SUCCESS)
         return result;
@@ -61,9 +62,9 @@ uint64_t fake_gpu_instance_bytes(uint32_t device, uint32_t gpu_instance)
     return profile_index ? profile_bytes(device, fake_gpu_profile(profile_index - 1)) : 0;
 }
 
-/* How a function about MIG begins. */
-#define ENTER_MIG(handle, sane, device)                                                                                \
-    FAKE_ENTER_GPU(handle, sane, device);                                                                              \
+/* Begins a function about MIG. */
+#define ENTER_MIG(handle, arguments_valid, device)                                                                     \
+    FAKE_ENTER_GPU(handle, arguments_valid, device);                                                                   \
     if (!fake_mig_capable(device))                                                                                     \
     return NVML_ERROR_NOT_SUPPORTED
 
@@ -83,7 +84,7 @@ static bool has_instances(uint32_t device)
     return false;
 }
 
-/* As from Hopper on: at once when no process uses the device, else it stays pending and the activation says why. */
+/* As on Hopper: the mode changes at once if no process uses the device; else it stays pending, with the reason. */
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned mode, nvmlReturn_t *activation)
 {
     ENTER_MIG(handle, activation && mode <= NVML_DEVICE_MIG_ENABLE, device);
@@ -100,12 +101,12 @@ nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned mode, nvmlReturn
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t describe_profile(nvmlDevice_t handle, unsigned profile_index, bool sane,
+static nvmlReturn_t describe_profile(nvmlDevice_t handle, unsigned profile_index, bool arguments_valid,
                                      nvmlGpuInstanceProfileInfo_v2_t *ret_info)
 {
     const struct fake_gpu_profile *profile = fake_gpu_profile(profile_index);
 
-    ENTER_MIG(handle, sane && profile_index < NVML_GPU_INSTANCE_PROFILE_COUNT, device);
+    ENTER_MIG(handle, arguments_valid && profile_index < NVML_GPU_INSTANCE_PROFILE_COUNT, device);
     if (!profile)
         return NVML_ERROR_NOT_SUPPORTED;
 
@@ -141,7 +142,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t handle, unsigned p
     nvmlGpuInstanceProfileInfo_v2_t info_v2;
     nvmlReturn_t result = describe_profile(handle, profile_index, info, &info_v2);
 
-    /* The first form is the second without version and name. */
+    /* The first form has the fields of the second without version and name. */
     if (result == NVML_SUCCESS)
         *info = (nvmlGpuInstanceProfileInfo_t){.id = info_v2.id,
                                                .isP2pSupported = info_v2.isP2pSupported,
@@ -229,7 +230,10 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsi
     if (!fake_mig_enabled(device))
         return NVML_ERROR_NOT_SUPPORTED;
     fake_lock();
-    /* The starts of one profile lie apart by its size: instances that can begin alone can begin together. */
+    /*
+     * The possible starts of a profile are apart by at least its size, so instances can occupy all free ones
+     * at once.
+     */
     uint32_t free = (uint32_t)__builtin_popcount(free_starts(device, profile_index)),
              more = profile->max_count - count_of(device, profile_index);
     fake_unlock();
@@ -237,8 +241,10 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsi
     return NVML_SUCCESS;
 }
 
-/* Without a placement the last that is free is taken, so that the large ones at the beginning stay possible; where the
- * real driver puts it is the driver's own. */
+/*
+ * Without a placement the last free start is taken, so that large instances at the beginning stay possible. The real
+ * driver's choice is undocumented.
+ */
 static nvmlReturn_t create_instance(nvmlDevice_t handle, unsigned profile_id,
                                     const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *ret_instance)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: compute instances of the fake libnvidia-ml.so.1, and the MIG devices that they are.
- * Never: lets two of one GPU instance share a slice.
+ * Owns: compute instances of the fake libnvidia-ml.so.1, and their MIG devices.
+ * Never: lets two compute instances of one GPU instance share a slice.
  */
 #include <stddef.h>
 
@@ -23,10 +23,10 @@ bool fake_compute_instance_exists(uint32_t device, uint32_t gpu_instance, uint32
     return instance->profile_plus_one && instance->computes[compute_instance].profile_plus_one;
 }
 
-#define ENTER_INSTANCE(handle, sane, instance, profile)                                                                \
+#define ENTER_INSTANCE(handle, arguments_valid, instance, profile)                                                     \
     struct fake_gpu_instance *instance;                                                                                \
     const struct fake_gpu_profile *profile;                                                                            \
-    nvmlReturn_t entered_ = fake_enter_gpu_instance(handle, sane, &instance, &profile);                                \
+    nvmlReturn_t entered_ = fake_enter_gpu_instance(handle, arguments_valid, &instance, &profile);                     \
     if (entered_ != NVML_SUCCESS)                                                                                      \
     return entered_
 
@@ -64,15 +64,15 @@ static uint32_t slice_mask(uint32_t start, uint32_t size)
     return ((1u << size) - 1) << start;
 }
 
-static uint32_t free_starts(const struct fake_gpu_instance *instance, uint32_t slices, uint32_t whole)
+static uint32_t free_starts(const struct fake_gpu_instance *instance, uint32_t slices, uint32_t instance_slices)
 {
-    uint32_t taken_mask = 0, possible = fake_compute_starts(slices, whole), starts = 0;
+    uint32_t taken_mask = 0, possible = fake_compute_starts(slices, instance_slices), starts = 0;
 
     for (uint32_t i = 0; i < FAKE_SLICES; i++)
         if (instance->computes[i].profile_plus_one)
             taken_mask |= slice_mask(instance->computes[i].start,
                                      fake_compute_slices(instance->computes[i].profile_plus_one - 1));
-    for (uint32_t start = 0; start < whole; start++)
+    for (uint32_t start = 0; start < instance_slices; start++)
         if (possible >> start & 1 && !(slice_mask(start, slices) & taken_mask))
             starts |= 1u << start;
     return starts;
@@ -161,9 +161,9 @@ nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t
     return placement ? create_instance(handle, profile_id, placement, compute) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-static nvmlReturn_t enter_compute(nvmlComputeInstance_t handle, bool sane)
+static nvmlReturn_t enter_compute(nvmlComputeInstance_t handle, bool arguments_valid)
 {
-    nvmlReturn_t result = fake_initialised(sane && handle);
+    nvmlReturn_t result = fake_initialised(arguments_valid && handle);
 
     if (result != NVML_SUCCESS)
         return result;
@@ -235,9 +235,9 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned *is_mig)
     return NVML_SUCCESS;
 }
 
-/* How a function of a MIG device begins. */
-#define ENTER_MIG_DEVICE(handle, sane, device)                                                                         \
-    FAKE_ENTER(handle, sane, device);                                                                                  \
+/* Begins a function about a MIG device. */
+#define ENTER_MIG_DEVICE(handle, arguments_valid, device)                                                              \
+    FAKE_ENTER(handle, arguments_valid, device);                                                                       \
     if (!handle->is_mig)                                                                                               \
     return NVML_ERROR_NOT_SUPPORTED
 

@@ -8,7 +8,7 @@
 
 #define START(slice) (1u << (slice))
 
-/* Multiprocessors and engines are those of an H100 with 132; unsure for an H200, which has as many. */
+/* Multiprocessors and engines are those of an H100 with 132; for an H200, which has as many, they are assumed. */
 static const struct fake_gpu_profile gpu_profiles[NVML_GPU_INSTANCE_PROFILE_COUNT] = {
     [NVML_GPU_INSTANCE_PROFILE_1_SLICE] = {19, 1, 1, 0x7f, 7, 16, 1, 1, 1, 0, ""},
     [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1] = {20, 1, 1, 0x7f, 1, 16, 1, 1, 1, 1, "+me"},
@@ -27,19 +27,19 @@ const struct fake_gpu_profile *fake_gpu_profile(uint32_t profile_index)
                : NULL;
 }
 
-const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret_place)
+const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret_index)
 {
     for (uint32_t profile_index = 0; profile_index < NVML_GPU_INSTANCE_PROFILE_COUNT; profile_index++)
         if (gpu_profiles[profile_index].slices && gpu_profiles[profile_index].id == id) {
-            *ret_place = profile_index;
+            *ret_index = profile_index;
             return &gpu_profiles[profile_index];
         }
     return NULL;
 }
 
 /*
- * Numbers as seen on an A100: 0 is the whole, 1 and 2 the upper and the lower half, then quarters and eighths, each
- * time the upper half's first. A tree of halves, so no two places of one size share a number, nor of two sizes.
+ * Ids as seen on an A100: 0 is the whole GPU, 1 and 2 its upper and its lower half, then come quarters and eighths,
+ * each time those of the upper half first. So each placement has an id of its own.
  */
 uint32_t fake_gpu_instance_id(uint32_t start, uint32_t memory_slices)
 {
@@ -59,22 +59,24 @@ uint32_t fake_compute_slices(uint32_t profile_index)
     return profile_index < sizeof slices / sizeof slices[0] ? slices[profile_index] : 0;
 }
 
-/* Unsure: where two and three slices may lie in seven. */
-uint32_t fake_compute_starts(uint32_t slices, uint32_t whole)
+/* The placements of two and three slices in seven are assumed. */
+uint32_t fake_compute_starts(uint32_t slices, uint32_t instance_slices)
 {
-    if (slices == 0 || slices > whole)
+    if (slices == 0 || slices > instance_slices)
         return 0;
-    if (slices == whole)
+    if (slices == instance_slices)
         return START(0);
     switch (slices) {
     case 1:
-        return (1u << whole) - 1;
+        return (1u << instance_slices) - 1;
     case 2:
-        return whole == 7 ? START(0) | START(2) | START(4) : whole == 4 ? START(0) | START(2) : START(0);
+        return instance_slices == 7   ? START(0) | START(2) | START(4)
+               : instance_slices == 4 ? START(0) | START(2)
+                                      : START(0);
     case 3:
-        return whole == 7 ? START(0) | START(4) : 0;
+        return instance_slices == 7 ? START(0) | START(4) : 0;
     case 4:
-        return whole == 7 ? START(0) : 0;
+        return instance_slices == 7 ? START(0) : 0;
     default:
         return 0;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: handles of instances, and their entries in the shared state.
- * Never: is needed outside of them.
+ * Owns: handles of GPU and compute instances, and their entries in the shared state.
+ * Never: is included by other files than nvml_mig*.c.
  */
 #ifndef FAKE_CUDA_NVML_MIG_STATE_H
 #define FAKE_CUDA_NVML_MIG_STATE_H
@@ -20,8 +20,9 @@ struct nvmlComputeInstance_st {
 struct fake_mig *fake_mig(uint32_t device);
 nvmlGpuInstance_t fake_gpu_instance_handle(uint32_t device, uint32_t id);
 
-/* How a function of a GPU instance begins: the handle's instance, while it exists. */
-nvmlReturn_t fake_enter_gpu_instance(nvmlGpuInstance_t handle, bool sane, struct fake_gpu_instance **ret_instance,
+/* Begins a function about a GPU instance: finds the handle's instance, if it still exists. */
+nvmlReturn_t fake_enter_gpu_instance(nvmlGpuInstance_t handle, bool arguments_valid,
+                                     struct fake_gpu_instance **ret_instance,
                                      const struct fake_gpu_profile **ret_profile);
 
 #endif

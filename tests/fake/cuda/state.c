@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the file that the processes share. Never: frees memory of a live process, or keeps memory of a dead one. */
+/* Owns: the file that all processes share. Never: frees a live process's memory, or keeps that of a dead process. */
 #include "state.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 static struct fake_state *state;
 static struct fake_process *process;
 static int state_fd = -1;
-static _Atomic pid_t owner_pid; /* 0 in a child that has not joined yet */
+static _Atomic pid_t owner_pid; /* 0 in a child that has not called join_state() yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 _Noreturn static void abort_with_error(const char *what)
@@ -44,7 +44,7 @@ static uint64_t bytes_of(const char *text, uint64_t default_value)
     return *end == 'M' ? value << 20 : *end == 'K' ? value << 10 : value;
 }
 
-/* A variable of this machine's: "MEMORY" is FAKE_CUDA_MEMORY, or FAKE_HIP_MEMORY. */
+/* The value of a variable with this machine's prefix: "MEMORY" is FAKE_CUDA_MEMORY, or FAKE_HIP_MEMORY. */
 static const char *machine_variable(const char *name)
 {
     char whole[64];
@@ -102,7 +102,7 @@ static bool set_lock(int command, short type, off_t start, off_t length)
     return true;
 }
 
-/* Whether another description holds the byte: then its process lives. */
+/* Whether another open file description has locked the slot's byte: then its process lives. */
 bool fake_slot_is_live(uint32_t slot)
 {
     struct flock request = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + slot, .l_len = 1};
@@ -140,7 +140,7 @@ static struct fake_process *claim_process(void)
         return &state->processes[i];
     }
     errno = EUSERS;
-    abort_with_error("every slot is taken");
+    abort_with_error("every slot for a process is taken");
 }
 
 static int open_state(void)
@@ -160,7 +160,7 @@ static void state_forked(void)
     pthread_mutex_init(&lock, NULL);
 }
 
-/* At load: a handler that came with the first call would miss a fork in the middle of it. */
+/* Registered at load: a handler that the first call registers would miss a fork during that call. */
 __attribute__((constructor)) static void handle_fork(void)
 {
     pthread_atfork(NULL, NULL, state_forked);
@@ -202,7 +202,7 @@ struct fake_state *fake_state(void)
     return state;
 }
 
-/* Claimed by a process that takes memory or runs work: one that only reads is not a process of the machine. */
+/* Claims a slot. Only a process that takes memory or runs work has one, not a process that only reads. */
 struct fake_process *fake_process(void)
 {
     fake_state();
@@ -261,7 +261,7 @@ void fake_checkpoint_wait(void)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* A process that is gone holds nothing; the next process that takes its slot clears it. */
+/* A dead process holds nothing; the next process that claims its slot clears it. */
 static uint64_t sum_used(uint32_t device, bool (*counts)(uint32_t slot))
 {
     uint64_t sum = 0;
@@ -334,7 +334,7 @@ bool fake_device_reserve(uint32_t device, enum fake_kind kind, uint64_t bytes)
     if (bytes > size)
         return false;
     atomic_fetch_add(mine, bytes);
-    /* Most often there is room even with the dead; the locks are asked only when they would make the difference. */
+    /* Usually there is room even with the memory of dead processes; only without room the locks are checked. */
     if (sum_used(device, NULL) <= size || sum_used(device, fake_slot_is_live) <= size) {
         report_change(device);
         return true;
@@ -349,7 +349,7 @@ void fake_device_release(uint32_t device, enum fake_kind kind, uint64_t bytes)
 
     if (before < bytes) {
         errno = ERANGE;
-        abort_with_error("more memory was given than taken");
+        abort_with_error("more memory was released than reserved");
     }
     report_change(device);
 }
@@ -392,7 +392,7 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns)
 void fake_count_launches(uint32_t device, uint64_t launches)
 {
     static _Atomic uint32_t threads;
-    static _Thread_local uint32_t own; /* counted from 1 */
+    static _Thread_local uint32_t own; /* the thread's tally, counted from 1; 0: not chosen yet */
 
     if (!own)
         own = 1 + atomic_fetch_add(&threads, 1) % FAKE_TALLIES;

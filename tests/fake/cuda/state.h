@@ -14,17 +14,17 @@
  *   FAKE_CUDA_MEMORY     bytes of each, "8G", or a list "8G,4G"; default 8G
  *   FAKE_CUDA_CONTEXT    bytes that a context costs, default 300M
  *   FAKE_CUDA_CODE       bytes that the code of a function takes, default 64K
- *   FAKE_CUDA_COPY       bytes a second between a device and the host, default 50G
+ *   FAKE_CUDA_COPY       bytes per second between a device and the host, default 50G
  *   FAKE_CUDA_PIDS       added to pids by the driver and its lists, as for a process in a container; default 0
- *   FAKE_CUDA_LINGER     ns by which large memory is late: taken after the call, given back before its end; default 0
+ *   FAKE_CUDA_LINGER     ns that a call for large memory waits, before it is taken or after it is freed; default 0
  *   FAKE_CUDA_LATE       ns by which a free reaches the driver late; default 0
- *   FAKE_CUDA_TRUST      1: the owner of a slot is taken to live, and no call asks the kernel for it; default 0
- *   FAKE_CUDA_HOST       bytes of the host that all processes together may pin, default 1024G
+ *   FAKE_CUDA_TRUST      1: the owner of a slot counts as alive without a check of its lock; default 0
+ *   FAKE_CUDA_HOST       bytes of host memory that all processes together may pin, default 1024G
  *   FAKE_CUDA_UNITS      multiprocessors, default 132
  *   FAKE_CUDA_VERSION    cuDriverGetVersion's answer, default 13000; entry points newer than it are missing
  *   FAKE_CUDA_HIDDEN     set: cuGetProcAddress answers for cuInit with a function that is not exported
- *   FAKE_CUDA_NEWER      set: cuInit has a form of version 90000 besides (with FAKE_CUDA_VERSION not less)
- *   FAKE_CUDA_MIG        1: GPUs that can be cut (80 GB and more) begin in MIG mode; default 0
+ *   FAKE_CUDA_NEWER      set: cuInit also has a form of version 90000 (needs FAKE_CUDA_VERSION of at least that)
+ *   FAKE_CUDA_MIG        1: GPUs with MIG (80 GB and more) begin in MIG mode; default 0
  *   FAKE_CUDA_SYSFS      unset, or a folder that stands for the root of /proc in NVML's answers
  *
  * A process holds the open-file-description lock of its slot's byte. A process that sums checks the locks first
@@ -53,7 +53,7 @@ enum fake_kind {
     FAKE_KINDS
 };
 
-/* Threads that launch at once count apart, so that the driver adds no cost that they share. */
+/* Threads count their launches in several tallies, so that they do not write the same cache line. */
 #define FAKE_TALLIES 4u
 
 struct fake_tally {
@@ -83,7 +83,7 @@ struct fake_process {
     struct fake_process_device devices[FAKE_DEVICES];
 };
 
-/* A part of a device, whose work runs one after the other, beside the engine's. Of one process. */
+/* Work on a part of a device by one process. It runs one after the other, at the same time as the engine's work. */
 struct fake_lane {
     _Atomic uint64_t busy_until_ns;
 };
@@ -124,21 +124,21 @@ struct fake_state {
 struct fake_model {
     const char *prefix; /* of the variables: "FAKE_CUDA_" */
     uint64_t magic;
-    uint32_t devices, units, version; /* where no variable says it */
+    uint32_t devices, units, version; /* these and the sizes below: defaults, without variables */
     uint64_t memory_bytes, context_bytes, code_bytes;
-    bool eager;                                                   /* code is loaded with its module, always */
-    void (*describe)(struct fake_device *device, uint32_t index); /* name, uuid, place, capability */
-    void (*memory_changed)(uint32_t device, uint64_t bytes);      /* `bytes` of this process now; NULL: not needed */
+    bool eager;                                                   /* code is always loaded with its module */
+    void (*describe)(struct fake_device *device, uint32_t index); /* sets name, uuid, PCI location, capability */
+    void (*memory_changed)(uint32_t device, uint64_t bytes);      /* `bytes` that this process holds now; may be NULL */
 };
 extern const struct fake_model fake_model;
 
-/* The machine; made or joined at the first call of a process (after fork: anew). Never NULL: aborts with a reason. */
+/* The machine; made or joined at a process's first call, and anew after fork(). Aborts with a message on failure. */
 struct fake_state *fake_state(void);
 
-/* This process's slot, claimed at the first call. A process that never takes or runs anything has none. */
+/* This process's slot, claimed at the first call. A process that takes no memory and runs no work has none. */
 struct fake_process *fake_process(void);
 
-/* Reserves or releases memory of a device for this process. False when the device has not so much free. */
+/* Reserves or releases memory of a device for this process. False when the device has too little free. */
 bool fake_device_reserve(uint32_t device, enum fake_kind kind, uint64_t bytes);
 void fake_device_release(uint32_t device, enum fake_kind kind, uint64_t bytes);
 
@@ -157,8 +157,8 @@ uint64_t fake_requested(uint32_t device);
 uint64_t fake_used_of_kind(uint32_t device, enum fake_kind kind);
 
 /*
- * Puts `cost_ns` of work on the device's engine that may begin at `ready_ns` at the earliest (0: now), for this
- * process. Returns when it will be complete. Does not wait: a caller that needs the result sleeps till then.
+ * Puts `cost_ns` of this process's work on the device's engine. The work begins at `ready_ns` at the earliest (0: now).
+ * Returns the time at which it will be complete. Does not wait: a caller that needs the result sleeps until then.
  */
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
@@ -166,12 +166,12 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
 
 /*
- * The device time that a process has used up to `now_ns`, without work that waits or runs later. Only the last
- * FAKE_PIECES are examined. A piece that is submitted at this moment may count in full, or not at all.
+ * The device time that a process has used up to `now_ns`, without work that has not run yet. Only the last FAKE_PIECES
+ * are examined. A piece that is submitted at this moment may count in full, or not at all.
  */
 uint64_t fake_consumed_ns(const struct fake_process_device *device, uint64_t now_ns);
 
-/* Counts kernels of this process beside those that its engine counts; UINT64_MAX takes one back. */
+/* Adds launches to the number that the engine has counted for this process; UINT64_MAX subtracts one. */
 void fake_count_launches(uint32_t device, uint64_t launches);
 
 static inline uint64_t fake_launches(const struct fake_process_device *device)
@@ -188,17 +188,17 @@ uint64_t fake_now_ns(void);
 /* The memory of a device that a process holds, or would hold if it were not checkpointed. */
 uint64_t fake_process_bytes(const struct fake_process *process, uint32_t device);
 
-/* Waits while this process is locked or checkpointed: each call begins with it. */
+/* Waits while this process is locked or checkpointed. Each call of the driver begins with this. */
 void fake_checkpoint_wait(void);
 
-/* Whether the process of a slot lives; a slot whose pid is 0 has none. */
+/* Whether the process of a slot lives. A slot whose pid is 0 has no process. */
 bool fake_slot_is_live(uint32_t slot);
 
-/* The management library makes changes of several steps (MIG, samples) under this lock, of all processes. */
+/* A lock that all processes share. The management library makes changes of several steps (MIG, samples) under it. */
 void fake_lock(void);
 void fake_unlock(void);
 
-/* An event as NVML gives it to a waiting call: a test raises one with the type and data of vendor/cuda/nvml.h. */
+/* Raises an event that NVML returns to waiting calls, with a type and data of vendor/cuda/nvml.h. Called by tests. */
 void fake_raise_event(uint32_t device, uint64_t type, uint64_t data);
 
 #endif

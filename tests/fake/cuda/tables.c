@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the vendor's tables of functions without names, which its runtime looks up at its start.
+ * Owns: the vendor's tables of unnamed functions, which its runtime looks up when it starts.
  * Never: does more than the runtime needs in Facet's tests; any other function is not supported.
  *
- * A table begins with its size in bytes. Seen with the runtime of CUDA 13.0. That goes as far as the function by which
- * the runtime assures itself that the driver is the vendor's: this one is not, and does not say so. From there on a
- * program that uses the runtime gets the error that its call is not supported.
+ * A table begins with its size in bytes. The entries were observed with the runtime of CUDA 13.0. One of its functions
+ * checks that the driver is the vendor's; the fake does not imitate that one. From there on a program that uses the
+ * runtime gets the error that its call is not supported.
  */
 #include <string.h>
 
@@ -13,9 +13,9 @@
 #include "fake.h"
 
 #define TABLE_ENTRIES 64
-#define EVENTS        1024 /* more than the runtime has functions */
+#define EVENTS        1024 /* more than the number of the runtime's functions */
 
-/* Which context is a device's primary one: none that the runtime could know already. */
+/* Answers that a device's primary context does not exist yet. */
 static CUresult primary_of(CUcontext *context, CUdevice device)
 {
     uint32_t physical;

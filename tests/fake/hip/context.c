@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: contexts, which in this runtime are devices under another name: a handle is the device's number and one.
- * Never: begins or ends a device by one of them, except hipDevicePrimaryCtxReset.
+ * Owns: contexts, which in this runtime are another name of devices: a handle is the device's number plus one.
+ * Never: initializes or resets a device by a context, except in hipDevicePrimaryCtxReset.
  */
 #include "fake.h"
 
@@ -35,14 +35,14 @@ static hipError_t use_context(hipCtx_t context)
     int device;
     hipError_t result = device_of(context, &device);
 
-    return result == hipSuccess ? fake_hip_choose(device) : result;
+    return result == hipSuccess ? fake_hip_set_device(device) : result;
 }
 
 static hipError_t create_context(hipCtx_t *context, int device)
 {
     hipError_t result = make_context(context, device);
 
-    return result == hipSuccess ? fake_hip_choose(device) : result;
+    return result == hipSuccess ? fake_hip_set_device(device) : result;
 }
 
 static hipError_t check_context(hipCtx_t context)
@@ -57,7 +57,7 @@ static hipError_t reset_device(int device)
     uint32_t physical;
     hipError_t result = fake_physical(device, &physical);
 
-    return result == hipSuccess ? fake_hip_end(device) : result;
+    return result == hipSuccess ? fake_hip_reset_device(device) : result;
 }
 
 static hipError_t get_state(int device, unsigned *flags, int *active)
@@ -67,7 +67,7 @@ static hipError_t get_state(int device, unsigned *flags, int *active)
 
     if (result == hipSuccess) {
         *flags = 0;
-        *active = fake_hip_has_begun(device);
+        *active = fake_hip_is_initialized(device);
     }
     return result;
 }
@@ -87,18 +87,18 @@ static hipError_t release_device(int device)
     return fake_physical(device, &physical);
 }
 
-FAKE_HIP_ASKS(hipCtxCreate, (hipCtx_t * context, unsigned flags, hipDevice_t device),
-              flags > 31 ? hipErrorInvalidValue : create_context(context, device))
-FAKE_HIP_ASKS(hipCtxDestroy, (hipCtx_t context), check_context(context))
-FAKE_HIP_ASKS(hipCtxPushCurrent, (hipCtx_t context), use_context(context))
-FAKE_HIP_ASKS(hipCtxSetCurrent, (hipCtx_t context), use_context(context))
-FAKE_HIP_ASKS(hipCtxGetCurrent, (hipCtx_t * context), make_context(context, fake_hip_device()))
-FAKE_HIP_ASKS(hipCtxPopCurrent, (hipCtx_t * context), make_context(context, fake_hip_device()))
-FAKE_HIP_ASKS(hipCtxGetDevice, (hipDevice_t * device), answer_device(device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxRetain, (hipCtx_t * context, hipDevice_t device), make_context(context, device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxRelease, (hipDevice_t device), release_device(device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxReset, (hipDevice_t device), reset_device(device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxSetFlags, (hipDevice_t device, unsigned flags),
-              flags > 31 ? hipErrorInvalidValue : release_device(device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxGetState, (hipDevice_t device, unsigned *flags, int *active),
-              get_state(device, flags, active))
+FAKE_HIP_QUERY(hipCtxCreate, (hipCtx_t * context, unsigned flags, hipDevice_t device),
+               flags > 31 ? hipErrorInvalidValue : create_context(context, device))
+FAKE_HIP_QUERY(hipCtxDestroy, (hipCtx_t context), check_context(context))
+FAKE_HIP_QUERY(hipCtxPushCurrent, (hipCtx_t context), use_context(context))
+FAKE_HIP_QUERY(hipCtxSetCurrent, (hipCtx_t context), use_context(context))
+FAKE_HIP_QUERY(hipCtxGetCurrent, (hipCtx_t * context), make_context(context, fake_hip_device()))
+FAKE_HIP_QUERY(hipCtxPopCurrent, (hipCtx_t * context), make_context(context, fake_hip_device()))
+FAKE_HIP_QUERY(hipCtxGetDevice, (hipDevice_t * device), answer_device(device))
+FAKE_HIP_QUERY(hipDevicePrimaryCtxRetain, (hipCtx_t * context, hipDevice_t device), make_context(context, device))
+FAKE_HIP_QUERY(hipDevicePrimaryCtxRelease, (hipDevice_t device), release_device(device))
+FAKE_HIP_QUERY(hipDevicePrimaryCtxReset, (hipDevice_t device), reset_device(device))
+FAKE_HIP_QUERY(hipDevicePrimaryCtxSetFlags, (hipDevice_t device, unsigned flags),
+               flags > 31 ? hipErrorInvalidValue : release_device(device))
+FAKE_HIP_QUERY(hipDevicePrimaryCtxGetState, (hipDevice_t device, unsigned *flags, int *active),
+               get_state(device, flags, active))

@@ -121,7 +121,7 @@ FAKE_HIP(hipMemcpyBatchAsync,
 FAKE_HIP(hipMemcpy3DBatchAsync,
          (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream),
          copy_boxes(count, list, stream))
-/* The struct of this release is the machine's. */
+/* The struct of this release has the layout of CUDA's. */
 FAKE_HIP(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy),
          cuMemcpy3DAsync_v2((const CUDA_MEMCPY3D *)(const void *)copy, NULL))
 FAKE_HIP(hipDrvMemcpy3DAsync, (const HIP_MEMCPY3D *copy, hipStream_t stream),

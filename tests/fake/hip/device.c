@@ -15,7 +15,7 @@
 #define WAVE          64
 #define CACHE_BYTES   (4 << 20)
 
-/* Called by the machine's parts. */
+/* Called by the files of tests/fake/cuda. */
 CUresult fake_device_check(uint32_t physical)
 {
     if (__builtin_expect(atomic_load_explicit(&fake_faulted, memory_order_relaxed), 0))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake runtime's exports, as its lookups see them; made from vendor/hip/entry_points.txt.
+ * The fake runtime's exports, for its lookups. The table is generated from vendor/hip/entry_points.txt.
  *
  * Owns: one entry for each function.
  * Never: includes the declarations of the runtime: here every function is only an address.
@@ -12,7 +12,7 @@
 
 struct fake_entry_point {
     const char *symbol;
-    int node; /* 601: hip_6.1 */
+    int node; /* the symbol's version node; 601: hip_6.1 */
     void *address;
 };
 extern const struct fake_entry_point fake_entry_points[];

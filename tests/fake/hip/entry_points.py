@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the fake runtime's entry points: the table of its lookups, and functions that the fake does not imitate.
 
-Owns: the C file made of vendor/hip/entry_points.txt, and the version script with the nodes that stand there.
-Never: knows a function's behaviour. A part's definition replaces the weak one that is written here.
+Owns: the C file made of vendor/hip/entry_points.txt, and the version script with the version nodes of that list.
+Never: knows a function's behaviour. A definition in another file of the fake replaces the weak one that this writes.
 
 usage: entry_points.py LIST OUTPUT.c
        entry_points.py LIST OUTPUT.map [VERSION]   of a runtime whose newest node is hip_VERSION

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the names of results; the texts are the names, except the most frequent. Never: answers with NULL. */
+/* Owns: the names and texts of results; a text is the name, except for frequent results. Never: answers with NULL. */
 #include "fake.h"
 
 static const struct {

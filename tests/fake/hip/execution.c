@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: streams, capture, events, copies and fills in stream order, graphs. Never: changes the machine's orders. */
+/* Owns: streams, capture, events, copies and fills in stream order, graphs. Never: changes the order of work. */
 #include <pthread.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #define BOTH(hip, cuda, parameters, ...)                                                                               \
     FAKE_HIP(hip, parameters, cuda(__VA_ARGS__)) FAKE_HIP(hip##_spt, parameters, cuda##_ptsz(__VA_ARGS__))
 
-/* Work on the same units waits for each other across streams. A mask is known by its device and its units. */
+/* Kernels with the same mask run one after the other, across streams. A mask is identified by its device and units. */
 static struct mask {
     struct mask *next;
     uint32_t device, words[MASK_WORDS];
@@ -44,7 +44,7 @@ static struct fake_lane *lane_of(const struct mask *wanted)
     return &mask->lane;
 }
 
-/* Bits beyond the units of the device are none; a mask without any is refused. */
+/* Bits beyond the device's units are ignored; a mask without a bit is refused. */
 static CUresult make_masked(CUstream *ret_stream, uint32_t words, const uint32_t *mask)
 {
     struct mask wanted = {0};
@@ -81,8 +81,8 @@ FAKE_HIP(hipStreamCreateWithPriority, (hipStream_t * stream, unsigned flags, int
 FAKE_HIP(hipExtStreamCreateWithCUMask, (hipStream_t * stream, uint32_t words, const uint32_t *mask),
          (words && mask) ? make_masked((CUstream *)stream, words, mask) : hipErrorInvalidValue)
 FAKE_HIP(hipStreamDestroy, (hipStream_t stream), stream ? cuStreamDestroy_v2(STREAM(stream)) : hipErrorInvalidHandle)
-FAKE_HIP_ASKS(hipDeviceGetStreamPriorityRange, (int *least, int *greatest),
-              (least && greatest) ? (*least = 1, *greatest = -1, hipSuccess) : hipErrorInvalidValue)
+FAKE_HIP_QUERY(hipDeviceGetStreamPriorityRange, (int *least, int *greatest),
+               (least && greatest) ? (*least = 1, *greatest = -1, hipSuccess) : hipErrorInvalidValue)
 BOTH(hipStreamQuery, cuStreamQuery, (hipStream_t stream), STREAM(stream))
 BOTH(hipStreamSynchronize, cuStreamSynchronize, (hipStream_t stream), STREAM(stream))
 BOTH(hipStreamWaitEvent, cuStreamWaitEvent, (hipStream_t stream, hipEvent_t event, unsigned flags), STREAM(stream),
@@ -116,8 +116,8 @@ FAKE_HIP(hipStreamBeginCaptureToGraph,
           size_t count, hipStreamCaptureMode mode),
          cuStreamBeginCaptureToGraph(STREAM(stream), GRAPH(graph), (const CUgraphNode *)dependencies,
                                      (const CUgraphEdgeData *)edges, count, mode))
-FAKE_HIP_ASKS(hipThreadExchangeStreamCaptureMode, (hipStreamCaptureMode * mode),
-              cuThreadExchangeStreamCaptureMode(mode))
+FAKE_HIP_QUERY(hipThreadExchangeStreamCaptureMode, (hipStreamCaptureMode * mode),
+               cuThreadExchangeStreamCaptureMode(mode))
 
 FAKE_HIP(hipEventCreate, (hipEvent_t * event), cuEventCreate((CUevent *)event, CU_EVENT_DEFAULT))
 FAKE_HIP(hipEventCreateWithFlags, (hipEvent_t * event, unsigned flags), cuEventCreate((CUevent *)event, flags & 7))
@@ -166,7 +166,7 @@ static hipError_t add_kernel(hipGraphNode_t *node, hipGraph_t graph, const hipGr
     if (!parameters)
         return hipErrorInvalidValue;
     hipError_t result = fake_hip_function(parameters->func, &function);
-    if (result == hipErrorInvalidDeviceFunction) { /* no host symbol: it is a function itself */
+    if (result == hipErrorInvalidDeviceFunction) { /* `func` is no host symbol, but a function itself */
         function = parameters->func;
         result = hipSuccess;
     }
@@ -245,7 +245,7 @@ FAKE_HIP(hipGraphGetNodes, (hipGraph_t graph, hipGraphNode_t *nodes, size_t *cou
 FAKE_HIP(hipGraphGetEdges, (hipGraph_t graph, hipGraphNode_t *from, hipGraphNode_t *to, size_t *count),
          cuGraphGetEdges(GRAPH(graph), NODE(from), NODE(to), count))
 FAKE_HIP(hipDeviceGraphMemTrim, (int device), cuDeviceGraphMemTrim(device))
-FAKE_HIP_ASKS(hipDeviceGetGraphMemAttribute, (int device, hipGraphMemAttributeType attribute, void *value),
-              cuDeviceGetGraphMemAttribute(device, attribute, value))
-FAKE_HIP_ASKS(hipDeviceSetGraphMemAttribute, (int device, hipGraphMemAttributeType attribute, void *value),
-              cuDeviceSetGraphMemAttribute(device, attribute, value))
+FAKE_HIP_QUERY(hipDeviceGetGraphMemAttribute, (int device, hipGraphMemAttributeType attribute, void *value),
+               cuDeviceGetGraphMemAttribute(device, attribute, value))
+FAKE_HIP_QUERY(hipDeviceSetGraphMemAttribute, (int device, hipGraphMemAttributeType attribute, void *value),
+               cuDeviceSetGraphMemAttribute(device, attribute, value))

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake HIP runtime: a face of HIP's on the made-up machine of tests/fake/cuda.
+ * The fake HIP runtime: HIP's interface to the made-up machine of tests/fake/cuda.
  *
- * Owns: HIP's own part: devices without contexts, which start when they are first used; visible devices; the last
- * error; kernels known by host symbols; names and numbers. Memory, streams, modules and graphs are those of the fake
- * CUDA driver, compiled into this library and not exported: both vendors' have the same shapes, orders and rules, and
- * most results the same numbers.
- * Never: lets a device begin with a call that only asks; ships.
+ * Owns: the parts that differ from CUDA: devices without contexts, which are initialized when they are first used;
+ * visible devices; the last error; kernels by their host symbols; names and numbers. Memory, streams, modules and
+ * graphs are those of the fake CUDA driver, compiled into this library and not exported: these have the same
+ * structures, order and rules in both, and most results have the same numbers.
+ * Never: initializes a device in a call that only queries; ships.
  *
  * Environment: FAKE_HIP_STATE, FAKE_HIP_DEVICES (default 2), FAKE_HIP_MEMORY (192G), FAKE_HIP_CONTEXT (300M),
  * FAKE_HIP_CODE (0), FAKE_HIP_UNITS (304), FAKE_HIP_VERSION (70200000), as tests/fake/cuda/state.h says of
  * FAKE_CUDA_...; FAKE_HIP_KFD, the folder for the compute driver's files (kernel_files.h); FAKE_HIP_BEGIN, how many
- * milliseconds a device's beginning takes before it holds anything, and again behind that (0); ROCR_VISIBLE_DEVICES,
- * HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES are read as the real runtimes do (visible.c).
+ * milliseconds the initialization of a device takes before it takes memory, and again after that (0);
+ * ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES are read as the real runtimes do (visible.c).
  */
 #ifndef FAKE_HIP_FAKE_H
 #define FAKE_HIP_FAKE_H
@@ -23,30 +23,30 @@
 #include "vendor/cuda/execution.h"
 #include "vendor/hip/execution.h"
 
-/* Starts the runtime, as the first call of any function does. A child of a process that had it stays outside. */
+/* Starts the runtime, as the first call of any function does. Fails in the child of a process that has started it. */
 hipError_t fake_hip_init(void);
 
-/* The same, and the calling thread's device has begun, with a context that is current. */
+/* fake_hip_init(), and initializes the calling thread's device, whose context becomes current. */
 hipError_t fake_hip_enter(void);
 
-/* Another device for the calling thread, without beginning it; and which it is. */
-hipError_t fake_hip_choose(int device);
+/* Sets and returns the calling thread's device; neither initializes it. */
+hipError_t fake_hip_set_device(int device);
 int fake_hip_device(void);
 
 /* Ends a device's context and all that is in it. */
-hipError_t fake_hip_end(int device);
-bool fake_hip_has_begun(int device);
+hipError_t fake_hip_reset_device(int device);
+bool fake_hip_is_initialized(int device);
 
-/* Keeps `result` as the thread's last error where it is one, and returns it. */
+/* Keeps `result` as the thread's last error if it is an error, and returns it. */
 hipError_t fake_hip_record_error(hipError_t result);
 
-/* The visible devices as indices of the machine's; how many. */
+/* The visible devices, as indices of the machine's devices; returns how many. */
 uint32_t fake_hip_visible(uint32_t visible[FAKE_DEVICES]);
 
 /* The function of a host symbol on the calling thread's device; after fake_hip_enter(). */
 hipError_t fake_hip_function(const void *host, CUfunction *ret_function);
 
-/* Defines a function that begins its device and does `call`, whose result is a CUresult or hipError_t. */
+/* Defines a function that initializes its device and evaluates `call`, a CUresult or hipError_t. */
 #define FAKE_HIP(name, parameters, call)                                                                               \
     hipError_t name parameters                                                                                         \
     {                                                                                                                  \
@@ -55,8 +55,8 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function);
         return fake_hip_record_error(result == hipSuccess ? (call) : result);                                          \
     }
 
-/* The form for a call that only queries. */
-#define FAKE_HIP_ASKS(name, parameters, call)                                                                          \
+/* FAKE_HIP() for a function that initializes no device. */
+#define FAKE_HIP_QUERY(name, parameters, call)                                                                         \
     hipError_t name parameters                                                                                         \
     {                                                                                                                  \
         hipError_t result = fake_hip_init();                                                                           \

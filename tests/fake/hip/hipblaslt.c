@@ -40,7 +40,7 @@ static int blaslt_type_of(hipDataType type, enum fake_type *ret_type)
     return 0;
 }
 
-/* No compute type without matrix cores, and none of f32 that is rounded to bf16 first. */
+/* hipBLASLt has no compute type without matrix cores, and none that rounds f32 to bf16 first. */
 static int blaslt_has(hipblasComputeType_t compute, hipDataType factor, hipDataType result, hipDataType scale)
 {
     if (compute == HIPBLAS_COMPUTE_32I)

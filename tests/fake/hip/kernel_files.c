@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: writing the compute driver's files; see kernel_files.h. Never: lets a reader of the first line see half a
+ * Owns: writing the compute driver's files (kernel_files.h). Never: lets a reader of the first line see a part of a
  * number.
  */
 #include "kernel_files.h"
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #define KFD    "sys/class/kfd/kfd"
-#define GPU_ID 1001u /* the first device's */
+#define GPU_ID 1001u /* the first device's id; the next ones follow */
 
-/* With the folders on the way to it. */
+/* Writes a file, and makes the folders on its path. */
 static void put_file(const char *name, const char *text)
 {
     char path[1024];

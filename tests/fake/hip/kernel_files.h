@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compute driver's (KFD's) files about the fake machine and the processes that hold memory of it.
+ * The files of the compute driver (KFD) about the fake machine, and about the processes that hold memory of it.
  *
  * Owns: the nodes' numbers and the folder of each process under FAKE_HIP_KFD, which stands for /. Without that variable
- * there is no such driver.
- * Never: takes the folder of a process that ended away: a test takes the whole.
+ * nothing is written.
+ * Never: removes the folder of a process that has ended: a test removes all of FAKE_HIP_KFD.
  */
 #ifndef FAKE_HIP_KERNEL_FILES_H
 #define FAKE_HIP_KERNEL_FILES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: every way of launching, by function and by host symbol. Never: gives a launch another cost by its way. */
+/* Owns: all calls that launch, by function and by host symbol. Never: lets the cost of a launch depend on its call. */
 #include "fake.h"
 #include "tests/fake/cuda/execution.h"
 
@@ -35,7 +35,7 @@ static hipError_t launch_host(const void *host, struct call call, void **argumen
     return result == hipSuccess ? launch_call(function, &call, arguments, NULL, per_thread) : result;
 }
 
-/* Events around a launch, where a program gives some. */
+/* Runs a launch between the events that the program gives; either may be NULL. */
 static hipError_t run_between_events(hipError_t (*run)(void *argument), void *argument, hipStream_t stream,
                                      hipEvent_t start, hipEvent_t stop)
 {
@@ -157,10 +157,10 @@ void _ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr
                                                                          const dim3 *block, uint32_t shared,
                                                                          hipStream_t stream, void **arguments)
 {
-    hipLaunchKernel((const void *)host, *grid, *block, arguments, shared, stream); /* NOLINT: a name, never followed */
+    hipLaunchKernel((const void *)host, *grid, *block, arguments, shared, stream); /* NOLINT: never dereferenced */
 }
 
-/* Each on the device of its stream; the thread's own device stays. */
+/* Launches each kernel on the device of its stream; the thread's own device stays. */
 static hipError_t launch_many(hipLaunchParams *launches, int count)
 {
     int own = fake_hip_device();
@@ -169,13 +169,13 @@ static hipError_t launch_many(hipLaunchParams *launches, int count)
     for (int i = 0; result == hipSuccess && i < count; i++) {
         const hipLaunchParams *one = &launches[i];
 
-        fake_hip_choose(hipGetStreamDeviceId(one->stream));
+        fake_hip_set_device(hipGetStreamDeviceId(one->stream));
         result = fake_hip_enter();
         if (result == hipSuccess)
             result = launch_host(one->func, (struct call){one->gridDim, one->blockDim, one->sharedMem, one->stream},
                                  one->args, false);
     }
-    fake_hip_choose(own);
+    fake_hip_set_device(own);
     return result;
 }
 
@@ -191,12 +191,12 @@ static hipError_t launch_many_functions(hipFunctionLaunchParams *launches, unsig
                             one->sharedMemBytes,
                             one->hStream};
 
-        fake_hip_choose(hipGetStreamDeviceId(one->hStream));
+        fake_hip_set_device(hipGetStreamDeviceId(one->hStream));
         result = fake_hip_enter();
         if (result == hipSuccess)
             result = launch_call((CUfunction)one->function, &call, one->kernelParams, NULL, false);
     }
-    fake_hip_choose(own);
+    fake_hip_set_device(own);
     return result;
 }
 

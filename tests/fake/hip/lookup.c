@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: hipGetProcAddress and hipGetDriverEntryPoint: by exported name; the form for the per-thread default stream
- * where that is asked for and there is one.
+ * Owns: hipGetProcAddress and hipGetDriverEntryPoint, which look functions up by their exported names. They return the
+ * form for the per-thread default stream if it is asked for and exists.
  * Never: answers with a function that this runtime's version lacks.
  */
 #include <stdio.h>
@@ -48,13 +48,13 @@ static hipError_t look_up(const char *symbol, void **function, int version, bool
     return *function ? hipSuccess : hipErrorInvalidValue;
 }
 
-FAKE_HIP_ASKS(hipGetProcAddress,
-              (const char *symbol, void **function, int version, uint64_t flags,
-               hipDriverProcAddressQueryResult *status),
-              look_up(symbol, function, version, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
-FAKE_HIP_ASKS(hipGetDriverEntryPoint,
-              (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
-              look_up(symbol, function, INT32_MAX, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
-FAKE_HIP_ASKS(hipGetDriverEntryPoint_spt,
-              (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
-              look_up(symbol, function, INT32_MAX, flags != HIP_GET_PROC_ADDRESS_LEGACY_STREAM, status))
+FAKE_HIP_QUERY(hipGetProcAddress,
+               (const char *symbol, void **function, int version, uint64_t flags,
+                hipDriverProcAddressQueryResult *status),
+               look_up(symbol, function, version, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
+FAKE_HIP_QUERY(hipGetDriverEntryPoint,
+               (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
+               look_up(symbol, function, INT32_MAX, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
+FAKE_HIP_QUERY(hipGetDriverEntryPoint_spt,
+               (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
+               look_up(symbol, function, INT32_MAX, flags != HIP_GET_PROC_ADDRESS_LEGACY_STREAM, status))

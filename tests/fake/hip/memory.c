@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory with an address but pools' and virtual; copies and fills that wait. Never: begins a device to report. */
+/*
+ * Owns: memory with an address, except pools and virtual memory; copies and fills that complete before they return.
+ * Never: initializes a device for a query.
+ */
 #include "vendor/cuda/memory.h"
 #include "fake.h"
 #include "vendor/cuda/execution.h"
@@ -11,7 +14,7 @@ static CUdeviceptr device_address(const void *pointer)
     return (uintptr_t)pointer;
 }
 
-/* Nothing is allocated for 0 bytes, which is no fault. */
+/* A request for 0 bytes succeeds and allocates nothing. */
 static hipError_t allocate_plain(void **pointer, uint64_t bytes)
 {
     CUdeviceptr address = 0;
@@ -68,7 +71,7 @@ static hipError_t allocate_pitched(hipPitchedPtr *made, hipExtent extent)
     return allocate_rows(&made->ptr, &made->pitch, extent.width, rows, 4);
 }
 
-/* Signal memory is the host's, and is freed as any. */
+/* Signal memory is on the host, and is freed by hipFree like other memory. */
 static hipError_t release_pointer(void *pointer)
 {
     hipError_t result = pointer ? cuMemFree_v2(device_address(pointer)) : hipSuccess;
@@ -187,7 +190,7 @@ FAKE_HIP(hipMemAllocPitch, (hipDeviceptr_t * pointer, size_t *pitch, size_t widt
          (width && height) ? allocate_rows(pointer, pitch, width, height, element) : hipErrorInvalidValue)
 FAKE_HIP(hipMalloc3D, (hipPitchedPtr * pointer, hipExtent extent), allocate_pitched(pointer, extent))
 FAKE_HIP(hipFree, (void *pointer), release_pointer(pointer))
-FAKE_HIP_ASKS(hipMemGetInfo, (size_t * free_bytes, size_t *total), free_and_total(free_bytes, total))
+FAKE_HIP_QUERY(hipMemGetInfo, (size_t * free_bytes, size_t *total), free_and_total(free_bytes, total))
 FAKE_HIP(hipMemPtrGetInfo, (void *pointer, size_t *size), size_of(pointer, size))
 FAKE_HIP(hipMemGetAddressRange, (hipDeviceptr_t * base, size_t *size, hipDeviceptr_t pointer),
          range_of(base, size, pointer))

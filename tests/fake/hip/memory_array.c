@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: arrays and mipmapped arrays, by descriptor and by channels. Never: changes how the machine handles them. */
+/* Owns: arrays and mipmapped arrays, by descriptor and by channels. Never: does more than call the fake CUDA driver. */
 #include "fake.h"
 #include "vendor/cuda/memory.h"
 
-_Static_assert((int)HIP_AD_FORMAT_FLOAT == (int)CU_AD_FORMAT_FLOAT, "one number");
-_Static_assert((int)hipArrayCubemap == (int)CUDA_ARRAY3D_CUBEMAP, "one number");
+_Static_assert((int)HIP_AD_FORMAT_FLOAT == (int)CU_AD_FORMAT_FLOAT, "the same number in both");
+_Static_assert((int)hipArrayCubemap == (int)CUDA_ARRAY3D_CUBEMAP, "the same number in both");
 
 static hipArray_Format format_of(const hipChannelFormatDesc *channels)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pools, and memory apart from its addresses. Never: changes a number: both vendors' are the same here. */
+/* Owns: pools, and virtual memory. Never: translates a number: both vendors' constants are the same here. */
 #include <stddef.h>
 
 #include "fake.h"

@@ -3,8 +3,8 @@
  * The fake MIOpen, which computes on the processor: convolution, activation, tensors and softmax
  * (tests/fake/cuda/dnn_fake.h).
  *
- * Owns: MIOpen's own part, and a test's questions. Never: takes tensors that do not fit each other, a softmax in place,
- * or less workspace than a solution said; ships.
+ * Owns: MIOpen's own part, and functions by which a test reads its state. Never: accepts tensors that do not fit each
+ * other, a softmax in place, or less workspace than a solution asked for; ships.
  */
 #include "vendor/hip/miopen.h"
 
@@ -95,7 +95,7 @@ static void combine_tensors(int operation, float a_factor, const float *a, float
         c[i] = operation == miopenTensorOpMul ? a_factor * a[i] * (b_factor * b[i]) : a_factor * a[i] + b_factor * b[i];
 }
 
-/* Of tensors of one shape; and a bias: one number for each channel is added. */
+/* Combines tensors of one shape, or adds a bias: one number for each channel. */
 miopenStatus_t miopenOpTensor(miopenHandle_t handle, int operation, const void *alpha1,
                               miopenTensorDescriptor_t a_tensor, const void *a, const void *alpha2,
                               miopenTensorDescriptor_t b_tensor, const void *b, const void *beta,
@@ -128,11 +128,11 @@ miopenStatus_t miopenSetActivationDescriptor(miopenActivationDescriptor_t activa
     return miopenStatusSuccess;
 }
 
-static float apply_activation(const struct miopenActivationDescriptor *it, float x)
+static float apply_activation(const struct miopenActivationDescriptor *activation, float x)
 {
-    float alpha = (float)it->alpha, beta = (float)it->beta, base = alpha + beta * x;
+    float alpha = (float)activation->alpha, beta = (float)activation->beta, base = alpha + beta * x;
 
-    switch (it->mode) {
+    switch (activation->mode) {
     case miopenActivationLOGISTIC:
         return 1 / (1 + expf(-x));
     case miopenActivationTANH:
@@ -142,7 +142,7 @@ static float apply_activation(const struct miopenActivationDescriptor *it, float
     case miopenActivationABS:
         return fabsf(x);
     case miopenActivationPOWER:
-        return base <= 0 ? 0 : powf(base, (float)it->gamma);
+        return base <= 0 ? 0 : powf(base, (float)activation->gamma);
     case miopenActivationLEAKYRELU:
         return x > 0 ? x : alpha * x;
     case miopenActivationELU:
@@ -202,7 +202,7 @@ miopenStatus_t miopenGetReductionWorkspaceSize(miopenHandle_t handle, miopenRedu
     return miopenStatusSuccess;
 }
 
-/* To one number for each channel; where there is something to be reduced. */
+/* Reduces a tensor to one number for each channel; refuses if there is nothing to reduce. */
 miopenStatus_t miopenReduceTensor(miopenHandle_t handle, miopenReduceTensorDescriptor_t reduction, void *indices,
                                   size_t indices_bytes, void *workspace, size_t workspace_bytes, const void *alpha,
                                   miopenTensorDescriptor_t a_tensor, const void *a, const void *beta,
@@ -277,16 +277,17 @@ miopenStatus_t miopenSetConvolutionGroupCount(miopenConvolutionDescriptor_t conv
     return groups > 0 ? miopenStatusSuccess : miopenStatusBadParm;
 }
 
-/* The first solution is one that takes more memory than there is. */
+/* The first of the solutions needs more workspace than any device has. */
 miopenStatus_t miopenConvolutionForwardGetSolution(miopenHandle_t handle, miopenTensorDescriptor_t w_tensor,
                                                    miopenTensorDescriptor_t x_tensor,
                                                    miopenConvolutionDescriptor_t convolution,
                                                    miopenTensorDescriptor_t y_tensor, size_t most, size_t *count,
                                                    miopenConvSolution_t *solutions)
 {
-    const struct fake_convolution it = {&convolution->window, x_tensor->sizes, w_tensor->sizes, y_tensor->sizes};
+    const struct fake_convolution computation = {&convolution->window, x_tensor->sizes, w_tensor->sizes,
+                                                 y_tensor->sizes};
 
-    if (!handle || most < 2 || !fake_convolution_fits(&it))
+    if (!handle || most < 2 || !fake_convolution_fits(&computation))
         return miopenStatusBadParm;
     solutions[0] = (miopenConvSolution_t){.workspace_size = SIZE_MAX / 2, .solution_id = 1};
     solutions[1] = (miopenConvSolution_t){.workspace_size = WORKSPACE, .solution_id = SOLUTION};
@@ -300,11 +301,12 @@ miopenStatus_t miopenConvolutionForwardImmediate(miopenHandle_t handle, miopenTe
                                                  miopenTensorDescriptor_t y_tensor, void *y, void *workspace,
                                                  size_t workspace_bytes, uint64_t solution)
 {
-    const struct fake_convolution it = {&convolution->window, x_tensor->sizes, w_tensor->sizes, y_tensor->sizes};
+    const struct fake_convolution computation = {&convolution->window, x_tensor->sizes, w_tensor->sizes,
+                                                 y_tensor->sizes};
 
     if (!handle || !handle->stream || solution != SOLUTION || !workspace || workspace_bytes < WORKSPACE ||
-        !fake_convolution_fits(&it))
+        !fake_convolution_fits(&computation))
         return miopenStatusBadParm;
-    fake_convolve(&it, x, w, y);
+    fake_convolve(&computation, x, w, y);
     return miopenStatusSuccess;
 }

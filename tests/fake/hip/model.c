@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the default machine with AMD's GPUs, where no variable says otherwise: two MI300X. Never: says more. */
+/* Owns: the machine with AMD's GPUs by default, without variables: two MI300X. Never: reads a variable. */
 #include <stdio.h>
 
 #include "kernel_files.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: modules, and the registrations of hipcc's output: code objects, and in them kernels and variables by the
- * address of a host symbol.
+ * Owns: modules, and the registrations of hipcc's output: code objects, and their kernels and variables by the address
+ * of a host symbol.
  * Never: reads a code object before a kernel of it is launched on a device: a program may register before main().
  *
  * A code object is text or any ELF file, as tests/fake/cuda/execution_module.c says; its first line is "FAKE-HIP".
@@ -15,7 +15,7 @@
 #include "tests/fake/cuda/execution.h"
 #include "vendor/cuda/memory.h"
 
-/* __hipRegisterFatBinary returns a handle of it. */
+/* A registered code object; its address is the handle that __hipRegisterFatBinary() returns. */
 struct binary {
     const void *image;
     struct {
@@ -53,7 +53,7 @@ void **__hipRegisterFatBinary(const void *wrapper)
     struct binary *binary = fake_execution_allocate(sizeof *binary);
 
     if (fat->magic != VENDOR_HIP_FAT_BINARY) {
-        fprintf(stderr, "fake HIP: what is registered is no code object\n");
+        fprintf(stderr, "fake HIP: __hipRegisterFatBinary() was called with no code object\n");
         abort();
     }
     binary->image = fat->binary;
@@ -74,12 +74,12 @@ static void free_variables(const void *modules)
     }
 }
 
-/* Also binaries registered with a context that has ended: its modules ended with it. */
+/* Unloads a binary from the current context. In a context that has ended, its modules have ended already. */
 static void unload_all(struct binary *binary)
 {
     CUcontext context = NULL;
 
-    if (!fake_hip_has_begun(fake_hip_device()) || fake_hip_enter() != hipSuccess ||
+    if (!fake_hip_is_initialized(fake_hip_device()) || fake_hip_enter() != hipSuccess ||
         cuCtxGetCurrent(&context) != CUDA_SUCCESS)
         return;
     for (uint32_t i = 0; i < FAKE_DEVICES; i++)
@@ -131,7 +131,7 @@ void __hipRegisterVar(void **modules, void *host, char *host_name, char *device_
     register_symbol(modules, host, device_name ? device_name : host_name);
 }
 
-/* As the older runtimes: by beginning the device. */
+/* As older runtimes do, this initializes the device. */
 void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
                              unsigned alignment)
 {
@@ -146,8 +146,8 @@ void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const c
     pthread_mutex_unlock(&lock);
 }
 
-/* Loads the parts that are not loaded in the context, which is a new one after a reset. Under the lock. */
-static hipError_t load_in(struct binary *binary, CUcontext context, CUmodule *ret_module)
+/* Loads the binary into the context, unless it is loaded there; a reset makes a new context. Under the lock. */
+static hipError_t load_module_in(struct binary *binary, CUcontext context, CUmodule *ret_module)
 {
     int device = context->device;
     hipError_t result = hipSuccess;
@@ -160,11 +160,11 @@ static hipError_t load_in(struct binary *binary, CUcontext context, CUmodule *re
     return result;
 }
 
-static hipError_t find_in(struct kernel *kernel, CUcontext context, CUfunction *ret_function)
+static hipError_t find_function_in(struct kernel *kernel, CUcontext context, CUfunction *ret_function)
 {
     int device = context->device;
     CUmodule module;
-    hipError_t result = load_in(kernel->binary, context, &module);
+    hipError_t result = load_module_in(kernel->binary, context, &module);
 
     if (result == hipSuccess && kernel->found[device].context != context) {
         result = cuModuleGetFunction(&kernel->found[device].function, module, kernel->name);
@@ -192,7 +192,7 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function)
         return result;
     pthread_mutex_lock(&lock);
     struct kernel *kernel = find_kernel(host);
-    result = kernel ? find_in(kernel, context, ret_function) : hipErrorInvalidDeviceFunction;
+    result = kernel ? find_function_in(kernel, context, ret_function) : hipErrorInvalidDeviceFunction;
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -208,7 +208,7 @@ static hipError_t find_variable(const void *host, void **address, size_t *size)
         return result;
     pthread_mutex_lock(&lock);
     struct kernel *variable = find_kernel(host);
-    result = variable ? load_in(variable->binary, context, &module) : hipErrorInvalidValue;
+    result = variable ? load_module_in(variable->binary, context, &module) : hipErrorInvalidValue;
     if (result == hipSuccess)
         result = cuModuleGetGlobal_v2(&found, size, module, variable->name);
     if (result == hipSuccess && address)
@@ -217,7 +217,7 @@ static hipError_t find_variable(const void *host, void **address, size_t *size)
     return result;
 }
 
-/* The attributes of a kernel by its host symbol; no test reads their structure. */
+/* Queries a kernel's attributes by its host symbol; fills in none, because no test reads them. */
 static hipError_t ask_kernel(const void *host)
 {
     CUfunction function;
@@ -240,11 +240,11 @@ static hipError_t ask_grid(int *grid, int *block, const void *host, size_t share
     return ask_blocks(grid, host, *block, shared);
 }
 
-/* ---- libraries: loaded when something is first asked of them ---- */
+/* ---- libraries: loaded at the first query ---- */
 
 struct ihipLibrary_t {
     const void *image;
-    char path[4096]; /* where there is no image */
+    char path[4096]; /* read if `image` is NULL */
     CUmodule module;
 };
 

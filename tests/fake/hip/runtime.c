@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the runtime's beginning, each thread's device and last error. Never: begins a device that is only asked of. */
+/* Owns: the runtime's start, each thread's device and last error. Never: initializes a device for a query. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -24,7 +24,7 @@ static void runtime_forked(void)
     pthread_mutex_init(&lock, NULL);
 }
 
-/* At load: a handler that came with the first call would miss a fork in the middle of it. */
+/* Registered at load: a handler that the first call registers would miss a fork during that call. */
 __attribute__((constructor)) static void handle_fork(void)
 {
     pthread_atfork(NULL, NULL, runtime_forked);
@@ -44,7 +44,7 @@ hipError_t fake_hip_init(void)
     return now == READY ? hipSuccess : now == NO_DEVICES ? hipErrorNoDevice : hipErrorNotInitialized;
 }
 
-/* Called by the machine's parts, which are never called before. */
+/* Called by the files of tests/fake/cuda, which run only after fake_hip_init(). */
 CUresult fake_ready(void)
 {
     return fake_hip_init();
@@ -73,7 +73,7 @@ int fake_not_supported(void)
     return fake_hip_record_error(result == hipSuccess ? hipErrorNotSupported : result);
 }
 
-static void sleep_as_told(void)
+static void sleep_for_initialization(void)
 {
     const char *text = getenv("FAKE_HIP_BEGIN");
     long milliseconds = text ? strtol(text, NULL, 10) : 0;
@@ -81,16 +81,16 @@ static void sleep_as_told(void)
     nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000}, NULL);
 }
 
-static hipError_t begin_device(CUcontext *ret_context)
+static hipError_t initialize_device(CUcontext *ret_context)
 {
     hipError_t result = hipSuccess;
 
     pthread_mutex_lock(&lock);
     *ret_context = atomic_load(&contexts[device]);
     if (!*ret_context) {
-        sleep_as_told();
+        sleep_for_initialization();
         result = cuDevicePrimaryCtxRetain(ret_context, device);
-        sleep_as_told();
+        sleep_for_initialization();
     }
     if (result == hipSuccess)
         atomic_store(&contexts[device], *ret_context);
@@ -107,7 +107,7 @@ hipError_t fake_hip_enter(void)
         return result;
     context = atomic_load_explicit(&contexts[device], memory_order_acquire);
     if (!context)
-        result = begin_device(&context);
+        result = initialize_device(&context);
     if (result == hipSuccess && current_context != context) {
         result = cuCtxSetCurrent(context);
         current_context = result == hipSuccess ? context : NULL;
@@ -115,7 +115,7 @@ hipError_t fake_hip_enter(void)
     return result;
 }
 
-hipError_t fake_hip_choose(int wanted)
+hipError_t fake_hip_set_device(int wanted)
 {
     uint32_t physical;
     hipError_t result = fake_physical(wanted, &physical);
@@ -130,12 +130,12 @@ int fake_hip_device(void)
     return device;
 }
 
-bool fake_hip_has_begun(int which)
+bool fake_hip_is_initialized(int which)
 {
     return atomic_load(&contexts[which]);
 }
 
-hipError_t fake_hip_end(int which)
+hipError_t fake_hip_reset_device(int which)
 {
     hipError_t result = hipSuccess;
 
@@ -177,11 +177,11 @@ hipError_t hipInit(unsigned flags)
     return fake_hip_record_error(flags ? hipErrorInvalidValue : fake_hip_init());
 }
 
-FAKE_HIP_ASKS(hipSetDevice, (int wanted), fake_hip_choose(wanted))
+FAKE_HIP_QUERY(hipSetDevice, (int wanted), fake_hip_set_device(wanted))
 FAKE_HIP(hipDeviceSynchronize, (void), cuCtxSynchronize())
 FAKE_HIP(hipCtxSynchronize, (void), cuCtxSynchronize())
-FAKE_HIP_ASKS(hipDeviceReset, (void), fake_hip_end(device))
-FAKE_HIP_ASKS(hipSetDeviceFlags, (unsigned flags), flags > 31 ? hipErrorInvalidValue : hipSuccess)
+FAKE_HIP_QUERY(hipDeviceReset, (void), fake_hip_reset_device(device))
+FAKE_HIP_QUERY(hipSetDeviceFlags, (unsigned flags), flags > 31 ? hipErrorInvalidValue : hipSuccess)
 
 hipError_t hipGetDevice(int *ret_device)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the list of visible devices. ROCR_VISIBLE_DEVICES selects devices of the machine by index or UUID.
- * HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES where that is not set, selects among the devices that remain.
+ * HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES if that is not set, selects among the devices that remain.
  * Never: reads a list beyond an item that names no device.
  */
 #include <stdlib.h>

@@ -22,7 +22,7 @@ static cl_int get_partition_info(cl_device_id device, cl_device_info name, size_
     }
 }
 
-/* Local memory is taken from the device's, and every image's edge is as long as its memory. */
+/* Local memory is a part of global memory, and only an image's memory limits its sides. */
 static cl_int get_size_info(cl_device_info name, size_t size, void *value, size_t *ret)
 {
     const cl_ulong memory = FAKE_MEMORY;
@@ -124,7 +124,7 @@ static cl_device_id make_part(cl_device_id parent, const cl_device_partition_pro
     return part;
 }
 
-/* FAKE_REFUSE_PARTS in the environment makes a driver that promises sub-devices and has none. */
+/* With FAKE_REFUSE_PARTS in the environment, the driver announces sub-devices and refuses to make them. */
 static cl_int create_sub_devices(cl_device_id device, const cl_device_partition_property *properties, cl_uint room,
                                  cl_device_id *parts, cl_uint *ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: running commands: at once when nothing keeps them and they take no time, else on one worker thread.
+ * Owns: running commands. A command that waits for nothing and takes no time runs at once, others on a worker thread.
  * Never: calls a program's callback while it holds its lock.
  */
 #include <string.h>

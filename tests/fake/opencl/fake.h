@@ -3,7 +3,7 @@
  * A tiny OpenCL driver for tests and benches: two equal devices of four units, which can be partitioned by counts, and
  * kernels that take as long as their argument says.
  *
- * Owns: the objects and their honest life: reference counts, destructor callbacks, events, profiling times.
+ * Owns: the objects and their lifetimes: reference counts, destructor callbacks, events, profiling times.
  * Never: ships, computes anything, or does work that no test checks.
  *
  * Kernels: "noop" is done when it is enqueued; "sleep" takes as many microseconds as its argument 0 (cl_uint) says.
@@ -26,7 +26,10 @@
 #define FAKE_DEVICES    2
 #define FAKE_UNITS      4
 
-/* clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to it: the live objects of the driver. */
+/*
+ * The numbers of the driver's live objects. clGetExtensionFunctionAddress("facetFakeCounters") returns their
+ * address.
+ */
 struct fake_counters {
     _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events, contexts;
     _Atomic uint64_t launches;
@@ -65,7 +68,7 @@ struct _cl_command_queue {
     cl_command_queue_properties properties;
     cl_queue_properties list[16];
     size_t list_words; /* terminator included; 0 = made without a list */
-    cl_event last;     /* not complete yet, so the engine holds it */
+    cl_event last;     /* the last command, while it is not complete; the engine has the reference */
     uint32_t pending;
 };
 
@@ -118,7 +121,7 @@ struct _cl_event {
     cl_uint num_waits;
     struct fake_callback *callbacks;
     cl_event next; /* in the engine's list */
-    /* The effect of running it. */
+    /* The effect of running the command: a copy, or pointers to free. */
     char *target;
     const char *source;
     size_t bytes;

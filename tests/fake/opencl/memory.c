@@ -184,7 +184,7 @@ static cl_int release_memory(cl_mem memory)
     return CL_SUCCESS;
 }
 
-/* FAKE_REFUSE_DESTRUCTOR in the environment makes every registration fail, as a driver without the call would. */
+/* With FAKE_REFUSE_DESTRUCTOR in the environment, every registration fails. */
 static cl_int set_destructor(cl_mem memory, void(CL_CALLBACK *notify)(cl_mem, void *), void *user_data)
 {
     struct fake_destructor *destructor;
@@ -219,7 +219,7 @@ static cl_int get_image_info(cl_mem image, cl_image_info name, size_t size, void
                                          : CL_INVALID_VALUE;
 }
 
-/* The size stands in front of the memory, so that fake_pointer_free() can subtract it from the count. */
+/* The size is stored before the memory, so that fake_pointer_free() can subtract it from the count. */
 static void *pointer_alloc(size_t size)
 {
     size_t *block = size && size <= FAKE_MAX_ALLOC ? malloc(size + 64) : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: command queues and the commands put into them. Never: runs one; that is the engine. */
+/* Owns: command queues and the commands put into them. Never: runs a command: the engine does that. */
 #include <string.h>
 
 #include "fake.h"
 
-/* FAKE_REFUSE_PROFILING in the environment makes a driver without profiling. */
+/* With FAKE_REFUSE_PROFILING in the environment, the driver has no profiling. */
 static cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties,
                                    cl_int *errcode_ret)
 {
