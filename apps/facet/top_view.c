@@ -57,14 +57,20 @@ static char *draw_bar(uint64_t milli, char *buffer, size_t size)
     return buffer;
 }
 
-static const char *share_color(const json_t *vgpu)
+/* Whether launches waited in the interval; earlier waits are in the counter, too. */
+static bool launches_waited(const json_t *earlier, const json_t *vgpu)
+{
+    return earlier && view_number(vgpu, "throttled_ns") > view_number(earlier, "throttled_ns");
+}
+
+static const char *share_color(const json_t *vgpu, const json_t *earlier)
 {
     uint64_t share = view_number(vgpu, "share_milli"), guarantee = view_number(vgpu, "compute_request_milli");
 
     if (strcmp(view_text(vgpu, "state"), "frozen") == 0)
         return "blue";
     /* Yellow: the vGPU gets less than its guarantee while launches wait. */
-    return share + 20 < guarantee && view_number(vgpu, "throttled_ns") ? "yellow" : "green";
+    return share + 20 < guarantee && launches_waited(earlier, vgpu) ? "yellow" : "green";
 }
 
 static bool add_line(struct libscols_table *table, const json_t *vgpu, const json_t *earlier, uint64_t interval_ns)
@@ -93,7 +99,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu, const jso
     if (!view_row(table, cells, sizeof cells / sizeof cells[0]))
         return false;
     struct libscols_line *line = scols_table_get_line(table, scols_table_get_nlines(table) - 1);
-    return !measured || scols_cell_set_color(scols_line_get_cell(line, COLUMN_SHARE), share_color(vgpu)) == 0;
+    return !measured || scols_cell_set_color(scols_line_get_cell(line, COLUMN_SHARE), share_color(vgpu, earlier)) == 0;
 }
 
 static struct libscols_table *build_table(const struct top_sample *before, const struct top_sample *now)

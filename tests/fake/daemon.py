@@ -130,7 +130,7 @@ class State:
         if "FAKE_ENVIRONMENT" in os.environ:
             vgpu["environment"] = json.loads(os.environ["FAKE_ENVIRONMENT"])
         if asked:
-            vgpu["share_milli"] = asked - 5
+            vgpu["share_milli"] = asked - int(os.environ.get("FAKE_MISSING_MILLI", "5"))
         if sum(other["compute_request_milli"] for other in self.vgpus) + asked > 1000:
             vgpu["warning"] = "guarantees on opencl:0 sum above the device; they act as weights"
         self.vgpus.append(vgpu)
@@ -172,6 +172,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if parts == ["v1", "vgpus"]:
             for vgpu in STATE.vgpus:
                 vgpu["launches"] += 1000
+                vgpu["throttled_ns"] += int(os.environ.get("FAKE_WAITED_NS", "0"))
             return STATE.create(body) if method == "POST" else {"vgpus": STATE.vgpus}
         if parts[:2] == ["v1", "vgpus"] and len(parts) == 3:
             if method == "PATCH":

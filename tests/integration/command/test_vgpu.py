@@ -171,6 +171,17 @@ def top_redraws_in_place_on_a_terminal():
 
 
 @test
+def top_is_yellow_only_while_launches_wait():
+    """With less than the guarantee; a vGPU that waited once, long ago, may just have little to do."""
+    for waited_ns, yellow in (("0", False), ("1000", True)):
+        with Place() as place:
+            place.env.update(FAKE_MISSING_MILLI="100", FAKE_WAITED_NS=waited_ns)
+            create_two_vgpus(place)
+            output, _ = on_terminal(place, ["top", "--interval", "0.1"], {}, lambda seen: seen.count(b"\033[J") >= 3)
+            equal("\033[1;33m" in output, yellow, f"yellow after {waited_ns} ns in each interval")
+
+
+@test
 def dumb_terminal_gets_neither_colours_nor_cursor_codes():
     with Place() as place:
         create_two_vgpus(place)
