@@ -68,17 +68,16 @@ static uint32_t choose_allocation(struct attempt *try, const struct fleet_shape 
 /* The policy's best node except the node that is being cleared. */
 static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
-    int32_t found_score, best = FLEET_NOT;
-    uint32_t found = FLEET_NONE;
+    int32_t best = FLEET_NOT;
 
     if (fleet_index_refresh(try->fleet, shape, NULL) != FACET_OK)
         return FLEET_NONE;
-    found = fleet_index_best(try->fleet, shape);
+    uint32_t found = fleet_index_best(try->fleet, shape);
     if (found != try->node)
         return found;
-    found_score = found == FLEET_NONE ? FLEET_NOT : shape->scores[found];
+    int32_t best_score = shape->scores[found];
     found = FLEET_NONE;
-    for (uint32_t i = 0; i < try->fleet->node_count && best < found_score; i++) {
+    for (uint32_t i = 0; i < try->fleet->node_count && best < best_score; i++) {
         if (i != try->node && shape->scores[i] > best) {
             best = shape->scores[i];
             found = i;
