@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A segment that was damaged while there was no daemon, and in which processes live: none is forgotten.
+"""Segments that were damaged while no daemon ran: the processes that live in them are not forgotten.
 
 Owns: damage with living processes. Never: damage of unused segments, and single numbers (test_faults.py).
 """
@@ -143,7 +143,7 @@ def a_damaged_segment_goes_by_force_and_its_processes_are_told():
             equal(daemon.call("DELETE", "/v1/vgpus/a?force=1").status, 200)
             equal(os.path.exists(segment), False)
             policy.seek(672)
-            equal(struct.unpack("<Q", policy.read(8)), (0,), "the quota of those that stay")
+            equal(struct.unpack("<Q", policy.read(8)), (0,), "the quota of the processes that stay")
         tenant.end()
 
 

@@ -110,7 +110,7 @@ def numbers_of(daemon, name):
     return numbers
 
 
-SLOT = 128  # where the first begins: memory_bytes; the cumulative counters are a cache line behind
+SLOT = 128  # the offset of the first slot, which begins with memory_bytes; its counters begin one cache line later
 COUNTERS = {"busy": 64, "launches": 72, "throttled": 80, "denied": 88}
 
 
@@ -138,7 +138,7 @@ def numbers_that_cannot_be_believed_are_absent():
         equal(set(numbers_of(daemon, "a")), expected)
         overwrite(usage, 0, b"\xff" * 8)
         equal({name for name in numbers_of(daemon, "a") if "limit" not in name and "request" not in name}, set(),
-              "numbers of a segment that is none any more")
+              "numbers of a file that is no segment any more")
 
 
 def put(usage, offset, number):
@@ -157,7 +157,7 @@ def doubt_outlasts_the_daemon():
         doubted = set(numbers_of(daemon, "a"))
         equal(len(whole - doubted), 10, "what is absent of a damaged vGPU")
         for counter in COUNTERS:
-            put(usage, SLOT + COUNTERS[counter], 1 << 58)  # also when it becomes another number
+            put(usage, SLOT + COUNTERS[counter], 1 << 58)  # another number does not end the doubt
         for number in (signal.SIGKILL, signal.SIGTERM):
             daemon.restart(number)
             time.sleep(0.3)
@@ -184,7 +184,8 @@ def damage_is_seen_that_came_while_there_was_no_daemon():
             equal(len(whole - set(numbers_of(daemon, "a"))) >= 2, True, f"numbers that are absent for {counter}")
 
 
-QUOTA, SETTLED = 672, 768  # in `policy`: of memory; when time was settled, measured, settled and published time
+# Offsets in `policy`: the quota of memory; the moment of settling, then measured, settled and published time.
+QUOTA, SETTLED = 672, 768
 
 
 @test
@@ -429,7 +430,7 @@ def a_runtime_folder_of_others_is_refused():
 
 
 def fill(path):
-    """Takes all the room there is."""
+    """Takes all the space on the file system."""
     with open(os.path.join(path, "filler"), "wb", buffering=0) as file:
         for size in (65536, 4096, 512):
             try:
@@ -440,7 +441,7 @@ def fill(path):
 
 
 def check_full(daemon, folder, limit):
-    """Creates until it is refused for want of room; then all acknowledged vGPUs exist, and there is room again."""
+    """Creates vGPUs until the disk is full. Then all acknowledged vGPUs exist, and more can be created once it has room."""
     acknowledged, answer = [], None
     for _ in range(limit):
         answer = daemon.call("POST", "/v1/vgpus", {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations over HTTP: granted, written, rebuilt; raced for, killed over, damaged; and the rest that vGPUs leave.
+"""Reservations over HTTP: granting, storing, rebuilding after kills and damage, races, and amounts that vGPUs hold.
 Owns: the whole path through the daemon. Never: each inner step (tests/unit/facetd/test_reservations.c).
 """
 import json
@@ -153,7 +153,7 @@ def a_provider_that_says_nothing_is_named():
 
 @test
 def kill_9_anywhere_loses_nothing_acknowledged():
-    """Callers reserve and release until the daemon dies under them; again and again, on the same state."""
+    """Callers reserve and release until the daemon is killed, eight times in a row on the same state."""
     with Facetd(FACET_TEST_DEVICES="4") as daemon:
         acknowledged, unsure = {}, set()
         lock = threading.Lock()
@@ -190,7 +190,7 @@ def kill_9_anywhere_loses_nothing_acknowledged():
             for thread in threads:
                 thread.start()
             before = len(acknowledged)
-            wait_until(lambda before=before: len(acknowledged) >= min(before + 3, 40), "some are acknowledged")
+            wait_until(lambda before=before: len(acknowledged) >= min(before + 3, 40), "some reservations are acknowledged")
             daemon.process.send_signal(signal.SIGKILL)
             for thread in threads:
                 thread.join()
@@ -203,7 +203,7 @@ def kill_9_anywhere_loses_nothing_acknowledged():
             for each in reservations_of(daemon):
                 equal(each["state"], "held")
             equal(max(per_device(reservations_of(daemon)).values(), default=0) <= 1000000, True, "a device above the whole")
-            for name in set(there) - set(acknowledged):  # written, and killed before the answer
+            for name in set(there) - set(acknowledged):  # stored, but the daemon was killed before it answered
                 check_status(daemon.call("DELETE", f"{PATH}/{name}"), 200)
             for name in unsure:
                 acknowledged.pop(name, None)
@@ -254,7 +254,7 @@ def devices_that_have_gone_are_told():
         equal([grant.get("trouble", "") for grant in now["grants"]],
               ["", "device test:1 is not there", "device test:2 is not there"])
         contains(now["warning"], "test:2")
-        equal(reserve(daemon, "0.01").status, 507, "nothing of what is left is free")
+        equal(reserve(daemon, "0.01").status, 507, "the devices that remain have nothing free")
         daemon.restart(signal.SIGKILL)
         equal(daemon.get(f"{PATH}/all").json["state"], "impaired")
         daemon.end()
