@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet run on AMD's GPUs: the whole path from the command to a limited program, over the fake runtime.
+"""`facet run` on AMD GPUs: the whole path from the command to a limited program, over the fake runtime.
 
-Owns: the proof that a program which was linked, bundles its runtime, or opens it, has the limits it was started with.
-Never: uses real hardware; needs a provider that this build has not: then it is skipped with a reason.
+Owns: the proof that a program has the limits it was started with, whether it is linked with the runtime, bundles it or
+opens it. Never: uses real hardware, or fails in a build without the provider rocm: it is skipped with a reason.
 """
 import json
 import os
@@ -22,7 +22,7 @@ SMI = os.path.join(BUILD, "tests", "fake", "amdsmi")
 
 
 class HipPlace(Real):
-    """Two of AMD's GPUs, of 16 and 8 GiB."""
+    """Two AMD GPUs, of 16 and 8 GiB."""
 
     def __init__(self):
         if not os.path.exists(PROVIDER):

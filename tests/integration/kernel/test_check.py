@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checked kernels: a fault is reported with kernel, work-item and place; a correct kernel computes as ever.
+"""Checked kernels: a fault is reported with kernel, work-item and source line; a correct kernel computes as usual.
 
 Owns: sources with one fault each. Never: takes a crash of the provider's process for a finding.
 """
@@ -28,7 +28,7 @@ FAILED = (1,)
 GLOBAL, BARRIER = "global memory of one allocation", "a barrier between"
 LOCAL, PRIVATE, CONSTANT = (f"{space} memory of one variable" for space in ("local", "private", "constant"))
 WILD = (1, 8, 1000, -1, -8, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1, -(1 << 61))
-# t[...] is within for by of 0; with barriers, which divide what keeps private memory, and without.
+# With `by` 0 the index is within t. The gaps take barriers, which divide the code that keeps private memory.
 PRIVATE_WRITE = """kernel void k(global int *x, long by) {
     int t[8];
     for (int i = 0; i < 8; i++)
@@ -53,7 +53,7 @@ kernel void k(global int *x, long by) {
 
 
 def run(source, *arguments, option=("--check",), out=None, **settings):
-    """`facet kernel run` of a source, or of a path; the bytes of argument `out` are then in `.data`."""
+    """Runs a source or a path with `facet kernel run`. The bytes of argument `out` are in the result's `.data`."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory(prefix="facet-check-") as folder:
@@ -74,7 +74,7 @@ def run(source, *arguments, option=("--check",), out=None, **settings):
 
 
 def check_message(done, item, line, access, expected):
-    """One line on standard error, nothing on standard output."""
+    """Expects one line on standard error, and nothing on standard output."""
     equal(done.stdout, "", "standard output")
     equal(done.returncode in FAILED, True, f"exit status {done.returncode}")
     pattern = (rf"facet kernel run: \S*wrong\.cl:{line}:\d+: kernel k, work-item \({item}, 0, 0\): "
@@ -130,7 +130,7 @@ def an_overrun_of_local_memory_is_told():
     equal(run(source, BUFFER, "i32:0", "--group", "64").returncode, 0)
 
 
-# Elements 0 to 7 of arrays of 8 are right; memory of each is rounded up to 64 or 128 bytes, with another one behind.
+# Elements 0 to 7 of an array of 8 are valid. The array's memory is rounded up to 64 or 128 bytes, and `behind` follows.
 LOCAL_READ = """kernel void k(global int *x, long by) {
     local int t[8], behind[8];
     t[get_local_id(0) & 7] = 3; behind[get_local_id(0) & 7] = 4;
@@ -227,7 +227,7 @@ def any_index_within_a_private_array_is_right():
 
 @test
 def a_wild_access_to_private_memory_is_not_made():
-    """Neither the neighbours in memory nor the array itself change; a refused load reads 0."""
+    """Neither neighbours in memory nor the array itself are changed; a refused load reads 0."""
     source = """kernel void k(global int *x, long by) {
     volatile int before[8], t[8], behind[8];
     for (int i = 0; i < 8; i++)
@@ -250,7 +250,7 @@ def a_wild_access_to_private_memory_is_not_made():
 
 @test
 def private_pointers_take_their_bounds_along():
-    """Through choices, loops, structs and copies; a pointer that may be global is checked by its real target."""
+    """Bounds are kept through choices, loops, structs and copies. A pointer that may be global is checked by its target."""
     source = """typedef struct { int a[4], b[4]; } pair;
 kernel void k(global int *x, long by, int way, pair given) {
     int one[4] = {1, 2, 3, 4}, two[6] = {5, 6, 7, 8, 9, 10}, i = get_global_id(0);
@@ -321,12 +321,13 @@ def atomics_are_no_race():
 @test
 def the_environment_asks_for_it_as_well():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
-    equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)  # within the page: not told
+    # Without checks an overrun within the page is not found.
+    equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)
 
 
 @test
 def a_trap_is_refused_where_it_stands():
-    """It would end the process before anything is reported; without checks the trap is compiled as written."""
+    """A trap would end the process before a fault is reported. Without checks the trap is compiled as written."""
     source = """void stop(int x) {
     if (x == 99)
         __builtin_trap();

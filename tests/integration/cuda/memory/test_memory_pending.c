@@ -23,7 +23,7 @@
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\n";
 
-/* The loader reads the charges while the allocators wait at `allocators_pause` and hold no memory. */
+/* The loading thread reads charges while the allocators wait at `allocators_pause` and hold no memory. */
 static struct {
     pthread_barrier_t allocators_start, allocators_pause;
     _Atomic bool stop, pause;
@@ -104,7 +104,7 @@ static void make_and_destroy(void)
     CHECK_EQUAL(cuda.cuCtxSetCurrent(shared.context), CUDA_SUCCESS);
 }
 
-/* The driver's calls take longer than a reading waits: the charge may be too small, but never too large. */
+/* The driver's calls take longer than a measurement waits. The charge may then be too small, but never too large. */
 static void load_beside_slow_ones(void)
 {
     CUmodule modules[3];

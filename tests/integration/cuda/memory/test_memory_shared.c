@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: CUDA's steps of tests/integration/cuda/shared.h: handles and pools. Never: handles of old (test_memory.c). */
+/* Owns: CUDA's steps for tests/integration/cuda/shared.h, with handles and pools. Never: the older IPC handles
+ * (test_memory.c). */
 #include "machine.h"
 
 #include "../shared.h"
