@@ -33,7 +33,7 @@ def create_prints_the_name_or_the_answer():
 def list_is_a_table_when_piped():
     with Place() as place:
         create_two_vgpus(place)
-        # In a pipe no column is cut, whatever COLUMNS is.
+        # In a pipe no column is cut, with any COLUMNS.
         matches_golden("vgpu-list.txt", place.facet("vgpu", "list", env={"COLUMNS": "40"}).stdout)
 
 

@@ -115,8 +115,8 @@ typedef CUstream client_stream_t;
 /* Makes a stream for the calling thread that waits for no other stream. Returns 0 or the driver's error. */
 int client_enter(client_stream_t *ret_stream);
 
-/* The magic number of a fatbin. The fake driver does not read such an image and finds every requested function in it.
- */
+/* The magic number of a fatbin. The fake driver does not read such an image and finds every requested
+ * function in it. */
 #define CLIENT_IMAGE "\x50\xed\x55\xba"
 
 /* Opens libcuda.so.1, initialises it, makes the primary context current and loads an image that has every function. */

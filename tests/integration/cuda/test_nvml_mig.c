@@ -15,8 +15,8 @@
 #include "nvml_machine.h"
 #include "vendor/cuda/nvml_mig.h"
 
-/* Profiles as nvidia-smi lists them: slices of memory and compute, the most instances at a time, and possible starts.
- */
+/* Profiles as nvidia-smi lists them: slices of memory and compute, the most instances at a time, and
+ * possible starts. */
 static const struct rule {
     unsigned profile_index, id, memory, compute, max_count, starts[8], start_count;
     const char *name_80, *name_141;

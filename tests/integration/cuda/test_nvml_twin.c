@@ -157,8 +157,8 @@ static void see_processes(void *context)
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_ERROR_INSUFFICIENT_SIZE);
     count = 2;
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 2);
-    /* The first process's memory is what the library says. The library does not list the second; the limiter counts it.
-     */
+    /* The first process's memory is what the library says. The library does not list the second; the
+     * limiter counts it. */
     CHECK(entries[0].pid == (unsigned)single->tenant && entries[0].usedGpuMemory == 400 * MIB);
     CHECK(entries[1].pid == (unsigned)single->other && entries[1].usedGpuMemory == 300 * MIB);
     CHECK(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 0);

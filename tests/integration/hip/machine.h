@@ -59,8 +59,8 @@ struct machine {
 };
 extern struct machine machine;
 
-/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. Beginning one costs `begin` ("300M").
- */
+/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. Beginning one costs
+ * `begin` ("300M"). */
 void machine_make(uint32_t count, const uint64_t *limits, const char *begin);
 void machine_remove(void);
 
@@ -74,8 +74,8 @@ void machine_environment(bool in_vgpu);
 pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
 void machine_wait(pid_t pid);
 
-/* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes, where a device costs MACHINE_BEGIN.
- */
+/* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes, where a device costs
+ * MACHINE_BEGIN. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
 /* The sum of all slots of a vGPU, and the bytes in this process's own slot. */

@@ -120,8 +120,8 @@ static void test_processes_that_begin_together_are_charged_their_own(void **stat
     run_in_namespace(role_exact_charge, INITIAL_PID_NAMESPACE);
 }
 
-/* In another PID namespace the driver's process numbers do not match: the whole device's memory counts, within bounds.
- */
+/* In another PID namespace the driver's process numbers do not match: the whole device's memory counts,
+ * within bounds. */
 static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **state)
 {
     run_in_namespace(role_bounded_charge, OTHER_PID_NAMESPACE);

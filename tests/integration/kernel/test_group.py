@@ -43,7 +43,7 @@ def work_items():
 
 @test
 def rows():
-    """Groups that no item can tell apart run in rows. Each item runs once, whatever the size of a group is."""
+    """Groups that no item can tell apart run in rows. Each item runs once, with any size of a group."""
     for size, group, offset in [((3000,), (1,), (0,)), ((3000,), (10,), (7,)), ((4096,), (64,), (3,)),
                                 ((4080,), (240,), (0,)), ((520, 6), (8, 2), (5, 9)), ((514, 9), (2, 3), (0, 1)),
                                 ((96, 10, 6), (1, 5, 2), (4, 0, 2)), ((260, 4, 3), (13, 1, 1), (0, 0, 0))]:

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Devices of one name are numbered by passing over the earlier ones, as the layer does. */
+/* Counts the earlier devices of the same name; as in the layer, that count numbers devices of one name. */
 static unsigned count_before(char stems[][FACET_OPENCL_ADDRESS_SIZE], unsigned count)
 {
     unsigned same = 0;

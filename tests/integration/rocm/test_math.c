@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: mathematics of the built rocm provider over the fake libraries, beyond conformance: the calls they get,
+ * Owns: tests of the built rocm provider's mathematics over fake libraries, beyond conformance: the libraries' calls,
  * libraries that are missing or too old, refusals, leftovers. Never: opens a real library.
  */
 #include "tests/provider.h"
@@ -38,7 +38,7 @@ static struct world enter_world(struct facet_provider_instance *instance)
     return world;
 }
 
-/* At those places; NULL: where they are. */
+/* Makes the provider open these libraries; NULL: the fake ones. */
 static void libraries_are(const char *blas, const char *dnn)
 {
     setenv("FACET_ROCM_HIPBLASLT", blas ? blas : getenv("FACET_TEST_HIPBLASLT"), 1);
@@ -135,7 +135,7 @@ static enum facet_status run_math(const struct world *world, struct facet_math m
     return provider->math->run(world->instance, world->context, world->stream, &math, error);
 }
 
-/* How the first launch of the stream that failed did, once this one is through. */
+/* Runs `math`, waits for it, and returns the failure of the stream's first failed launch; 0 if none failed. */
 static uint32_t failed_after(const struct world *world, struct facet_math math)
 {
     struct facet_stream_state now = {.size = sizeof now};
@@ -201,7 +201,7 @@ static void nothing_is_left_behind(void **state)
     assert_int_equal(seen("FACET_TEST_MIOPEN", "fake_miopen_living"), 0);
 }
 
-/* There is nothing to be reduced: the mean is the element, and the variance 0. */
+/* A single element needs no reduction: its mean is the element, and its variance is 0. */
 static void one_element_is_its_own_mean(void **state)
 {
     static const float given[2] = {3, -5};
@@ -224,7 +224,7 @@ static void unsupported_operations_name_the_reason(void **state)
 
     is_refused(&world, convolution_of(&world, FACET_MATH_BF16),
                "convolution of bf16: not offered here by hipBLASLt and MIOpen");
-    /* Sizes that MIOpen's ints do not have: a step that is never taken, and an operand. */
+    /* Values that do not fit MIOpen's ints: a stride that is never used, and the size of an operand. */
     wide.of.convolution.stride[1] = (UINT64_C(1) << 32) + 1;
     is_refused(&world, wide, "stride[1]");
     large.of.convolution.batch = UINT64_C(1) << 30;
@@ -245,7 +245,7 @@ static void a_library_that_is_missing_is_named(void **state)
     run_now(&world, convolution_of(&world, FACET_MATH_F32));
     provider->device->close(world.instance);
 
-    world = open_with(NULL, "libm.so.6"); /* one that lacks its functions is as good as none */
+    world = open_with(NULL, "libm.so.6"); /* a library without the functions counts as missing */
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_string_equal(support.library, "hipBLASLt");
     assert_int_equal(support.types[FACET_MATH_GEMM], 15);
@@ -271,7 +271,7 @@ static void without_libraries_there_is_no_mathematics(void **state)
     provider->device->close(world.instance);
 }
 
-/* Its types had other numbers; only a handle tells which it is, so it is the launch that fails. */
+/* An old release numbers types differently. Only a handle shows its release, so the launch fails, not the opening. */
 static void an_old_library_multiplies_nothing(void **state)
 {
     setenv("FAKE_HIP_HIPBLASLT", "600", 1);

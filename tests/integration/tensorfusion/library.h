@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the facade as TensorFusion's hypervisor has it: opened with RTLD_NOW | RTLD_GLOBAL, each function by its name.
- * Never: links to it.
+ * Owns: opening the facade as TensorFusion's hypervisor does, with RTLD_NOW | RTLD_GLOBAL and each function by its
+ * name. Never: links to the facade.
  */
 #ifndef TENSORFUSION_LIBRARY_H
 #define TENSORFUSION_LIBRARY_H
@@ -114,9 +114,9 @@ static inline void tf_listen(void)
     assert_int_equal(tf.AccelRegisterLogCallback(tf_hear), ACCEL_SUCCESS);
 }
 
-/* ---- the providers behind it ---- */
+/* ---- the providers behind the facade ---- */
 
-/* A provider that was built, by its name. */
+/* Makes the facade use a built provider, by its name. */
 static inline void tf_provider(const char *name)
 {
     char path[4096];
@@ -162,7 +162,7 @@ static inline void tf_uuid(size_t index, char *ret_uuid)
     free(devices);
 }
 
-/* Lets providers be the fake one, whose behaviour `words` say, and the provider `second` if it is not NULL. */
+/* Makes the facade use the fake provider with the faults `words`, and the provider `second` unless that is NULL. */
 static inline void use_fake_provider(const char *words, const char *second)
 {
     char path[8192];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of the facade's order: arguments are checked first, a call opens the providers it needs, and after
- * AccelShutdown() the process is as it was.
- * Never: calls AccelInit() before the tested call, except the pair that TensorFusion's own test begins with.
+ * Owns: the proof that the facade checks arguments first, that a call opens the providers that it needs, and that
+ * AccelShutdown() leaves nothing open. Never: calls AccelInit() before the tested call, except as TensorFusion's own
+ * test begins.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,14 +31,14 @@ static unsigned open_files(void)
     return entry_count("/proc/self/fd");
 }
 
-static unsigned threads_before; /* a sanitizer has some of its own */
+static unsigned threads_before; /* the threads of main() and of a sanitizer */
 
 static void *do_nothing(void *unused)
 {
     return unused;
 }
 
-/* A thread that has been joined may be listed for a moment longer. */
+/* Whether all threads of the facade have ended; a thread that was joined may still be listed for a moment. */
 static bool is_alone(void)
 {
     for (int i = 0; i < 5000 && entry_count("/proc/self/task") != threads_before; i++)
@@ -99,7 +99,7 @@ static void accel_functions_judge_their_arguments_first(void **state)
     assert_int_equal(tf.AccelGetVendorMountLibs(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(open_files(), before); /* and no provider was opened for any of them */
+    assert_int_equal(open_files(), before); /* no provider was opened for these calls */
     assert_true(is_alone());
     assert_int_equal(tf.AccelGetAllDevicesTopology(&topology), ACCEL_SUCCESS);
     tf_end();
@@ -140,7 +140,7 @@ static void limiter_functions_judge_their_arguments_first(void **state)
 
 /* ---- opening ---- */
 
-/* Each first call after a shutdown, none after an init. */
+/* Each call is the first after a shutdown, without an init. */
 static void each_function_opens_the_providers_it_needs(void **state)
 {
     static ExtendedDeviceInfo device;
@@ -180,13 +180,13 @@ static void each_function_opens_the_providers_it_needs(void **state)
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, &count), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
-    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_NOT_FOUND); /* it has nothing on the device */
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_NOT_FOUND); /* this process has nothing on the device */
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND);
     tf_end();
 }
 
-/* An init takes over the providers that a call has opened, and is ended by its own shutdown. */
+/* An init keeps the providers that a call has opened. Each init needs a shutdown of its own. */
 static void an_init_keeps_open_providers(void **state)
 {
     static PartitionResult partition;
@@ -215,7 +215,7 @@ static void each_call_reports_a_provider_that_cannot_be_opened(void **state)
         assert_non_null(strstr(tf_log.last_warning, "/nonexistent/facet-provider-x.so"));
     }
     assert_int_equal(count, 77);
-    use_sim("h100"); /* and is no obstacle to the next */
+    use_sim("h100"); /* the failure does not affect the next call */
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 1);
     tf_end();
@@ -281,7 +281,7 @@ static void *ask_repeatedly(void *argument)
     return NULL;
 }
 
-/* A shutdown takes providers away from other callers only until they open them again. */
+/* After a shutdown, other threads' calls open the providers again. */
 static void calls_and_shutdowns_may_meet(void **state)
 {
     pthread_t threads[ASKERS];
@@ -318,7 +318,7 @@ int main(void)
     tf_open();
     pthread_t thread;
 
-    /* A sanitizer begins its own with the first of ours. */
+    /* A sanitizer starts threads of its own with the program's first one. */
     assert_int_equal(pthread_create(&thread, NULL, do_nothing, NULL), 0);
     pthread_join(thread, NULL);
     threads_before = entry_count("/proc/self/task");

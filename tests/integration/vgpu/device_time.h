@@ -98,8 +98,8 @@ static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
     return used;
 }
 
-/* The percentage of the device's active time in which it had its processor; in the remaining time other programs ran.
- */
+/* The percentage of the device's active time in which it had its processor; in the remaining time other
+ * programs ran. */
 static inline uint64_t processor_percent(const struct device_time *times)
 {
     return times->active_ns > 0 ? device_time_sum(times) * 100 / times->active_ns : 0;

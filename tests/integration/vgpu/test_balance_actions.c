@@ -95,8 +95,8 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     return moves;
 }
 
-/* With two members, one that has all the load is 1000 milli above the mean, so a threshold of 1000 is never exceeded.
- */
+/* With two members, one that has all the load is 1000 milli above the mean, so a threshold of 1000 is
+ * never exceeded. */
 static void threshold_and_interval_hold_actions_back(void **state)
 {
     assert_true(moves_with(200, 2 * MS) > 0);
@@ -217,8 +217,8 @@ static void idle_members_have_fewer_units(void **state)
     }
 }
 
-/* A task of higher priority comes while a task of low priority runs. With the action it goes first; without, it waits.
- */
+/* A task of higher priority comes while a task of low priority runs. With the action it goes first;
+ * without, it waits. */
 static void higher_priority_is_let_in(uint32_t actions, struct facet_balancer_task *ret_low,
                                       struct facet_balancer_task *ret_high)
 {

@@ -360,8 +360,8 @@ static void compute_virtualization_can_be_off(void **state)
 
 static atomic_uint unexpected;
 
-/* Creates, uses and destroys vGPUs that other threads use, too. A call may be refused only as its vGPU does not exist.
- */
+/* Creates, uses and destroys vGPUs that other threads use, too. A call may be refused only as its vGPU
+ * does not exist. */
 static void *use_shared_vgpus(void *argument)
 {
     uint64_t seed = (uintptr_t)argument * 2654435761u + 1;

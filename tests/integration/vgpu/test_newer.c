@@ -8,8 +8,8 @@
 #include <facet/balance.h>
 #include <facet/monitor.h>
 
-/* The library once read the tail behind its own shorter copy of a struct. The longer the tail, the surer a test fails.
- */
+/* The library once read the tail behind its own shorter copy of a struct. The longer the tail, the surer
+ * a test fails. */
 static const uint32_t tails[] = {8, 300, 4096};
 #define TAILS (sizeof tails / sizeof *tails)
 

@@ -130,7 +130,7 @@ static uint16_t first_half(uint64_t address)
 
 /*
  * With tensor cores off the bf16 units are not used. The record names the implementation that ran, and the numbers show
- * it, too: the units of x86 processors treat a subnormal factor as 0, whatever the thread's settings are (VDPBF16PS,
+ * it, too: the units of x86 processors treat a subnormal factor as 0 with any settings of the thread (VDPBF16PS,
  * TDPBF16PS: Intel's manual, volume 2), and arithmetic in f32 does not.
  */
 static void tensor_cores_are_switched_at_run_time(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the proof that policies, shares, bounds and scaling decide the use of the device `cpu`, and that changes while
  * kernels run affect those kernels. vGPUs are compared by the device time that each got. Never: asserts how long
- * anything takes, or only what the settings are. */
+ * anything takes, or only the values of settings. */
 #include "device_time.h"
 
 static int set_up_with_units(const char *units, void **state)
@@ -22,8 +22,8 @@ static int two_units(void **state)
     return set_up_with_units("2", state);
 }
 
-/* Endless work of the vGPUs 1, 2, ... Each joins by enter_contest(), which says how many rounds its work-groups take.
- */
+/* Endless work of the vGPUs 1, 2, ... Each joins by enter_contest(), which says how many rounds its
+ * work-groups take. */
 struct contest {
     uint32_t count;
     struct facet_kernel *kernels[MEASURED_VGPUS];

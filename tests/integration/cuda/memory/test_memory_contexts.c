@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each process is charged for its own contexts, whatever other processes do on the device.
+ * Owns: proofs that each process is charged for its own contexts, with any other processes on the device.
  * Never: depends on an order: a neighbour is always in the middle of a call when a context is made.
  */
 #include <pthread.h>

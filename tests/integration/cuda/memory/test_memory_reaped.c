@@ -54,8 +54,8 @@ static uint64_t query_free_bytes(bool of_old)
     return free_of_old;
 }
 
-/* For each byte that the parent sends, queries free memory and answers with 8 bytes. The byte names the query's form.
- */
+/* For each byte that the parent sends, queries free memory and answers with 8 bytes. The byte names the
+ * query's form. */
 static void role_answers_with_free_bytes(const int *questions, const int *answers)
 {
     char form;

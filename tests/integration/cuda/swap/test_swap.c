@@ -153,8 +153,8 @@ static void test_two_processes_of_three_quarters_keep_every_word(void **state)
     assert_nothing_left(other);
 }
 
-/* Any three working sets leave room for a context, whose memory is never swapped and does not wait for room (ADR 21).
- */
+/* Any three working sets leave room for a context, whose memory is never swapped and does not wait for
+ * room (ADR 21). */
 static void test_four_processes_in_two_vgpus(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 700), other = world_add_oversubscribed(&world, LIMIT, 100);
