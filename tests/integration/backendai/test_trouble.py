@@ -32,7 +32,7 @@ from tap import Skip, contains, equal, main, test
 world.simulate("dual-socket", "cpu")
 
 
-class Played:
+class FakeDaemon:
     """A fake daemon that remembers vGPUs, and waits in create() while `open` is clear."""
 
     def __init__(self):
@@ -65,7 +65,7 @@ class Played:
 async def ready(**config):
     plugin = FacetPlugin(config, {})
     await plugin.init()
-    plugin.daemon = Played()
+    plugin.daemon = FakeDaemon()
     return plugin
 
 
@@ -402,7 +402,7 @@ def an_absent_daemon_defers_and_an_impossible_request_denies():
         hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="1"), share(plugin, "0.5"))
         contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.pre_create())), "facetd")
         contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.post_terminate())), "facetd")
-        plugin.daemon = Played()
+        plugin.daemon = FakeDaemon()
         both = {"facet.shares": {device: D(1) for device in list(plugin._devices)[:2]}}
         for granted in (both, share(plugin, "0.0009")):
             hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="2"), granted)

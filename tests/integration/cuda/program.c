@@ -47,7 +47,7 @@ int main(void)
     return print_devices(&(struct driver){cuInit, cuDeviceGetCount, cuDeviceGetUuid_v2});
 }
 #else
-static int look_in(const char *name)
+static int print_devices_of(const char *name)
 {
     void *handle = dlopen(name, RTLD_NOW);
 
@@ -66,7 +66,7 @@ static int look_in(const char *name)
 int main(int count, char **names)
 {
     for (int i = 1; i < count; i++)
-        if (look_in(names[i]) != 0)
+        if (print_devices_of(names[i]) != 0)
             return 1;
     return 0;
 }

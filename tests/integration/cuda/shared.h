@@ -44,7 +44,7 @@ static void shared_import(const struct shared_steps *steps, int socket)
     char data[HANDED_BYTES], text[8] = "";
     int fd;
 
-    CHECK(take_over(socket, &fd, data));
+    CHECK(receive_descriptor(socket, &fd, data));
     steps->import(fd, data);
     shared_check_own(0);
     steps->look(text);
@@ -63,7 +63,7 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
 
     steps->make(&fd, data);
     CHECK(fake_used_of_kind(0, steps->kind) >= SHARED_BYTES);
-    CHECK(hand_over(socket, fd, data));
+    CHECK(send_descriptor(socket, fd, data));
     CHECK(waitpid(importer, &status, 0) == importer);
     CHECK_EQUAL(status, 0);
     shared_check_own(fake_used_of_kind(0, steps->kind));

@@ -141,7 +141,7 @@ def numbers_that_cannot_be_believed_are_absent():
               "numbers of a file that is no segment any more")
 
 
-def put(usage, offset, number):
+def write_number(usage, offset, number):
     overwrite(usage, offset, struct.pack("<Q", number))
 
 
@@ -153,11 +153,11 @@ def doubt_outlasts_the_daemon():
         wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
         whole = set(numbers_of(daemon, "a"))
         for counter in COUNTERS:
-            put(usage, SLOT + COUNTERS[counter], 1 << 59)
+            write_number(usage, SLOT + COUNTERS[counter], 1 << 59)
         doubted = set(numbers_of(daemon, "a"))
         equal(len(whole - doubted), 10, "what is absent of a damaged vGPU")
         for counter in COUNTERS:
-            put(usage, SLOT + COUNTERS[counter], 1 << 58)  # another number does not end the doubt
+            write_number(usage, SLOT + COUNTERS[counter], 1 << 58)  # another number does not end the doubt
         for number in (signal.SIGKILL, signal.SIGTERM):
             daemon.restart(number)
             time.sleep(0.3)
@@ -174,11 +174,11 @@ def damage_is_seen_that_came_while_there_was_no_daemon():
         with Facetd() as daemon:
             usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
             overwrite(usage, 20, struct.pack("<I", 1))
-            put(usage, SLOT + COUNTERS[counter], 7)
+            write_number(usage, SLOT + COUNTERS[counter], 7)
             wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
             whole = set(numbers_of(daemon, "a"))
             daemon.end(signal.SIGKILL)
-            put(usage, SLOT + COUNTERS[counter], number)
+            write_number(usage, SLOT + COUNTERS[counter], number)
             daemon.start()
             wait_until(lambda: "warning" in daemon.get("/v1/vgpus/a").json, f"{counter} is doubted")
             equal(len(whole - set(numbers_of(daemon, "a"))) >= 2, True, f"numbers that are absent for {counter}")
@@ -200,9 +200,9 @@ def no_damage_of_a_policy_without_a_daemon_is_published():
             whole = numbers_of(daemon, "a")
             daemon.end(signal.SIGKILL)
             for offset, number in damage.items():
-                put(os.path.join(segment, "policy"), offset, number)
+                write_number(os.path.join(segment, "policy"), offset, number)
             if QUOTA in damage:
-                put(os.path.join(segment, "usage"), 24, 2**64 - 4096 if damage[QUOTA] > 8192 else 8000)
+                write_number(os.path.join(segment, "usage"), 24, 2**64 - 4096 if damage[QUOTA] > 8192 else 8000)
             for _ in range(2):
                 daemon.start()
                 time.sleep(0.3)
@@ -217,7 +217,7 @@ def no_damage_of_a_policy_without_a_daemon_is_published():
 def numbers_of_a_segment_are_believed_after_a_restart():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=8192)["segment"], "usage")
-        put(usage, 24, 8000)  # the peak of a quota that is made smaller
+        write_number(usage, 24, 8000)  # the peak of a quota that is made smaller
         equal(daemon.call("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 4096}).status, 200)
         for _ in range(2):
             equal(numbers_of(daemon, "a")["memory_peak_bytes"], 8000)
@@ -230,12 +230,12 @@ def impossible_numbers_are_absent_though_not_absurd():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
         wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
-        put(usage, 24, 4097)
+        write_number(usage, 24, 4097)
         equal("memory_peak_bytes" in numbers_of(daemon, "a"), False, "a peak above the quota")
-        put(usage, 24, 4096)
+        write_number(usage, 24, 4096)
         equal(numbers_of(daemon, "a")["memory_peak_bytes"], 4096)
         overwrite(usage, 20, struct.pack("<I", 1))
-        put(usage, SLOT + COUNTERS["busy"], 1 << 49)
+        write_number(usage, SLOT + COUNTERS["busy"], 1 << 49)
         equal("device_time_ns" in numbers_of(daemon, "a"), False, "six days of a vGPU that is a second old")
 
 

@@ -34,20 +34,20 @@ def grants(reservation):
     return {grant["device"]: grant["amount"] for grant in reservation["grants"]}
 
 
-def micro(amount):
+def to_millionths(amount):
     whole, _, part = amount.partition(".")
     return int(whole) * 1000000 + int((part + "000000")[:6])
 
 
 def total(reservations):
-    return sum(micro(grant["amount"]) for each in reservations for grant in each["grants"])
+    return sum(to_millionths(grant["amount"]) for each in reservations for grant in each["grants"])
 
 
 def per_device(reservations):
     taken = {}
     for each in reservations:
         for grant in each["grants"]:
-            taken[grant["device_id"]] = taken.get(grant["device_id"], 0) + micro(grant["amount"])
+            taken[grant["device_id"]] = taken.get(grant["device_id"], 0) + to_millionths(grant["amount"])
     return taken
 
 
@@ -317,7 +317,8 @@ def of_a_node_that_became_smaller_no_more_is_granted_than_is_left():
         daemon.environment["FACET_TEST_DEVICES"] = "1"
         daemon.start()
         equal([each["state"] for each in reservations_of(daemon)].count("impaired"), 1)
-        equal(max(micro(check_status(reserve(daemon, "0.4", dry_run=True), 200)["grants"][0]["amount"]), 0), 400000)
+        dry = check_status(reserve(daemon, "0.4", dry_run=True), 200)
+        equal(max(to_millionths(dry["grants"][0]["amount"]), 0), 400000)
         equal(reserve(daemon, "0.41").status, 507)
 
 

@@ -155,7 +155,7 @@ static void role_library_of_a_file(void *argument)
     CHECK_CODE_CHARGED(0);
 }
 
-static void test_a_library_is_charged_when_something_is_first_asked_of_it(void **state)
+static void test_a_library_is_charged_at_its_first_query(void **state)
 {
     run_both_forms(role_library_code, GIB);
     run_both_forms(role_library_of_a_file, GIB);
@@ -380,7 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_module_is_charged_until_it_is_unloaded),
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
-        cmocka_unit_test(test_a_library_is_charged_when_something_is_first_asked_of_it),
+        cmocka_unit_test(test_a_library_is_charged_at_its_first_query),
         cmocka_unit_test(test_code_loaded_by_a_first_launch_is_charged),
         cmocka_unit_test(test_code_loaded_by_a_query_is_charged),
         cmocka_unit_test(test_a_charge_beyond_the_quota_is_tried_again),

@@ -377,7 +377,7 @@ static void role_unchecked_stream(void *argument)
     }
 }
 
-static void test_a_stream_that_is_none_gets_nothing_uncharged(void **state)
+static void test_an_invalid_stream_gets_no_uncharged_memory(void **state)
 {
     machine_run(role_unchecked_stream, 200 * MIB);
     machine_make(1, &(uint64_t){GIB}, "300M");
@@ -557,7 +557,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
-        cmocka_unit_test(test_a_stream_that_is_none_gets_nothing_uncharged),
+        cmocka_unit_test(test_an_invalid_stream_gets_no_uncharged_memory),
         cmocka_unit_test(test_a_device_that_is_warmed_up_is_charged_then),
         cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_there),
         cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),

@@ -76,7 +76,7 @@ static void role_unreadable_arguments(void *argument)
     CHECK(hip.hipMemcpy3DBatchAsync(absurd, (hipMemcpy3DBatchOp *)(void *)readable, NULL, 0, NULL) != hipSuccess);
 }
 
-static void test_lists_that_cannot_be_read_are_the_runtimes_to_refuse(void **state)
+static void test_the_runtime_refuses_lists_that_cannot_be_read(void **state)
 {
     machine_run(role_unreadable_arguments, GIB);
 }
@@ -127,7 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
-        cmocka_unit_test(test_lists_that_cannot_be_read_are_the_runtimes_to_refuse),
+        cmocka_unit_test(test_the_runtime_refuses_lists_that_cannot_be_read),
         cmocka_unit_test(test_copies_of_unknown_size_count_each),
     };
 

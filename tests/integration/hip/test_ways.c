@@ -119,7 +119,7 @@ static void test_a_program_that_opens_the_runtime_by_any_name_has_its_limits(voi
     assert_string_equal(answer_of((struct client_case){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
 }
 
-static void test_in_no_vgpu_everything_is_the_runtimes(void **state)
+static void test_in_no_vgpu_each_call_reaches_the_runtime(void **state)
 {
     assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
     assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
@@ -142,7 +142,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_program_that_opens_the_runtime_by_any_name_has_its_limits, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_in_no_vgpu_everything_is_the_runtimes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_no_vgpu_each_call_reaches_the_runtime, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_no_runtime_is_there_is_no_device, setup, teardown),
     };
 

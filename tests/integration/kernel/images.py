@@ -43,7 +43,7 @@ def ran(*command, **options):
     return done.stdout
 
 
-def demand_known(target, environment):
+def skip_without_generator(target, environment):
     """Raises Skip if LLVM 19 has no generator for the target, which its message must say. Other LLVMs must have it."""
     done = subprocess.run([BUILD / "facet", "compile", "--target", target, KERNELS[0], "-o", os.devnull], text=True,
                           capture_output=True, check=False, env=environment)
@@ -56,7 +56,7 @@ def compiled(target, folder, sources=None, level=3):
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-    demand_known(target, environment)
+    skip_without_generator(target, environment)
 
     def compile_one(source):
         image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"

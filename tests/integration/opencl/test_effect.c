@@ -83,7 +83,7 @@ static bool result_is_right(const struct work *work)
 }
 
 /* The time in user mode of one of this process's threads, in clock ticks. */
-static unsigned long ticks_of(int tid)
+static unsigned long thread_ticks(int tid)
 {
     char path[64], text[1024] = "";
     unsigned long ticks = 0;
@@ -117,7 +117,7 @@ static struct thread_use find_thread_use(void)
 
         if (!task)
             break;
-        ticks[i] = tid > 0 && tid != getpid() ? ticks_of(tid) : 0;
+        ticks[i] = tid > 0 && tid != getpid() ? thread_ticks(tid) : 0;
         if (ticks[i] > highest) {
             highest = ticks[i];
             thread_use.busiest = tid;
@@ -241,7 +241,7 @@ static struct moment moment_now(void)
 }
 
 /* Whether other programs used less than a fifth of a processor since `begin`. */
-static bool calm_since(const struct moment *begin)
+static bool others_were_quiet_since(const struct moment *begin)
 {
     const struct moment end = moment_now();
     const uint64_t machine = end.machine_ns - begin->machine_ns, ours = end.ours_ns - begin->ours_ns;
@@ -271,7 +271,7 @@ static void half_the_units_are_half_as_fast(void **state)
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         best = whole / part > best ? whole / part : best;
-        calm_rounds += calm_since(&begin);
+        calm_rounds += others_were_quiet_since(&begin);
         print_message("# round %d: all units are %.2f times as fast as half of them\n", i, whole / part);
     }
     judge_ratio(best > 1.4, calm_rounds);
@@ -289,7 +289,7 @@ static void one_unit_is_not_faster_than_its_share(void **state)
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         least = part / whole < least ? part / whole : least;
-        calm_rounds += calm_since(&begin);
+        calm_rounds += others_were_quiet_since(&begin);
     }
     judge_ratio(least < 0.8, calm_rounds);
 }
@@ -324,7 +324,7 @@ static void neighbours_keep_their_speed(void **state)
         double worse = ratios[0] < ratios[1] ? ratios[0] : ratios[1];
         print_message("# round %d: %.2f and %.2f of their speed alone\n", i, ratios[0], ratios[1]);
         best = worse > best ? worse : best;
-        calm_rounds += calm_since(&begin);
+        calm_rounds += others_were_quiet_since(&begin);
     }
     judge_ratio(best > 0.65, calm_rounds);
 }

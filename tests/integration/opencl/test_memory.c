@@ -92,7 +92,7 @@ static void test_sub_buffer_is_free(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_release_at_real_death(void **state)
+static void test_memory_is_released_with_the_last_reference(void **state)
 {
     cl_mem buffer = fixture_buffer(MIB, NULL);
 
@@ -396,7 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_buffer_with_properties_is_charged),
         cmocka_unit_test(test_host_pointer_is_charged),
         cmocka_unit_test(test_sub_buffer_is_free),
-        cmocka_unit_test(test_release_at_real_death),
+        cmocka_unit_test(test_memory_is_released_with_the_last_reference),
         cmocka_unit_test(test_program_callback_runs_before_ours),
         cmocka_unit_test(test_images_are_charged),
         cmocka_unit_test(test_image_over_quota_is_refused),

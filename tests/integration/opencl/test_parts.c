@@ -131,7 +131,7 @@ static void tick_until(struct facet_stops *stops, uint64_t from_ms, uint64_t to_
     }
 }
 
-static uint64_t left_ms(const struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint32_t pieces)
+static uint64_t remaining_ms(const struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint32_t pieces)
 {
     struct facet_interval left[FACET_STOPS_MOST + 1];
     uint64_t sum = 0;
@@ -151,10 +151,10 @@ static void test_a_stop_is_cut_out(void **state)
     tick_until(&stops, 1000, 1100, &cpu_ns);
     tick_until(&stops, 6090, 6200, &cpu_ns); /* nothing ticked since 1090, and nothing was computed */
     assert_int_equal(stops.count, 1);
-    assert_int_equal(left_ms(&stops, 1050, 6150, 2), 110);
-    assert_int_equal(left_ms(&stops, 2000, 3000, 0), 0);
-    assert_int_equal(left_ms(&stops, 6100, 6150, 1), 50);
-    assert_int_equal(left_ms(&stops, 500, 1100, 1), 600);
+    assert_int_equal(remaining_ms(&stops, 1050, 6150, 2), 110);
+    assert_int_equal(remaining_ms(&stops, 2000, 3000, 0), 0);
+    assert_int_equal(remaining_ms(&stops, 6100, 6150, 1), 50);
+    assert_int_equal(remaining_ms(&stops, 500, 1100, 1), 600);
 }
 
 static void test_a_process_that_worked_was_not_stopped(void **state)
@@ -169,7 +169,7 @@ static void test_a_process_that_worked_was_not_stopped(void **state)
     facet_stops_rest(&stops);
     tick_until(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, and none expected */
     assert_int_equal(stops.count, 0);
-    assert_int_equal(left_ms(&stops, 1050, 6150, 1), 5100);
+    assert_int_equal(remaining_ms(&stops, 1050, 6150, 1), 5100);
 }
 
 /* The device's clock has another origin, and may show a stop at once or late. */
@@ -184,7 +184,7 @@ static void test_stops_on_the_devices_clock(void **state)
     facet_stops_learn_clock(&stops, 91010 * MS, 6110 * MS);
     facet_stops_learn_clock(&stops, 91015 * MS, 6190 * MS);
     assert_int_equal(stops.ahead_ns, -84900 * (int64_t)MS);
-    assert_int_equal(left_ms(&stops, 85950, 91050, 2), 110);
+    assert_int_equal(remaining_ms(&stops, 85950, 91050, 2), 110);
 }
 
 static void test_the_newest_stops_are_kept(void **state)
@@ -196,7 +196,7 @@ static void test_the_newest_stops_are_kept(void **state)
         tick_until(&stops, i * 1000, i * 1000 + 500, &cpu_ns);
     assert_int_equal(stops.count, FACET_STOPS_MOST);
     assert_int_equal(stops.intervals[FACET_STOPS_MOST - 1].end_ns, (FACET_STOPS_MOST + 3) * 1000 * MS);
-    assert_int_equal(left_ms(&stops, 1000, (FACET_STOPS_MOST + 4) * 1000, FACET_STOPS_MOST + 1),
+    assert_int_equal(remaining_ms(&stops, 1000, (FACET_STOPS_MOST + 4) * 1000, FACET_STOPS_MOST + 1),
                      (FACET_STOPS_MOST + 3) * 1000 - FACET_STOPS_MOST * 500);
 }
 

@@ -31,7 +31,7 @@ static pid_t start_role(const char *role, int ready_fd)
     return pid;
 }
 
-static int status_of(pid_t pid)
+static int wait_status(pid_t pid)
 {
     int status = 0;
 
@@ -44,7 +44,7 @@ static int status_of(pid_t pid)
 
 static int run_role(const char *role)
 {
-    return status_of(start_role(role, -1));
+    return wait_status(start_role(role, -1));
 }
 
 static void check_reclaimed(void)
@@ -85,7 +85,7 @@ static int role_hold_four(void)
 }
 
 /* Exit status 0 when a vGPU that cannot be used shows no device and gives no context. */
-static int role_closed(void)
+static int role_unusable_vgpu(void)
 {
     cl_platform_id platform;
     cl_uint count = 5;
@@ -117,14 +117,14 @@ static int role_count_devices(void)
 #define WAITED_US 2000u
 #define LONG_US   1000000u
 #define STOP_NS   (2 * FACET_NS_PER_S)
-#define BESIDE_NS (400 * FACET_NS_PER_MS)
+#define OTHERS_NS (400 * FACET_NS_PER_MS)
 
 static void CL_CALLBACK raise_flag(cl_event event, cl_int status, void *flag)
 {
     atomic_store((_Atomic int *)flag, status == CL_COMPLETE ? 1 : 2);
 }
 
-static bool called_back(cl_event event)
+static bool completes_by_callback(cl_event event)
 {
     static _Atomic int flag;
 
@@ -147,7 +147,7 @@ static bool completes_by_query(cl_event event)
     return status == CL_COMPLETE;
 }
 
-static bool read_back(cl_mem buffer)
+static bool completes_by_read(cl_mem buffer)
 {
     char bytes[16];
 
@@ -173,7 +173,7 @@ static bool completes_across_queues(cl_event event)
            clEnqueueMarkerWithWaitList(other, 1, &event, NULL) == CL_SUCCESS && clFinish(other) == CL_SUCCESS;
 }
 
-static bool wait_by(const char *way, cl_event event, cl_mem buffer)
+static bool wait_for_event_by(const char *way, cl_event event, cl_mem buffer)
 {
     if (strcmp(way, "crossed") == 0)
         return completes_across_queues(event);
@@ -182,23 +182,23 @@ static bool wait_by(const char *way, cl_event event, cl_mem buffer)
     if (strcmp(way, "status") == 0)
         return completes_by_query(event);
     if (strcmp(way, "callback") == 0)
-        return called_back(event);
+        return completes_by_callback(event);
     if (strcmp(way, "read") == 0)
-        return read_back(buffer);
+        return completes_by_read(buffer);
     if (strcmp(way, "map") == 0)
         return completes_by_map(buffer);
     return clFinish(fixture.queue) == CL_SUCCESS;
 }
 
 /* Makes launches and waits for each by `way`. Then nothing may be left to report. */
-static int wait_often(const char *way)
+static int launch_and_wait_repeatedly(const char *way)
 {
     cl_mem buffer = fixture_buffer(MIB, NULL);
     cl_event event = NULL;
 
     fixture_set_sleep(WAITED_US);
     for (unsigned i = 0; i < WAITS; i++)
-        if (fixture_launch(fixture.sleep, &event) != CL_SUCCESS || !wait_by(way, event, buffer) ||
+        if (fixture_launch(fixture.sleep, &event) != CL_SUCCESS || !wait_for_event_by(way, event, buffer) ||
             clReleaseEvent(event) != CL_SUCCESS)
             return 1;
     return 0;
@@ -208,7 +208,7 @@ static int wait_often(const char *way)
  * execve() ("exec"). */
 static int role_wait(const char *way)
 {
-    int status = wait_often(way);
+    int status = launch_and_wait_repeatedly(way);
 
     if (status == 0 && strcmp(way, "killed") == 0)
         raise(SIGKILL);
@@ -223,7 +223,7 @@ static int role_forks(void)
     pid_t pid = fork();
 
     if (pid == 0)
-        _exit(fixture_open() ? wait_often("finish") : 99);
+        _exit(fixture_open() ? launch_and_wait_repeatedly("finish") : 99);
     int status = 0;
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
@@ -242,7 +242,7 @@ static int role_stopped(void)
 }
 
 /* Runs one long kernel beside others that are reported; reports how long these took, and waits to be killed. */
-static int role_beside(void)
+static int role_long_kernel(void)
 {
     cl_command_queue other = clCreateCommandQueueWithProperties(fixture.context, fixture.device, NULL, NULL);
     const size_t size = 1;
@@ -251,7 +251,7 @@ static int role_beside(void)
     if (!other || fixture_launch(fixture.sleep, NULL) != CL_SUCCESS || clFlush(fixture.queue) != CL_SUCCESS)
         return 1;
     uint64_t begun_ns = facet_clock_now_ns(), took_ns = 0;
-    for (; took_ns < BESIDE_NS; took_ns = facet_clock_now_ns() - begun_ns) {
+    for (; took_ns < OTHERS_NS; took_ns = facet_clock_now_ns() - begun_ns) {
         if (clEnqueueNDRangeKernel(other, fixture.noop, 1, NULL, &size, NULL, 0, NULL, NULL) != CL_SUCCESS ||
             clFinish(other) != CL_SUCCESS)
             return 2;
@@ -269,7 +269,7 @@ static int play_role(const char *role)
     if (strcmp(role, "role-forks") == 0)
         return role_forks();
     if (strcmp(role, "role-closed") == 0)
-        return role_closed();
+        return role_unusable_vgpu();
     if (strcmp(role, "role-count") == 0)
         return role_count_devices();
     if (!fixture_open())
@@ -279,7 +279,7 @@ static int play_role(const char *role)
     if (strcmp(role, "role-die") == 0)
         return role_hold_and_die();
     if (strcmp(role, "role-beside") == 0)
-        return role_beside();
+        return role_long_kernel();
     if (strcmp(role, "role-stopped") == 0)
         return role_stopped();
     if (strncmp(role, "role-wait-", 10) == 0)
@@ -365,7 +365,7 @@ static void check_stopped(enum facet_gate gate)
     uint64_t begun_ns = facet_clock_now_ns();
     usleep(20000);
     stop_for(pid, STOP_NS);
-    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(wait_status(pid), 0);
     uint64_t ran_ns = facet_clock_now_ns() - begun_ns - STOP_NS;
     struct facet_usage_totals after = test_segment_totals(&fixture.segment);
     assert_int_equal(after.launches, before.launches + 2);
@@ -393,7 +393,7 @@ static void test_kill_gives_memory_back(void **state)
     close(ready[0]);
     assert_int_equal(fixture_held(), 8 * MIB);
     kill(pid, SIGKILL);
-    assert_int_equal(status_of(pid), 1000 + SIGKILL);
+    assert_int_equal(wait_status(pid), 1000 + SIGKILL);
     assert_int_equal(facet_owner_reap(fixture.segment.owner), 1);
     check_reclaimed();
 }
@@ -417,7 +417,7 @@ static void test_killed_while_a_kernel_runs_beside_others(void **state)
         close(ready[0]);
         assert_true(test_segment_totals(&fixture.segment).launches > before.launches);
         kill(pid, SIGKILL);
-        assert_int_equal(status_of(pid), 1000 + SIGKILL);
+        assert_int_equal(wait_status(pid), 1000 + SIGKILL);
         facet_owner_reap(fixture.segment.owner);
         uint64_t charged_ns = test_segment_totals(&fixture.segment).busy_ns - before.busy_ns;
         assert_true(charged_ns >= took_ns / 2);
@@ -461,7 +461,7 @@ static void test_loader_opened_at_run_time(void **state)
         execl(getenv("FACET_TEST_DLOPEN"), "dlopen-client", "4194304", (char *)NULL);
         _exit(127);
     }
-    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(wait_status(pid), 0);
     assert_int_equal(fixture_held(), 4 * MIB);
     check_reclaimed();
 }
@@ -516,7 +516,7 @@ static void test_a_forked_child_is_refused(void **state)
     pid_t pid = fork();
     if (pid == 0)
         _exit(forked_child(buffer));
-    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(wait_status(pid), 0);
     facet_owner_reap(fixture.segment.owner);
     assert_int_equal(fixture_held(), 8 * MIB);
     assert_int_equal(fixture_launch(fixture.noop, NULL), CL_SUCCESS);

@@ -183,7 +183,7 @@ static void an_image_that_ends_early_is_refused(void **state)
 
 /* --- limits --- */
 
-static uint64_t busy_of(struct facet_provider_instance *instance, const char *worker, uint32_t blocks)
+static uint64_t busy_ns_of(struct facet_provider_instance *instance, const char *worker, uint32_t blocks)
 {
     static const char image[] = ".version 7.0 .visible .entry spin_1000us() { ret; }";
     const struct facet_execution_ops *ops = provider->execution;
@@ -215,9 +215,9 @@ static void a_worker_has_its_compute_units_and_no_more(void **state)
     assert_int_equal(ops->set_compute(instance, 0, "quarter", 250, NULL), FACET_OK);
     assert_int_equal(ops->set_compute(instance, 0, "more", 760, NULL), FACET_NO_SPACE);
     assert_int_equal(ops->set_compute(instance, 0, "rest", 750, NULL), FACET_OK);
-    uint64_t quarter = busy_of(instance, "quarter", 304 * 8), rest = busy_of(instance, "rest", 304 * 8);
+    uint64_t quarter = busy_ns_of(instance, "quarter", 304 * 8), rest = busy_ns_of(instance, "rest", 304 * 8);
     assert_int_equal(ops->clear(instance, 0, "rest", NULL), FACET_OK);
-    uint64_t whole = busy_of(instance, "whole", 304 * 8);
+    uint64_t whole = busy_ns_of(instance, "whole", 304 * 8);
     assert_in_range(quarter, 4 * whole - whole / 10, 4 * whole + whole / 10);
     assert_in_range(rest, 2 * whole - whole / 10, 2 * whole + whole / 10); /* a second round, most of it empty */
     assert_int_equal(ops->set_compute(instance, 0, "more", 750, NULL), FACET_OK);
@@ -313,7 +313,7 @@ static void in_a_child(void (*body)(void))
     assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
 }
 
-static void use_and_cut(void)
+static void use_and_partition(void)
 {
     struct facet_device_info infos[16];
     struct facet_partition_info info;
@@ -327,22 +327,23 @@ static void use_and_cut(void)
         provider->memory->alloc(user, context, 1 << 20, &address, NULL) != FACET_OK)
         _exit(1);
     setenv("FACET_ROCM_PARTITIONS", "1", 1);
-    struct facet_provider_instance *cutter = open_provider(infos, 2);
+    struct facet_provider_instance *partitioner = open_provider(infos, 2);
     info.size = sizeof info;
-    if (provider->partition->create(cutter, 0, "DPX/NPS1", 0, &info, &error) != FACET_BUSY ||
+    if (provider->partition->create(partitioner, 0, "DPX/NPS1", 0, &info, &error) != FACET_BUSY ||
         !strstr(error.message, "while a process uses it"))
         _exit(2);
-    if (provider->partition->placements(cutter, 0, "DPX/NPS1", places, sizeof places[0], 8, &count, NULL) != FACET_OK ||
+    if (provider->partition->placements(partitioner, 0, "DPX/NPS1", places, sizeof places[0], 8, &count, NULL) !=
+            FACET_OK ||
         count != 2 || places[0].free)
         _exit(3);
 }
 
-static void a_gpu_that_is_used_is_not_cut(void **state)
+static void a_gpu_in_use_is_not_partitioned(void **state)
 {
-    in_a_child(use_and_cut);
+    in_a_child(use_and_partition);
 }
 
-static void cut_and_use(void)
+static void partition_and_use(void)
 {
     struct facet_device_info infos[16];
     struct facet_error error = {0};
@@ -358,9 +359,9 @@ static void cut_and_use(void)
         _exit(2);
 }
 
-static void a_gpu_that_was_cut_is_not_used_as_a_whole(void **state)
+static void a_partitioned_gpu_is_not_used_as_a_whole(void **state)
 {
-    in_a_child(cut_and_use);
+    in_a_child(partition_and_use);
 }
 
 /* Bytes in the file that the provider did not write are ignored. */
@@ -496,8 +497,8 @@ int main(void)
         cmocka_unit_test_setup(notifications_are_reported, sources_are_all_there),
         cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, sources_are_all_there),
         cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, sources_are_all_there),
-        cmocka_unit_test_setup(a_gpu_that_is_used_is_not_cut, sources_are_all_there),
-        cmocka_unit_test_setup(a_gpu_that_was_cut_is_not_used_as_a_whole, sources_are_all_there),
+        cmocka_unit_test_setup(a_gpu_in_use_is_not_partitioned, sources_are_all_there),
+        cmocka_unit_test_setup(a_partitioned_gpu_is_not_used_as_a_whole, sources_are_all_there),
         cmocka_unit_test_setup(an_image_that_ends_early_is_refused, sources_are_all_there),
         cmocka_unit_test_setup(a_worker_has_its_compute_units_and_no_more, sources_are_all_there),
     };

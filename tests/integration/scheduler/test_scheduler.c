@@ -24,11 +24,11 @@
 #include "base/clock.h"
 #include "limiter/tenant.h"
 
-#define TENANTS 3
-#define WINDOWS 4 /* a bound must hold in one of so many measurements */
-#define MIB     UINT64_C(1048576)
-#define WAIT_MS 60000u /* for events that must come */
-#define REST_MS 300u
+#define TENANTS  3
+#define WINDOWS  4 /* a bound must hold in one of so many measurements */
+#define MIB      UINT64_C(1048576)
+#define WAIT_MS  60000u /* for events that must come */
+#define QUIET_MS 300u
 
 struct worker {
     const char *dir;
@@ -154,7 +154,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static uint64_t kernels_of_all(const struct world *world)
+static uint64_t count_all_kernels(const struct world *world)
 {
     uint64_t all = 0;
 
@@ -167,13 +167,13 @@ static uint64_t kernels_of_all(const struct world *world)
  * measure more than once. */
 static bool shares_hold(const struct world *world, const uint32_t *requests)
 {
-    uint64_t before[TENANTS], all = kernels_of_all(world);
+    uint64_t before[TENANTS], all = count_all_kernels(world);
     bool held = true;
 
     for (int i = 0; i < TENANTS; i++)
         before[i] = atomic_load(&world->workers[i].kernels);
     sleep(3);
-    all = kernels_of_all(world) - all;
+    all = count_all_kernels(world) - all;
     assert_true(all > 0);
     for (int i = 0; i < TENANTS && all > 0; i++) {
         uint64_t milli = (atomic_load(&world->workers[i].kernels) - before[i]) * 1000 / all;
@@ -198,7 +198,7 @@ static void test_shares_and_exclusive_leases(void **state)
         held = shares_hold(world, requests);
     assert_true(held);
     /* The lease is passed on shortly before the last kernel ends; until then a tenant is alone on the device. */
-    uint64_t all = kernels_of_all(world);
+    uint64_t all = count_all_kernels(world);
     print_message("# %d of %llu kernels overlapped another tenant's\n", world->overlaps, (unsigned long long)all);
     assert_true((uint64_t)world->overlaps * 3 < all);
 }
@@ -237,15 +237,15 @@ static void expect_more_kernels(const struct worker *worker, uint64_t than)
     assert_true(atomic_load(&worker->kernels) > than);
 }
 
-/* Expects that kernels stop: none ends for REST_MS, a thousand times a kernel's length. A kernel that had passed the
+/* Expects that kernels stop: none ends for QUIET_MS, a thousand times a kernel's length. A kernel that had passed the
  * gate may end late on a busy machine. Returns how many ended. */
-static uint64_t expect_rest(const struct worker *worker)
+static uint64_t expect_no_more_kernels(const struct worker *worker)
 {
     uint64_t kernels = 0;
 
-    for (unsigned waited_ms = 0; waited_ms < WAIT_MS; waited_ms += REST_MS) {
+    for (unsigned waited_ms = 0; waited_ms < WAIT_MS; waited_ms += QUIET_MS) {
         kernels = atomic_load(&worker->kernels);
-        usleep(REST_MS * 1000);
+        usleep(QUIET_MS * 1000);
         if (atomic_load(&worker->kernels) == kernels)
             return kernels;
     }
@@ -261,7 +261,7 @@ static void test_freeze_stops_and_resume_continues(void **state)
     struct worker *worker = start_worker(world, 0);
     expect_more_kernels(worker, 0);
     assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", true, NULL), FACET_OK);
-    uint64_t frozen_at = expect_rest(worker);
+    uint64_t frozen_at = expect_no_more_kernels(worker);
     assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", false, NULL), FACET_OK);
     expect_more_kernels(worker, frozen_at);
 }
@@ -387,7 +387,7 @@ static pid_t start_process(struct stoppable *stoppable, const char *dir)
     return child;
 }
 
-static uint64_t kernels_of(struct worker *worker, useconds_t duration_us)
+static uint64_t count_kernels(struct worker *worker, useconds_t duration_us)
 {
     uint64_t before = atomic_load(&worker->kernels);
 
@@ -403,7 +403,7 @@ static uint64_t kernels_with_neighbour(struct worker *neighbour, struct worker *
     for (int i = 0; i < WINDOWS && !(milli > 120 && milli < 320); i++) {
         uint64_t before = atomic_load(&other->kernels);
 
-        kernels = kernels_of(neighbour, 700000);
+        kernels = count_kernels(neighbour, 700000);
         uint64_t all = kernels + atomic_load(&other->kernels) - before;
         milli = all ? kernels * 1000 / all : 0;
         print_message("# beside the other tenant: %llu milli of 200\n", (unsigned long long)milli);
@@ -429,7 +429,7 @@ static void test_stopped_tenant_takes_nothing(void **state)
         uint64_t with_neighbour = kernels_with_neighbour(neighbour, &other->worker);
         assert_int_equal(kill(child, SIGSTOP), 0);
         usleep(300000);
-        uint64_t alone = kernels_of(neighbour, 700000);
+        uint64_t alone = count_kernels(neighbour, 700000);
         print_message("# while the other tenant is stopped: %llu kernels, %llu before\n", (unsigned long long)alone,
                       (unsigned long long)with_neighbour);
         assert_true(alone > 2 * with_neighbour);

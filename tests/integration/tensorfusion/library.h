@@ -92,7 +92,7 @@ struct tf_log {
 
 static struct tf_log tf_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static inline void tf_hear(const char *level, const char *message)
+static inline void tf_log_message(const char *level, const char *message)
 {
     pthread_mutex_lock(&tf_log.lock);
     tf_log.count++;
@@ -111,7 +111,7 @@ static inline void tf_listen(void)
 {
     tf_log.count = tf_log.errors = tf_log.warnings = tf_log.unknown = 0;
     tf_log.last[0] = tf_log.last_warning[0] = '\0';
-    assert_int_equal(tf.AccelRegisterLogCallback(tf_hear), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRegisterLogCallback(tf_log_message), ACCEL_SUCCESS);
 }
 
 /* ---- the providers behind the facade ---- */

@@ -11,8 +11,8 @@
 
 #include "library.h"
 
-#define ASKERS 4
-#define ROUNDS 50
+#define CALLERS 4
+#define ROUNDS  50
 
 static unsigned entry_count(const char *folder)
 {
@@ -39,7 +39,7 @@ static void *do_nothing(void *unused)
 }
 
 /* Whether all threads of the facade have ended; a thread that was joined may still be listed for a moment. */
-static bool is_alone(void)
+static bool threads_have_ended(void)
 {
     for (int i = 0; i < 5000 && entry_count("/proc/self/task") != threads_before; i++)
         usleep(1000);
@@ -100,7 +100,7 @@ static void accel_functions_judge_their_arguments_first(void **state)
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(open_files(), before); /* no provider was opened for these calls */
-    assert_true(is_alone());
+    assert_true(threads_have_ended());
     assert_int_equal(tf.AccelGetAllDevicesTopology(&topology), ACCEL_SUCCESS);
     tf_end();
 }
@@ -200,7 +200,7 @@ static void an_init_keeps_open_providers(void **state)
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelRemovePartition(partition.deviceUUID, uuid), ACCEL_SUCCESS);
     tf_end();
-    assert_true(is_alone());
+    assert_true(threads_have_ended());
 }
 
 static void each_call_reports_a_provider_that_cannot_be_opened(void **state)
@@ -253,7 +253,7 @@ static void after_a_shutdown_nothing_is_left(void **state)
         assert_true(open_files() > before);
         tf_end();
         assert_int_equal(open_files(), before);
-        assert_true(is_alone());
+        assert_true(threads_have_ended());
     }
 }
 
@@ -267,9 +267,9 @@ static void a_shutdown_of_nothing_succeeds(void **state)
     tf_end();
 }
 
-static atomic_uint asking;
+static atomic_uint callers_running;
 
-static void *ask_repeatedly(void *argument)
+static void *call_repeatedly(void *argument)
 {
     bool *passed = argument;
     size_t count = 0;
@@ -277,28 +277,28 @@ static void *ask_repeatedly(void *argument)
     *passed = true;
     for (int i = 0; i < ROUNDS && *passed; i++)
         *passed = tf.AccelGetDeviceCount(&count) == ACCEL_SUCCESS && count == 1;
-    atomic_fetch_sub(&asking, 1);
+    atomic_fetch_sub(&callers_running, 1);
     return NULL;
 }
 
 /* After a shutdown, other threads' calls open the providers again. */
 static void calls_and_shutdowns_may_meet(void **state)
 {
-    pthread_t threads[ASKERS];
-    bool passed[ASKERS];
+    pthread_t threads[CALLERS];
+    bool passed[CALLERS];
 
     use_sim("h100");
-    atomic_store(&asking, ASKERS);
-    for (int i = 0; i < ASKERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_repeatedly, &passed[i]), 0);
-    while (atomic_load(&asking))
+    atomic_store(&callers_running, CALLERS);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_repeatedly, &passed[i]), 0);
+    while (atomic_load(&callers_running))
         assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
-    for (int i = 0; i < ASKERS; i++)
+    for (int i = 0; i < CALLERS; i++)
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < ASKERS; i++)
+    for (int i = 0; i < CALLERS; i++)
         assert_true(passed[i]);
     tf_end();
-    assert_true(is_alone());
+    assert_true(threads_have_ended());
 }
 
 int main(void)

@@ -132,7 +132,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
 
 static unsigned again;
 
-static void hear_and_call(const char *level, const char *message)
+static void log_and_call(const char *level, const char *message)
 {
     size_t count;
 
@@ -149,7 +149,7 @@ static void the_callback_may_call_back(void **state)
 
     tf_init_sim("h100");
     again = 0;
-    assert_int_equal(tf.AccelRegisterLogCallback(hear_and_call), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRegisterLogCallback(log_and_call), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetAllDevices(NULL, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(again, 4);
     assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
@@ -190,7 +190,7 @@ static bool use_device(unsigned number, const char *uuid)
     CHECK(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics) == ACCEL_SUCCESS);
     CHECK(tf.AccelGetProcessInformation(processes, 4, &count) == ACCEL_SUCCESS);
     CHECK(tf.AccelGetVendorMountLibs(mounts, 8, &count) == ACCEL_SUCCESS);
-    CHECK(tf.AccelRegisterLogCallback(number % 2 ? tf_hear : NULL) == ACCEL_SUCCESS);
+    CHECK(tf.AccelRegisterLogCallback(number % 2 ? tf_log_message : NULL) == ACCEL_SUCCESS);
     if (number < 7) { /* the device has room for seven of the smallest partitions */
         CHECK(tf.AccelAssignPartition("1g.10gb", uuid, &partition) == ACCEL_SUCCESS);
         CHECK(tf.AccelRemovePartition(partition.deviceUUID, uuid) == ACCEL_SUCCESS);

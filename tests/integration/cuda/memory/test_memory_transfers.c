@@ -98,7 +98,7 @@ static void role_unreadable(void *argument)
     CHECK_LAUNCHES(0, 0); /* the absurd requests were admitted, but are not counted, as the driver refused them */
 }
 
-static void test_lists_that_cannot_be_read_are_the_drivers_to_refuse(void **state)
+static void test_the_driver_refuses_lists_that_cannot_be_read(void **state)
 {
     machine_run(role_unreadable, GIB);
 }
@@ -152,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_copies_are_summed_for_each_gpu),
-        cmocka_unit_test(test_lists_that_cannot_be_read_are_the_drivers_to_refuse),
+        cmocka_unit_test(test_the_driver_refuses_lists_that_cannot_be_read),
         cmocka_unit_test(test_a_batch_too_long_to_read_counts),
         cmocka_unit_test(test_decompressed_bytes_count_as_copied_bytes),
     };
