@@ -75,13 +75,13 @@ def structs_are_those_of_the_headers():
 
 
 @test
-def their_classes_are_used():
+def backend_ais_classes_are_used():
     equal(interface.InsufficientResource, exception.InsufficientResource)
     contains([kind.__module__ for kind in FacetAllocMap.__mro__], "ai.backend.agent.alloc_map")
 
 
 @test
-def it_imports_without_them():
+def the_adapter_imports_without_backend_ai():
     code = ("import facet_backendai.interface as i, facet_backendai.plugin, facet_backendai.maps as m; from "
             "decimal import Decimal as D; slot = i.DeviceSlotInfo(i.SlotTypes.COUNT, 'x', D(1)); "
             "a = m.FacetAllocMap(device_slots={'d': slot}); "

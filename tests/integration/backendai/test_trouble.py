@@ -437,7 +437,7 @@ def labels_may_hold_any_character():
 
 
 @test
-def a_device_of_which_nothing_can_be_told_is_not_one_of_zero():
+def unknown_values_of_a_device_are_not_reported_as_zero():
     async def look():
         plugin = FacetPlugin({"enforce": "none"}, {})
         await plugin.init()

@@ -120,7 +120,7 @@ def a_pipe_is_refused_as_a_source_without_waiting():
 
 
 @test
-def a_check_that_the_target_cannot_have_is_said():
+def a_check_that_the_target_lacks_is_reported():
     with Kernels() as place:
         place.write("k.cl", "ok")
         says = "warning: FACET_CHECK: target 'ptx:sm_90' has no checked images; this one is not checked\n"
@@ -457,7 +457,7 @@ def an_endless_kernel_is_ended():
 
 
 @test
-def a_work_group_beyond_its_limit_is_told_as_that():
+def a_work_group_beyond_its_limit_is_reported_as_such():
     """The message names that limit, not the command's own --timeout, which is much longer."""
     with Kernels("real") as place:
         run_saxpy(place)

@@ -294,7 +294,7 @@ def a_machine_without_the_driver_says_what_is_missing():
 
 
 @test
-def a_management_library_without_a_driver_is_said_before_the_program_starts():
+def a_management_library_without_a_driver_is_reported_before_the_program_starts():
     with CudaPlace() as place:
         os.mkdir(place.path("lib"))
         os.symlink(os.path.join(FAKES, "libnvidia-ml.so.1"), place.path("lib/libnvidia-ml.so.1"))

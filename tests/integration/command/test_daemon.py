@@ -74,7 +74,7 @@ def a_log_that_is_no_file_is_refused():
 
 
 @test
-def a_caller_without_descriptors_is_not_told_that_the_daemon_went_away():
+def a_lack_of_descriptors_is_not_reported_as_a_lost_daemon():
     with Place() as place:
         equal(place.facet("vgpu", "list").returncode, 0)
         told = []

@@ -81,14 +81,14 @@ def check_each_reason(place, device, command):
 
 
 @test
-def opencl_programs_are_told():
+def refusals_of_opencl_programs_are_reported():
     clinfo = needs("clinfo")
     with Real() as place:
         check_each_reason(place, None, [clinfo, "--raw"])
 
 
 @test
-def cuda_programs_are_told():
+def refusals_of_cuda_programs_are_reported():
     with CudaPlace() as place:
         check_each_reason(place, "cuda:0", [TENANT, "info"])
 
@@ -106,7 +106,7 @@ if child:
 
 
 @test
-def a_process_that_tries_again_is_told_once():
+def a_process_that_tries_again_is_reported_once():
     with CudaPlace() as place:
         place.facet("vgpu", "create", "--name", "a", "-m", "4G", "-d", "cuda:0")
         with occupy(os.path.join(place.json("vgpu", "show", "a", "--json")["segment"], "usage")):
@@ -116,7 +116,7 @@ def a_process_that_tries_again_is_told_once():
 
 
 @test
-def other_users_are_told():
+def refusals_of_other_users_are_reported():
     clinfo = needs("clinfo")
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         raise Skip("needs root, to be another user")

@@ -37,7 +37,7 @@ def refusal(place, *arguments):
 
 
 @test
-def it_stands_behind_all_others():
+def a_kernels_only_device_is_listed_last():
     with Machine(KERNELS, SIMULATED) as place:
         equal([device["id"] for device in place.json("devices", "--json")["devices"]],
               ["sim:0", "kernels:0", "kernels:1"])
@@ -77,7 +77,7 @@ def provider_files(place):
 
 
 @test
-def the_daemon_keeps_no_process_for_it():
+def the_daemon_keeps_no_process_for_a_kernels_only_device():
     with Machine(KERNELS, SIMULATED) as place:
         equal(place.facet("vgpu", "create").returncode, 0)
         wait_until(lambda: SIMULATED in provider_files(place), "the daemon watches what programs run on")
@@ -85,7 +85,7 @@ def the_daemon_keeps_no_process_for_it():
 
 
 @test
-def a_reservation_of_it_has_nothing_to_render():
+def a_reservation_of_a_kernels_only_device_has_nothing_to_render():
     with Machine(KERNELS, SIMULATED) as place:
         slot = next(spec["slot_name"] for spec in place.json("spec", "show", "--json")["resource_specs"]
                     if spec["slot_name"].startswith("kernels"))
@@ -108,7 +108,7 @@ def a_reservation_of_it_has_nothing_to_render():
 
 
 @test
-def it_is_shown_in_full():
+def a_kernels_only_device_is_shown_in_full():
     with Machine(SIMULATED, KERNELS) as place:
         shown = {line.split()[0]: line.split(None, 1)[-1] for line in place.facet("devices", "kernels:0").stdout.splitlines()
                  if line.strip()}

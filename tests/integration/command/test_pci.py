@@ -128,7 +128,7 @@ function 0000:{bus:02x}:{device:02x}.{function}
 
 
 @test
-def a_group_of_many_is_judged_once_and_each_function_said_once():
+def a_large_group_is_checked_once_and_each_function_reported_once():
     text = "".join(MANY.format(bus=number >> 8, device=number >> 3 & 31, function=number & 7) for number in range(400))
     with Place() as place, machine("no_remapping", text) as root:
         lines = place.facet("pci", "scan", "--root", root).stdout.splitlines()
@@ -215,7 +215,7 @@ TOLD = [
 
 
 @test
-def the_errors_that_users_hit_are_told_before():
+def warnings_come_before_the_errors_that_users_hit():
     with Place() as place:
         for symptom, name, address, answer in TOLD:
             with machine(name) as root:

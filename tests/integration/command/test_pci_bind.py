@@ -171,7 +171,7 @@ def journals_that_others_may_write_are_not_trusted():
 
 
 @test
-def a_machine_without_accelerators_is_told():
+def a_machine_without_accelerators_is_reported():
     with Place() as place, machine("ready") as root:
         os.rename(os.path.join(root, "sys/bus/pci/devices"), os.path.join(root, "sys/bus/pci/none"))
         os.makedirs(os.path.join(root, "sys/bus/pci/devices"))

@@ -219,7 +219,7 @@ def placed_jobs_are_known_to_the_next_decision():
 
 
 @test
-def it_decides_as_the_simulation_does():
+def fleet_decides_as_the_simulation_does():
     """Jobs placed one by one fill the fleet with exactly as many as `facet simulate` has room for."""
     with Node() as node:
         node.write("jobs.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,370\n")

@@ -351,7 +351,7 @@ WITHIN_REACH = [
 
 
 @test
-def launchers_that_leave_the_vgpu_are_said_before_they_start():
+def launchers_that_leave_the_vgpu_are_reported_before_they_start():
     with Place() as place:
         for name in ("podman", "docker", "nerdctl", "sudo", "su", "doas", "ssh", "systemd-run", "srun", "time", "unshare",
                      "chroot", "screen", "tmux", "runc", "crun", "buildah", "enroot", "salloc", "nvidia-docker", "sshpass",

@@ -93,7 +93,7 @@ def crowd_cost_ns(data):
 
 
 @test
-def a_head_that_does_not_end_is_not_judged_over_and_over():
+def an_endless_head_is_not_parsed_again_and_again():
     nothing, half = crowd_cost_ns(b""), crowd_cost_ns(HEAD + b"A: b\r\n" * 90)
     equal(half < 10 * nothing, True, f"{half} ns with half a head, {nothing} ns with nothing")
 

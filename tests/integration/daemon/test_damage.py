@@ -134,7 +134,7 @@ def what_a_living_daemon_sees_damaged_is_not_entered():
 
 
 @test
-def a_damaged_segment_goes_by_force_and_its_processes_are_told():
+def a_damaged_segment_is_removed_by_force_and_its_quota_becomes_zero():
     with Facetd() as daemon:
         segment, tenant = create_with_tenant(daemon)
         with open(os.path.join(segment, "policy"), "rb") as policy:

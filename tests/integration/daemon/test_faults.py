@@ -367,7 +367,7 @@ def a_device_that_has_gone_leaves_its_vgpu_waiting():
 
 
 @test
-def no_device_at_all_is_said_when_a_vgpu_is_asked_for():
+def creating_a_vgpu_without_devices_gives_the_reason():
     with Facetd(start=False, FACET_TEST_DEVICES="0") as daemon:
         daemon.start()
         equal(daemon.get("/v1/devices").json, {"devices": []})

@@ -39,7 +39,7 @@ def a_malformed_setting_is_refused_by_name():
 
 
 @test
-def an_unknown_variable_is_told_once():
+def an_unknown_variable_is_reported_once():
     with Facetd(FACET_IDLE_EXIT="5") as daemon:
         daemon.get("/v1/health")
         status, log = daemon.end()

@@ -104,7 +104,7 @@ def a_dry_run_keeps_nothing():
 
 
 @test
-def a_configuration_comes_with_it_in_any_form():
+def a_reservation_has_its_configuration_in_any_form():
     with Simulated("h200x8") as daemon:
         got = check_status(reserve(daemon, "1.5", slot="sim.device"))
         uuids = [grant["device_id"] for grant in got["grants"]]
@@ -123,7 +123,7 @@ def a_configuration_comes_with_it_in_any_form():
 
 
 @test
-def a_vgpu_in_it_is_entered_by_its_configuration():
+def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
     with Facetd() as daemon:
         check_status(reserve(daemon, "0.5", name="job"))
         equal("environment" in daemon.get(f"{PATH}/job").json["workload"], False)
@@ -243,7 +243,7 @@ def of_many_requests_for_the_last_unit_one_succeeds():
 
 
 @test
-def devices_that_have_gone_are_told():
+def devices_that_have_gone_are_reported():
     with Facetd(FACET_TEST_DEVICES="3") as daemon:
         got = check_status(reserve(daemon, "3", name="all"))
         daemon.end()
@@ -364,7 +364,7 @@ def hard_vgpus_and_reservations_leave_each_other_alone():
 
 
 @test
-def a_lost_provider_is_told_and_its_reservations_stay():
+def a_lost_provider_is_reported_and_its_reservations_stay():
     daemon = Simulated("h100")
     profile = shutil.copy(daemon.environment["FACET_SIM_PROFILE"], daemon.base)
     daemon.environment["FACET_SIM_PROFILE"] = profile

@@ -70,7 +70,7 @@ def quota_that_no_device_can_begin_with_is_a_clear_refusal():
 
 
 @test
-def runtime_that_is_broken_is_said_before_the_program_starts():
+def a_broken_runtime_is_reported_before_the_program_starts():
     with HipPlace() as place:
         broken = {"FACET_ROCM_HIP": "/proc/self/status"}
         place.facet("devices")  # sets up the environment, which the next call changes

@@ -84,14 +84,14 @@ def check_message(done, item, line, access, expected):
 
 
 @test
-def an_overrun_is_told_at_the_first_element_that_was_not_asked_for():
+def an_overrun_is_reported_from_the_first_element_beyond_the_request():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:2"), 62, 2, "write", GLOBAL)
     check_message(run(SHIFTED_READ, BUFFER, BUFFER, "i64:1"), 63, 2, "read", GLOBAL)
     equal(run(SHIFTED_WRITE, BUFFER, "i64:0").returncode, 0)
 
 
 @test
-def an_underrun_is_told():
+def an_underrun_is_reported():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:-1"), 0, 2, "write", GLOBAL)
     check_message(run(SHIFTED_READ, BUFFER, BUFFER, "i64:-1"), 0, 2, "read", GLOBAL)
 
@@ -111,13 +111,13 @@ def whole_pages_have_an_end_too():
 
 
 @test
-def null_is_told():
+def an_access_through_null_is_reported():
     source = "kernel void k(global int *x, long at) {\n    x[get_global_id(0)] = *(global int *)at;\n}\n"
     check_message(run(source, BUFFER, "i64:0"), 0, 2, "read", GLOBAL)
 
 
 @test
-def an_overrun_of_local_memory_is_told():
+def an_overrun_of_local_memory_is_reported():
     source = """kernel void k(global int *x, int by) {
     local int t[64];
     t[get_local_id(0) + by] = 1;
@@ -158,7 +158,7 @@ kernel void k(global int *x, long by) {
 
 
 @test
-def the_first_element_beyond_an_array_is_told():
+def the_first_element_beyond_an_array_is_reported():
     for source, line, more, expected in ((LOCAL_READ, 5, (), LOCAL), (CONSTANT_READ, 3, (), CONSTANT),
                                          (LOCAL_ARGUMENT, 7, ("local:32", "local:32"), LOCAL + " or argument")):
         for by in (*WILD, 2, 17, 24, 25, -9):
@@ -193,7 +193,7 @@ def a_write_beyond_a_local_array_is_not_made():
 
 
 @test
-def an_index_that_the_compiler_knows_is_told_as_well():
+def an_index_that_the_compiler_knows_is_reported_too():
     source = "constant int t[4] = {1, 2, 3, 4};\nkernel void k(global int *x) {\n    x[get_global_id(0)] = t[%d];\n}\n"
     for level in "0", "3":
         done = run(source % 4, BUFFER, "-O", level)
@@ -205,7 +205,7 @@ def an_index_that_the_compiler_knows_is_told_as_well():
 
 
 @test
-def a_wild_index_into_a_private_array_is_told():
+def a_wild_index_into_a_private_array_is_reported():
     fence = "barrier(CLK_LOCAL_MEM_FENCE);"
     for source, access, line in ((PRIVATE_WRITE % ("", ""), "write", 6), (PRIVATE_WRITE % (fence, fence), "write", 6),
                                  (PRIVATE_READ, "read", 2)):
@@ -306,7 +306,7 @@ def a_missing_barrier_is_a_race_in_local_memory():
 
 
 @test
-def a_race_within_a_group_is_told_in_global_memory():
+def a_race_in_global_memory_within_a_group_is_reported():
     source = "kernel void k(global int *x) {\n    x[get_global_id(0) / 2] = get_global_id(0);\n}\n"
     check_message(run(source, BUFFER, "--group", "64"), 1, 2, "write", BARRIER)
 
@@ -319,7 +319,7 @@ def atomics_are_no_race():
 
 
 @test
-def the_environment_asks_for_it_as_well():
+def a_variable_enables_the_checks_too():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
     # Without checks an overrun within the page is not found.
     equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)
@@ -373,7 +373,7 @@ def a_right_reduce_passes():
 
 
 @test
-def a_reduce_with_too_little_local_memory_is_told():
+def a_reduce_with_too_little_local_memory_is_reported():
     done = run(ROOT / "bench" / "kernels" / "reduce.cl", "buffer:f32:256=iota", "buffer:f32:4=0", "local:128",
                "--global", "256", "--group", "64")
     equal((done.returncode in FAILED, done.stdout), (True, ""))

@@ -56,7 +56,7 @@ static void use_sim(const char *profile)
 
 /* ---- arguments ---- */
 
-static void accel_functions_judge_their_arguments_first(void **state)
+static void accel_functions_check_their_arguments_first(void **state)
 {
     static ExtendedDeviceInfo device;
     static ExtendedDeviceTopology topology;
@@ -105,7 +105,7 @@ static void accel_functions_judge_their_arguments_first(void **state)
     tf_end();
 }
 
-static void limiter_functions_judge_their_arguments_first(void **state)
+static void limiter_functions_check_their_arguments_first(void **state)
 {
     LimiterDeviceConfig config = {.deviceUUID = "x", .memLimit = 1, .upLimit = 101};
     MemoryOpRecord memory;
@@ -304,8 +304,8 @@ static void calls_and_shutdowns_may_meet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accel_functions_judge_their_arguments_first),
-        cmocka_unit_test(limiter_functions_judge_their_arguments_first),
+        cmocka_unit_test(accel_functions_check_their_arguments_first),
+        cmocka_unit_test(limiter_functions_check_their_arguments_first),
         cmocka_unit_test(each_function_opens_the_providers_it_needs),
         cmocka_unit_test(an_init_keeps_open_providers),
         cmocka_unit_test(each_call_reports_a_provider_that_cannot_be_opened),

@@ -512,7 +512,7 @@ static void memory_virtualization_can_be_off(void **state)
 
 /* ---- a device that is lost ---- */
 
-static void a_lost_device_is_said_and_nothing_hangs(void **state)
+static void a_lost_device_is_reported_and_nothing_hangs(void **state)
 {
     struct facet_driver_config config = world_config();
     struct facet_driver_device device = {.size = sizeof device};
@@ -564,7 +564,7 @@ int main(void)
         WITH_WORLD(memory_is_cleared_between_vgpus),
         cmocka_unit_test(more_than_the_device_has),
         cmocka_unit_test(memory_virtualization_can_be_off),
-        cmocka_unit_test(a_lost_device_is_said_and_nothing_hangs),
+        cmocka_unit_test(a_lost_device_is_reported_and_nothing_hangs),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

@@ -271,7 +271,7 @@ static void role_memory_info(void *argument)
     CHECK_EQUAL(bytes, total);
 }
 
-static void test_programs_are_told_the_smaller_of_quota_and_device(void **state)
+static void test_programs_see_the_smaller_of_quota_and_device(void **state)
 {
     uint64_t limits[] = {GIB, 16 * GIB};
 
@@ -524,7 +524,7 @@ int main(void)
         cmocka_unit_test(test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
         cmocka_unit_test(test_one_byte_beyond_the_quota_is_refused),
-        cmocka_unit_test(test_programs_are_told_the_smaller_of_quota_and_device),
+        cmocka_unit_test(test_programs_see_the_smaller_of_quota_and_device),
         cmocka_unit_test(test_outside_of_a_vgpu_nothing_is_changed),
         cmocka_unit_test(test_memory_is_freed_from_any_thread),
         cmocka_unit_test(test_a_child_neither_pays_nor_frees_for_its_parent),
